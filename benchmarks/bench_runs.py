@@ -116,7 +116,8 @@ def plain(captions: Path, objects: Path, out: Path) -> None:
     """Score and write the lines of items.jsonl, without a journal, a manifest or an fsync."""
     from hallujudge.metrics import ChairMetric
     from hallujudge.sdk import BatchResult, Client, ScoreRun
-    from hallujudge.sdk.runs.lines import item_lines, signed
+    from hallujudge.sdk.runs.saved_items import item_lines
+    from hallujudge.sdk.runs.saved_items import signed_lines as signed
 
     run = ScoreRun("chair", responses=captions, references=objects)
     names = tuple(column.name for column in ChairMetric.columns)
@@ -245,7 +246,7 @@ def bytes_of_an_item(whole: Path) -> float:
 
 def items_of(out: Path) -> int:
     """Return how many items a stopped run has kept."""
-    from hallujudge.sdk.runs.kept import read_kept
+    from hallujudge.sdk.runs.journal import read_kept
 
     return read_kept(out / "journal.partial.bin", out / "items.partial.jsonl").items
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from hallujudge.sdk.runs.names import ITEMS, JOURNAL, MANIFEST, partial
+from hallujudge.sdk.runs.manifest import ITEMS, JOURNAL, MANIFEST, partial
 from hallujudge.sdk.viewer import Viewer
 
 if TYPE_CHECKING:

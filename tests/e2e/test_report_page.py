@@ -19,7 +19,7 @@ from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 from hallujudge.sdk.labels import read_labels
 from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.report.page import Images, page_part, render_comparison
-from hallujudge.sdk.report.page.compared import Differences, PageRun
+from hallujudge.sdk.report.page.compared_runs import Differences, PageRun
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

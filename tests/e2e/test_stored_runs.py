@@ -13,7 +13,7 @@ from support.running import here
 from support.tri_he_samples import FALSE, TRUE, answer, score
 
 from hallujudge.sdk.errors import OutputError
-from hallujudge.sdk.runs.read import read_run
+from hallujudge.sdk.runs.stored_runs import read_run
 
 BEGIN = {
     "json": '{\n "metric": "chair"',

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .jobs.remote_jobs import RemoteJobs
     from .progress import Progress
     from .runs import RunFolder, RunReport
-    from .runs.driver import RunWatch
+    from .runs.scoring import RunWatch
 
 __all__ = ["AsyncClient"]
 
@@ -160,7 +160,7 @@ class AsyncClient:
         from hallujudge.judge_service.engine.streams import RunProgress
 
         # Close it now rather than at garbage collection, so that stopping early stops the server.
-        from .runs.batching import batches_async
+        from .runs.parts import batches_async
 
         backend = await self._connected()
         async with aclosing(backend.score_stream(spec, batches_async(items))) as parts:
@@ -199,7 +199,7 @@ class AsyncClient:
         self, run: ScoreRun, spec: ScoreSpec, items: ItemSource, progress: Progress
     ) -> Report:
         from .runs import RunFolder
-        from .runs.watches import ProgressWatch
+        from .runs.scoring import ProgressWatch
 
         assert run.folder is not None, "the caller checked it"
         with RunFolder(Path(run.folder), inputs=run.paths()) as folder:
@@ -402,6 +402,6 @@ async def _read(run: ScoreRun) -> tuple[ScoreSpec, ItemSource]:
     from hallujudge.judge_service.threads import import_in_thread
 
     await import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", "numpy")
-    from .runs.resumed import items_of
+    from .runs.run_inputs import items_of
 
     return run.spec(), items_of(run)

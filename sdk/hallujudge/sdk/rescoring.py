@@ -15,9 +15,9 @@ from hallujudge.metrics import Report
 from .archives.found_files import found_files, is_url
 from .archives.inputs import InputOptions
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
-from .runs.inputs import described, is_there
-from .runs.names import VERDICTS
-from .runs.read import StoredRun, read_run
+from .runs.manifest import VERDICTS
+from .runs.run_inputs import described_file, is_input_file
+from .runs.stored_runs import StoredRun, read_run
 from .score_run import ScoreRun
 
 if TYPE_CHECKING:
@@ -141,9 +141,9 @@ def _same(name: str, before: Mapping[str, Any]) -> Path:
     """Return a file that is as it was; of a URL, a new copy."""
     given = str(before.get("path", ""))
     path = _fetched(given) if is_url(given) else Path(given)
-    if not given or not is_there(path):
+    if not given or not is_input_file(path):
         raise ArchiveError(f"{path}: the {name} of the run are gone; put the file back")
-    now = described(path)
+    now = described_file(path)
     if now["sha256"] != before.get("sha256"):
         raise ArchiveError(
             f"{given}: the {name} have changed since the run (sha256 {before.get('sha256')!s:.12} "

@@ -19,8 +19,8 @@ from support.pages import Page
 
 from hallujudge.sdk import Client
 from hallujudge.sdk.errors import InvalidInputError, OutputError
-from hallujudge.sdk.runs.lock import FolderLock
-from hallujudge.sdk.runs.names import ITEMS, JOURNAL, MANIFEST, REPORT, partial
+from hallujudge.sdk.runs.folder import FolderLock
+from hallujudge.sdk.runs.manifest import ITEMS, JOURNAL, MANIFEST, REPORT, partial
 from hallujudge.sdk.viewer import Viewer
 
 OBJECTS = {"1": ["dog"], "2": ["cat"]}

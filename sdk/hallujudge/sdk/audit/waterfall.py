@@ -18,8 +18,8 @@ from ..archives.records import Record, read_records
 from ..backends.base import BatchResult
 from ..client import Client
 from ..comparison.shown import Shown
-from ..report.grids import Cell, Grid, Page, show_number
-from ..report.text import ABSENT
+from ..report.report_text import ABSENT
+from ..report.table_pages import Cell, Grid, Page, show_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..runs.calibrated import read_calibration
+from ..runs.result_files import read_calibration
 from .calibrate import CalibrateOptions, calibrate, calibrate_items
 from .card import JudgeCard, judge_card
 from .reference import LearntMargin, learn_margin

@@ -18,7 +18,7 @@ from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, 
 from ..errors import InvalidInputError
 from ..labels import Label, LabelPlan, MatchedLabels, find_labels, matched_labels, read_plan
 from ..labels.verdicts import DecidedItem, read_verdicts
-from ..runs.read import read_run
+from ..runs.stored_runs import read_run
 from .samples import Sample, Sampling, sampling_of
 from .scores import LEAST_IN_GROUP, calibrated_scores
 from .stored import LABELS, PLAN, labels_text

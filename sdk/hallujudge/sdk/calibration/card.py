@@ -25,7 +25,7 @@ from ..errors import InvalidInputError
 from ..labels import Label, LabelPlan, match_labels, read_labels, read_plan
 from ..labels.label_plans import units_of
 from ..labels.verdicts import DecidedItem, read_verdicts
-from ..runs.read import StoredRun, read_run
+from ..runs.stored_runs import StoredRun, read_run
 from .calibrate import calibrate_items
 from .flips import Flips, measure_flips
 from .reference import open_reference, verdicts_as_labels

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from hallujudge.metrics.calibration.judge_accuracy import Rate
 
-from ..report.grids import Cell, Grid, Page, show_number, show_range
-from ..report.text import ABSENT
+from ..report.report_text import ABSENT
+from ..report.table_pages import Cell, Grid, Page, show_number, show_range
 from .card import JudgeCard, YesBias
 
 __all__ = ["card_page"]

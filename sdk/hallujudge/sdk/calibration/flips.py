@@ -13,7 +13,7 @@ from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import InvalidInputError
-from ..runs.read import StoredRun
+from ..runs.stored_runs import StoredRun
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge

@@ -19,7 +19,7 @@ from ..labels import (
 )
 from ..labels.label_plans import By
 from ..labels.verdicts import read_verdicts
-from ..runs.read import StoredRun, read_run
+from ..runs.stored_runs import StoredRun, read_run
 from .stored import LABELS, labels_text
 
 __all__ = ["AddedLabels", "add_labels", "next_plan"]

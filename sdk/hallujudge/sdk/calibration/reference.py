@@ -10,7 +10,7 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from ..errors import InvalidInputError
 from ..labels import Label
 from ..labels.verdicts import read_verdicts
-from ..runs.read import StoredRun, read_run
+from ..runs.stored_runs import StoredRun, read_run
 from .calibrate import CalibrateOptions, calibrate_items
 
 __all__ = ["LearntMargin", "learn_margin", "open_reference", "verdicts_as_labels"]

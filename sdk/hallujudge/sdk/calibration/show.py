@@ -14,8 +14,8 @@ from hallujudge.metrics.calibration.cascade import Cascade
 from hallujudge.metrics.calibration.judge_accuracy import Rate
 from hallujudge.metrics.framework.signature import judge_of
 
-from ..report.grids import Grid, Page, show_number, show_range
-from ..report.text import ABSENT
+from ..report.report_text import ABSENT
+from ..report.table_pages import Grid, Page, show_number, show_range
 
 if TYPE_CHECKING:
     from .reference import LearntMargin

@@ -10,7 +10,7 @@ from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import OutputError
 from ..labels import Label
-from ..runs.names import CALIBRATION, CASCADE
+from ..runs.manifest import CALIBRATION, CASCADE
 
 __all__ = ["LABELS", "PLAN", "cascade_text", "labels_text", "write_calibration", "write_cascade"]
 

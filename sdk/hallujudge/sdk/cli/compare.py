@@ -16,7 +16,7 @@ from .terminal import output_width
 if TYPE_CHECKING:
     from ..comparison import CompareOptions
     from ..comparison.shown import Shown
-    from ..report.grids import Page
+    from ..report.table_pages import Page
 
 __all__ = [
     "Allow",
@@ -120,7 +120,7 @@ def check_format(name: str) -> None:
     Raises:
         InvalidInputError: The format is unknown.
     """
-    from ..report.grids import PAGE_FORMATS
+    from ..report.table_pages import PAGE_FORMATS
 
     known = ("json", *PAGE_FORMATS)
     if name not in known:
@@ -137,7 +137,7 @@ def show_result(result: Shown, name: str) -> None:
 
 def show_page(page: Page, name: str) -> None:
     """Print a page in a format other than JSON; a table is as wide as the terminal."""
-    from ..report.grids import PAGE_FORMATS, render_page
+    from ..report.table_pages import PAGE_FORMATS, render_page
 
     text = render_page(page, width=output_width()) if name == "table" else PAGE_FORMATS[name](page)
     typer.echo(text, nl=False)

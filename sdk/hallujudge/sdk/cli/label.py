@@ -131,9 +131,9 @@ def _sheet(made: LabelPlan, run: Path) -> str:
     import io
 
     from ..labels.verdicts import read_verdicts
-    from ..report.spreadsheets import csv_cell
-    from ..report.text import cut
-    from ..runs.read import read_run
+    from ..report.export_formats import csv_cell
+    from ..report.report_text import cut
+    from ..runs.stored_runs import read_run
 
     items = {item.id: item for item in read_verdicts(read_run(run))}
     out = io.StringIO()

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from hallujudge.metrics import Item, PopeItem
 from hallujudge.metrics.pope.answer_analyses import ParserComparison
 
-from ..runs.names import PARSERS
+from ..runs.manifest import PARSERS
 from .files import write_file
 
 __all__ = ["compare_parsers", "parsers_text", "write_parsers"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InvalidInputError
-from ..runs.names import PAGE
+from ..runs.manifest import PAGE
 from .app import ExitCode, app
 from .compare import Allow
 from .files import write_file

@@ -21,11 +21,10 @@ from ..client import Client
 from ..errors import InvalidInputError
 from ..progress import Progress, shown_progress
 from ..runs import RunFolder
-from ..runs.names import VERDICTS
-from ..runs.parts import Part
-from ..runs.resumed import items_of
-from ..runs.unscored import UnscoredCounts
-from ..runs.watches import ProgressWatch
+from ..runs.manifest import VERDICTS
+from ..runs.parts import Part, UnscoredCounts
+from ..runs.run_inputs import items_of
+from ..runs.scoring import ProgressWatch
 from ..score_run import ScoreRun
 from ..spec import graph_notes
 from .app import ExitCode
@@ -226,7 +225,7 @@ class ScoreCommand:
 
     def _early_workers(self, spec: ScoreSpec) -> AbstractContextManager[None]:
         """Start the processes of a large run while its archive is read."""
-        from ..runs.pool import early_workers
+        from ..runs.processes import early_workers
 
         local = self.server is None
         return early_workers(self.full_run, spec, self._judge_settings, local=local)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
-from ..runs.unscored import ReasonCounts, UnscoredCounts
+from ..runs.parts import ReasonCounts, UnscoredCounts
 
 __all__ = ["unscored_notes"]
 

@@ -12,8 +12,8 @@ from hallujudge.metrics import Report
 
 from ..archives import ItemSource
 from ..errors import InvalidInputError
-from ..runs.names import VERDICTS
-from ..runs.unscored import UnscoredCounts
+from ..runs.manifest import VERDICTS
+from ..runs.parts import UnscoredCounts
 from .app import ExitCode
 from .batching import batch_settings
 from .run import ScoreCommand

@@ -16,7 +16,7 @@ from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
 from hallujudge.metrics.framework.significance import holm
 
 from ..errors import InvalidInputError
-from ..runs.names import JOURNAL, partial
+from ..runs.manifest import JOURNAL, partial
 from .calibrated import corrected_differences
 from .options import CompareOptions, RunSource
 from .pairing import PairedRuns

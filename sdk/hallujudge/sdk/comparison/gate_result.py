@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, cast
 
 from hallujudge.metrics.framework.results import JsonValue
 
-from ..report.grids import Grid, Page, show_number, show_range
+from ..report.table_pages import Grid, Page, show_number, show_range
 from .result import sources_of
 from .shown import Shown
 from .values import RunLabel

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias, TypeVar, cast
 from hallujudge.metrics import ItemResult, ScoreDefinition
 from hallujudge.metrics.framework.results import JsonValue
 
-from ..runs.read import read_run
-from ..runs.report import RunReport
+from ..runs.run_report import RunReport
+from ..runs.stored_runs import read_run
 from .options import CompareOptions, RunSource
 from .pairing import PairedRuns
 from .runs import read_runs

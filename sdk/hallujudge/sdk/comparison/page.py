@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..runs.page import about_of
-from ..runs.read import read_run
+from ..runs.saved_items import about_of
+from ..runs.stored_runs import read_run
 from .compare import compare
 from .options import CompareOptions
 
@@ -38,7 +38,7 @@ def page_of_two(
         ArchiveError: A folder does not hold a complete run.
     """
     from ..report.page import render_comparison
-    from ..report.page.compared import Differences, PageRun
+    from ..report.page.compared_runs import Differences, PageRun
 
     runs = [read_run(folder) for folder in (first, second)]
     found = compare(first, second, options=CompareOptions(allow=allow))

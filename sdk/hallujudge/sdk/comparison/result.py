@@ -9,8 +9,8 @@ from typing import cast
 from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.results import JsonValue
 
-from ..report.grids import Grid, Page, show_number, show_p, show_range
-from ..report.text import ABSENT
+from ..report.report_text import ABSENT
+from ..report.table_pages import Grid, Page, show_number, show_p, show_range
 from .shown import Shown
 from .values import Pair, RunLabel, ScoreDifference
 

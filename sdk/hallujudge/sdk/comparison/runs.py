@@ -12,9 +12,9 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..backends.base import metric_of
 from ..errors import InvalidInputError
-from ..runs.read import StoredRun, read_run
-from ..runs.report import RunReport
-from ..runs.shown import questions_of
+from ..runs.run_report import RunReport
+from ..runs.saved_items import questions_of
+from ..runs.stored_runs import StoredRun, read_run
 from .options import CompareOptions, RunSource
 from .values import RunLabel
 

@@ -12,7 +12,7 @@ from hallujudge.metrics.framework.results import JsonValue
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ..report.grids import Page
+    from ..report.table_pages import Page
 
 __all__ = ["Shown"]
 
@@ -40,16 +40,16 @@ class Shown(ABC):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from ..report.frames import frame
+        from ..report.export_formats import frame
 
         return frame(self.page().grids[0].records())
 
     def __str__(self) -> str:
-        from ..report.grids import render_page
+        from ..report.table_pages import render_page
 
         return render_page(self.page()).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        from ..report.grids import notebook_page
+        from ..report.table_pages import notebook_page
 
         return notebook_page(self.page())

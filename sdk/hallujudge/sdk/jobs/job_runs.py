@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from ..archives.inputs import ItemSource as _ItemSource
 from ..backends.base import BatchResult, header_of
 from ..errors import InvalidInputError
-from ..runs.batching import batches
-from ..runs.driver import score_parts
-from ..runs.inputs import manifest_of
 from ..runs.manifest import Manifest
-from ..runs.parts import Part, PartMaker
+from ..runs.parts import Part, PartMaker, batches
+from ..runs.run_inputs import manifest_of
+from ..runs.scoring import score_parts
 from ..spec import reference_notes
 from .remote_jobs import JobContent, RemoteJobs
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
     from ..archives import ItemSource
     from ..backends.remote import RemoteBackend
-    from ..runs.driver import RunWatch
     from ..runs.folder import RunFolder
+    from ..runs.scoring import RunWatch
     from ..score_run import ScoreRun
     from . import JobInfo
 

@@ -15,7 +15,7 @@ from ..archives.formats import read_format
 from ..archives.json_files import named
 from ..archives.records import Record, canonical_id, read_records, shown
 from ..errors import ArchiveError, InvalidInputError
-from ..report.spreadsheets import csv_cell
+from ..report.export_formats import csv_cell
 from .verdicts import DecidedItem
 
 _TRUE_WORDS = {True: "not_supported", False: "supported", None: "unsure"}

@@ -16,11 +16,11 @@ from hallujudge.metrics.framework.metric import SOFT, YES
 
 from ..archives.records import Record
 from ..errors import ArchiveError, UnsupportedError
-from ..runs.names import ITEMS
-from ..runs.stored import records_of, result_of
+from ..runs.manifest import ITEMS
+from ..runs.result_files import records_of, result_of
 
 if TYPE_CHECKING:
-    from ..runs.read import StoredRun
+    from ..runs.stored_runs import StoredRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from ..archives.inputs import InputOptions
 from ..archives.json_files import named
 from ..comparison.shown import Shown
 from ..errors import HallujudgeError, OutputError
-from ..report.grids import Cell, Grid, Page, show_number
-from ..report.text import ABSENT, counted
+from ..report.report_text import ABSENT, counted
+from ..report.table_pages import Cell, Grid, Page, show_number
 from .plan import LeftOut, PlannedRun, plan_of
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def _scored(
 
 
 def _write(overview: Overview, out: Path) -> None:
-    from ..report.grids import PAGE_FORMATS
+    from ..report.table_pages import PAGE_FORMATS
 
     page = overview.page()
     texts = {name: PAGE_FORMATS[kind](page) for name, kind in OVERVIEW_FILES.items()}

@@ -8,12 +8,9 @@ from collections.abc import Callable, Mapping
 
 from hallujudge.metrics import Report
 
-from .analysis import render_analysis
-from .data import render_csv, render_latex, render_scores
-from .markdown import render_markdown
+from .export_formats import render_csv, render_latex, render_markdown, render_scores
 from .page import HtmlPage, PageAbout
-from .table import render_table
-from .variants import render_variants
+from .terminal_tables import render_analysis, render_table, render_variants
 
 __all__ = [
     "PRINTED",

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.amber import AmberEvidence, AmberWord
 
-from .item_view import Claim, Facet, ItemView, Listing, Mark, Passage, Shade
-from .text import counted
-from .views import View
+from .item_views import Claim, Facet, ItemView, Listing, Mark, Passage, Shade, View
+from .report_text import counted
 
 __all__ = ["VIEWS"]
 

@@ -7,17 +7,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from hallujudge.metrics import Item, ItemResult, JsonValue
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 
-from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
-from .views import ANSWER_WORDS, View
+from .item_views import ANSWER_WORDS, Claim, Facet, ItemView, Mark, Passage, Shade, View, item_facts
 
-__all__ = [
-    "ANSWER_FACETS",
-    "VIEWS",
-    "answer_claim",
-    "answer_facets",
-    "answer_passages",
-    "declined_facts",
-]
+# Closer to none or all than this, digits would say more than the model's numbers do.
+_LEAST_PROBABILITY = 0.001
+
+
+def token_probability(answer: str, share: float | None) -> Iterator[tuple[str, str]]:
+    """Yield the reason that tells how probable an answer is, if that is known.
+
+    Args:
+        answer: The answer, such as ``right``.
+        share: Its probability; None if the judge reported none.
+    """
+    if share is not None:
+        yield "token probability", f"{answer}: {percent_of(share)}"
+
+
+def percent_of(share: float) -> str:
+    """Return a probability in percent, with no more digits than it is worth."""
+    if share < _LEAST_PROBABILITY:
+        return "under 0.1 %"
+    if share > 1 - _LEAST_PROBABILITY:
+        return "over 99.9 %"
+    return f"{100 * share:.1f} %"
+
 
 ANSWER_FACETS = {
     "outcome": Facet("Answers and labels", rates=False),

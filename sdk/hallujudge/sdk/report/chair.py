@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from hallujudge.metrics import ChairEvidence, Item, ItemResult, MentionVerdict
 
-from .item_view import Claim, ItemView, Listing, Mark, Passage, Shade
-from .text import counted
-from .views import View
+from .item_views import Claim, ItemView, Listing, Mark, Passage, Shade, View
+from .report_text import counted
 
 __all__ = ["VIEWS"]
 

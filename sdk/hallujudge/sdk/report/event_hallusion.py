@@ -8,11 +8,9 @@ from typing import Any
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.event_hallusion import EventHallusionEvidence, EventVerdict
 
-from .answers import declined_facts
-from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
-from .text import counted
-from .token_probability import token_probability
-from .views import ANSWER_WORDS, View
+from .answers import declined_facts, token_probability
+from .item_views import ANSWER_WORDS, Claim, Facet, ItemView, Mark, Passage, Shade, View, item_facts
+from .report_text import counted
 
 __all__ = ["VIEWS"]
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
 
-from .answers import declined_facts
-from .item_view import Claim, Facet, ItemView, Mark, Passage, Shade, item_facts
-from .token_probability import token_probability
-from .views import ANSWER_WORDS, View
+from .answers import declined_facts, token_probability
+from .item_views import ANSWER_WORDS, Claim, Facet, ItemView, Mark, Passage, Shade, View, item_facts
 
 __all__ = ["VIEWS"]
 

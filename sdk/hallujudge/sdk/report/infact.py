@@ -8,8 +8,18 @@ from typing import Any
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.infact import InfactEvidence, RunVerdict
 
-from .item_view import Claim, Facet, ItemView, Listing, Mark, Passage, Shade, item_facts
-from .views import ANSWER_WORDS, View
+from .item_views import (
+    ANSWER_WORDS,
+    Claim,
+    Facet,
+    ItemView,
+    Listing,
+    Mark,
+    Passage,
+    Shade,
+    View,
+    item_facts,
+)
 
 __all__ = ["VIEWS"]
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.mementos import KeywordEvidence, MementosEvidence
 
-from .item_view import Claim, Facet, ItemView, Listing, Mark, Passage, Shade
-from .text import counted
-from .views import View
+from .item_views import Claim, Facet, ItemView, Listing, Mark, Passage, Shade, View
+from .report_text import counted
 
 __all__ = ["VIEWS"]
 

@@ -17,10 +17,9 @@ from hallujudge.metrics.framework.claims import (
 )
 from hallujudge.metrics.tri_he import TriHeEvidence
 
-from .item_view import Claim, ItemView, Listing, Mark, Passage, Shade, facts
-from .text import counted
-from .token_probability import percent_of
-from .views import View
+from .answers import percent_of
+from .item_views import Claim, ItemView, Listing, Mark, Passage, Shade, View, facts
+from .report_text import counted
 
 __all__ = ["VIEWS"]
 

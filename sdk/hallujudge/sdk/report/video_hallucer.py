@@ -9,8 +9,7 @@ from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.video_hallucer import VideoHallucerEvidence
 
 from .answers import answer_claim
-from .item_view import Facet, ItemView, Mark, Passage, Shade, item_facts
-from .views import ANSWER_WORDS, View
+from .item_views import ANSWER_WORDS, Facet, ItemView, Mark, Passage, Shade, View, item_facts
 
 __all__ = ["VIEWS"]
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.vidhal import OrderEvidence
 
-from .item_view import Claim, Facet, ItemView, Shade
-from .views import ANSWER_WORDS, View, response_passage
+from .item_views import ANSWER_WORDS, Claim, Facet, ItemView, Shade, View, response_passage
 
 __all__ = ["VIEWS"]
 

@@ -1,12 +1,11 @@
 """A run's folder, its items and its report: written, resumed, read and recomputed."""
 
-from .driver import RunWatch
 from .folder import RunFolder
 from .manifest import Manifest
 from .merge import merge_runs
-from .read import StoredRun, read_run
-from .recompute import recompute
-from .report import RunItem, RunItems, RunReport
+from .run_report import RunItem, RunItems, RunReport
+from .scoring import RunWatch
+from .stored_runs import StoredRun, read_run, recompute
 
 __all__ = [
     "Manifest",

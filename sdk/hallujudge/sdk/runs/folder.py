@@ -1,10 +1,14 @@
-"""The folder of a run: manifest, journal, ``items.jsonl``, ``report.json`` and the page."""
+"""The folder of a run: its lock, manifest, journal, ``items.jsonl``.
+
+``report.json`` and the page.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +17,92 @@ from typing import BinaryIO, Self
 from hallujudge.metrics import Report
 
 from ..errors import InvalidInputError, OutputError
-from .journal import PART, SYNCED, append
-from .kept import KeptParts, read_kept
-from .lines import signed
-from .lock import FolderLock
-from .manifest import Manifest
-from .marks import write_marks
-from .names import ITEMS, JOURNAL, MANIFEST, MARKS, PAGE, PARQUET, REPORT, STALE, partial, staged
-from .page import about_of, render_page
+from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
+from .manifest import (
+    ITEMS,
+    JOURNAL,
+    MANIFEST,
+    MARKS,
+    PAGE,
+    PARQUET,
+    REPORT,
+    STALE,
+    Manifest,
+    partial,
+    staged,
+)
 from .parts import Part
+from .saved_items import about_of, render_page, signed_lines
 
-__all__ = ["RunFolder", "Started"]
+_TRIES = 4
+_SECONDS = 0.05
+
+
+class FolderLock:
+    """Holds a folder until it is released, or this process ends.
+
+    A lock that is held is tried again for a moment: :func:`is_locked` holds it that long, as when
+    the page of a run looks whether the run goes on.
+
+    Args:
+        folder: The folder.
+        wait: Waits between two tries.
+
+    Raises:
+        OutputError: Another run holds the lock.
+    """
+
+    def __init__(self, folder: Path, *, wait: Callable[[float], object] = time.sleep) -> None:
+        for _ in range(_TRIES - 1):
+            try:
+                self._descriptor = _locked(folder)
+            except OutputError:
+                wait(_SECONDS)
+            else:
+                return
+        self._descriptor = _locked(folder)
+
+    def release(self) -> None:
+        """Let other runs write to the folder."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def is_locked(folder: Path) -> bool | None:
+    """Return whether a run writes to a folder now; None where the system can't tell."""
+    try:
+        descriptor = _locked(folder)
+    except OutputError:
+        return True
+    except OSError:
+        return None
+    if descriptor is None:
+        return None
+    os.close(descriptor)
+    return False
+
+
+def _locked(folder: Path) -> int | None:
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such locks.
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as err:
+        os.close(descriptor)
+        raise OutputError(
+            f"another run writes to {folder}; wait for it to end, or give another folder",
+            metadata={"path": str(folder)},
+        ) from err
+    except OSError:
+        # Some network file systems have no locks.
+        os.close(descriptor)
+        return None
+    return descriptor
+
 
 _SYNC_BYTES = 32 << 20
 _PIECE = 1 << 20
@@ -249,7 +328,7 @@ class RunFolder:
         with self.lines_path.open("rb") as file:
             while piece := file.read(_PIECE):
                 # Whole lines only, since what is replaced ends a line.
-                yield signed(piece + file.readline(), signature)
+                yield signed_lines(piece + file.readline(), signature)
 
     def _page(self, report: Report) -> str:
         path = next(filter(Path.exists, (self.journal_path, self.folder / JOURNAL)))

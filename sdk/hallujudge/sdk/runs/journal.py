@@ -1,19 +1,24 @@
-"""The journal of a run: an append-only file of records with length and checksum.
+"""What a stopped run leaves for the next one: its journal, and the marks of its archive.
 
-A record is a header of 12 bytes and its content. The header is the mark ``hj``, the kind of the
-record, a zero, and two 32-bit numbers in little-endian order: the length of the content and its
-CRC-32. Writing may stop anywhere; the journal then ends with the last whole record.
+The journal is an append-only file of records with length and checksum.
 """
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-__all__ = ["PART", "SYNCED", "Record", "append", "read_journal"]
+from .manifest import MARKS, partial
+from .parts import Entry
+
+if TYPE_CHECKING:
+    from .manifest import Manifest
+
 
 PART = 1
 """Kind of the record of a part."""
@@ -63,3 +68,132 @@ def read_journal(path: Path) -> Iterator[Record]:
                 return
             end += _HEADER.size + length
             yield Record(kind, content, end)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptParts:
+    """The parts that a journal holds whole; by default none."""
+
+    path: Path | None = None
+    """The journal."""
+    journal_end: int = 0
+    """Position after the last whole record."""
+    lines_end: int = 0
+    """Position after the last line that belongs to it."""
+    items: int = 0
+    """Number of items."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the entries of the parts; each iteration reads the journal."""
+        if self.path is None:
+            return
+        for record in read_journal(self.path):
+            if record.end > self.journal_end:
+                return
+            if record.kind == PART:
+                yield Entry.of(record.content)
+
+
+@dataclass(slots=True)
+class _Checked:
+    """Position up to which journal and lines are whole, and what was read since they were synced.
+
+    After a power loss, what was not synced may be missing or zero although its length is right.
+    """
+
+    journal_end: int = 0
+    lines_end: int = 0
+    items: int = 0
+    unsynced: list[tuple[int, Entry]] = field(default_factory=list)
+
+
+def read_kept(journal: Path, lines: Path, *, trust: bool = False) -> KeptParts:
+    """Return the parts that journal and lines hold whole.
+
+    Args:
+        journal: The journal.
+        lines: The file of lines.
+        trust: Whether the lines are not looked at: those of a complete run are signed.
+
+    Raises:
+        OSError: A file can't be read.
+    """
+    if not journal.exists():
+        return KeptParts()
+    state = _Checked()
+    size = lines.stat().st_size if lines.exists() else 0
+    for record in read_journal(journal):
+        if record.kind == SYNCED:
+            _add_entries(state, state.unsynced)
+            state.unsynced = []
+            state.journal_end = record.end
+            continue
+        try:
+            entry = Entry.of(record.content)
+        except ValueError:
+            break
+        if not trust and entry.offset + entry.size > size:
+            break
+        state.unsynced.append((record.end, entry))
+    whole = state.unsynced if trust else _whole_entries(state.unsynced, lines)
+    _add_entries(state, whole)
+    return KeptParts(journal, state.journal_end, state.lines_end, state.items)
+
+
+def _add_entries(state: _Checked, entries: list[tuple[int, Entry]]) -> None:
+    for end, entry in entries:
+        state.journal_end = end
+        state.lines_end = entry.offset + entry.size
+        state.items += entry.items
+
+
+def _whole_entries(entries: list[tuple[int, Entry]], lines: Path) -> list[tuple[int, Entry]]:
+    """Return the entries up to the first whose lines are damaged."""
+    if not entries:
+        return []
+    with lines.open("rb") as file:
+        for index, (_, entry) in enumerate(entries):
+            if _lines_crc(file, entry) != entry.lines_crc:
+                return entries[:index]
+    return entries
+
+
+def _lines_crc(file: BinaryIO, entry: Entry) -> int:
+    file.seek(entry.offset)
+    return zlib.crc32(file.read(entry.size))
+
+
+_DIGEST_BYTES = 32
+
+
+def write_marks(folder: Path, manifest: Manifest, marks: bytes) -> None:
+    """Write the marks of a run that begins.
+
+    Args:
+        folder: The run's folder.
+        manifest: The run's manifest, to which the marks belong.
+        marks: The marks; empty if there are none.
+
+    Raises:
+        OSError: The file can't be written.
+    """
+    path = partial(folder, MARKS)
+    if marks:
+        path.write_bytes(_marks_digest(manifest, marks) + marks)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def read_marks(folder: Path, manifest: Manifest) -> bytes:
+    """Return the marks of a run that stopped; empty if they are damaged or of another run.
+
+    Raises:
+        OSError: The file can't be read, for example because the run has no marks.
+    """
+    content = partial(folder, MARKS).read_bytes()
+    digest, marks = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    return marks if digest == _marks_digest(manifest, marks) else b""
+
+
+def _marks_digest(manifest: Manifest, marks: bytes) -> bytes:
+    return hashlib.sha256(manifest.to_text().encode() + marks).digest()

@@ -1,4 +1,4 @@
-"""The manifest of a run: what was scored, and how."""
+"""The manifest of a run: what was scored, and how. Also the names of the files beside it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..analysis import ANALYSIS_FILE
 from ..errors import ArchiveError, InvalidInputError, VersionMismatchError
-
-__all__ = ["FORMAT", "MERGED_INPUT", "Manifest"]
 
 FORMAT = 1
 """Raised when older releases could misread a run's folder."""
@@ -194,3 +193,36 @@ def _shown(value: object) -> str:
     if _SHA256.fullmatch(text):
         return text[:_SHOWN_DIGITS]
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+
+
+ITEMS, REPORT, PAGE, PARQUET = "items.jsonl", "report.json", "report.html", "items.parquet"
+MANIFEST, JOURNAL = "manifest.json", "journal.bin"
+
+MARKS = "marks.bin"
+"""Places of the archive at which a resumed run can begin to read; removed with the last item."""
+
+CALIBRATION = "calibration.json"
+"""The scores corrected by human labels, which ``calibrate`` writes."""
+
+CASCADE = "cascade.json"
+"""The margin from which on verdicts are kept, which ``calibrate --agreement`` writes."""
+
+PARSERS = "parsers.json"
+"""The comparison of answer parsers, which ``score pope --all-parsers`` writes."""
+
+VERDICTS = "verdicts.sqlite"
+"""The verdict cache of a run whose settings name none."""
+
+STALE = (REPORT, PAGE, PARQUET, ANALYSIS_FILE, PARSERS, CALIBRATION, CASCADE)
+"""Files about other items: an earlier run's, removed when new results are swapped in."""
+
+
+def partial(folder: Path, name: str) -> Path:
+    """Return where a file is written until the run is complete."""
+    stem, _, suffix = name.partition(".")
+    return folder / f"{stem}.partial.{suffix}"
+
+
+def staged(folder: Path, name: str) -> Path:
+    """Return where a complete file waits to be swapped in."""
+    return folder / f".{name}.part"

@@ -14,12 +14,10 @@ from ..archives.joins import IdCheck
 from ..backends.base import RunHeader
 from ..errors import ArchiveError, InvalidInputError
 from .folder import RunFolder
-from .lines import unsigned
-from .manifest import MERGED_INPUT, Manifest
-from .names import ITEMS, JOURNAL, MANIFEST, REPORT
+from .manifest import ITEMS, JOURNAL, MANIFEST, MERGED_INPUT, REPORT, Manifest
 from .parts import Part
-from .read import StoredRun, read_run
-from .shown import kept_of
+from .saved_items import kept_shown, unsigned_lines
+from .stored_runs import StoredRun, read_run
 
 __all__ = ["merge_runs"]
 
@@ -85,8 +83,8 @@ def _parts(run: StoredRun, merged: RunFolder, *, html: bool) -> Iterator[Part]:
     with closing((run.folder / ITEMS).open("rb")) as file:
         for entry in run.entries():
             lines = b"".join(_lines(file, entry.items, run))
-            shown = kept_of(entry.shown, merged.written, html=html)
-            yield Part.of(entry, unsigned(lines, run.signature), shown=shown)
+            shown = kept_shown(entry.shown, merged.written, html=html)
+            yield Part.of(entry, unsigned_lines(lines, run.signature), shown=shown)
 
 
 def _lines(file: BinaryIO, count: int, run: StoredRun) -> Iterator[bytes]:

@@ -1,25 +1,159 @@
-"""Parts of a run: what is kept of a scored batch. A part is a pure function of its batch."""
+"""Batches of items, and parts: what a run keeps of a scored batch.
+
+Batches depend on the items alone, and a part is a pure function of its batch, so a resumed run
+writes the same files.
+"""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.metrics import Metric, Tally
+from hallujudge.metrics import ItemResult, Metric, Outcome, Tally
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.results import JsonValue
 
-from .lines import item_lines
-from .shown import packed
-from .unscored import UnscoredCounts
+from .saved_items import item_lines, pack_shown
 
 if TYPE_CHECKING:
-    from ..backends.base import BatchResult, RunHeader
+    from hallujudge.metrics import Item
 
-__all__ = ["Entry", "Part", "PartMaker"]
+    from ..backends.base import Batch, BatchResult, RunHeader
 
-_SIZE = 4
+
+_BATCH_ITEMS = 64
+_MOST_BATCH_ITEMS = 128
+_BATCH_CHARS = 1 << 20
+
+
+def batches(items: Iterable[Item]) -> Iterator[Batch]:
+    """Yield batches that are small in number and in text, so that no message grows too large.
+
+    Consecutive items of one image stay in one batch if they can: a judge's prompts about an image
+    begin with the same text, which its server then has in its prefix cache.
+
+    A batch depends on nothing before its first item, so that a resumed run makes the same ones.
+    """
+    batch: list[Item] = []
+    chars = 0
+    for item in items:
+        size = len(getattr(item, "response", None) or "")
+        if batch and (
+            chars + size > _BATCH_CHARS
+            or (len(batch) >= _BATCH_ITEMS and _is_full_batch(batch, item.group_id))
+        ):
+            yield batch
+            batch, chars = [], 0
+        batch.append(item)
+        chars += size
+    if batch:
+        yield batch
+
+
+def _is_full_batch(batch: Batch, group: str) -> bool:
+    """Return whether an item of a group begins a new batch, after 64 items or more."""
+    return len(batch) == _MOST_BATCH_ITEMS or not group or batch[-1].group_id != group
+
+
+async def batches_async(items: Iterable[Item]) -> AsyncGenerator[Batch, None]:
+    """Yield the same batches, for backends that take them as they come."""
+    for batch in batches(items):
+        yield batch
+
+
+_DETAIL_CHARS = 240
+
+
+@dataclass(slots=True)
+class ReasonCounts:
+    """Count and first example of each reason."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    """Reason -> count."""
+    examples: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Reason -> id and detail of its first item."""
+
+    def add(self, reason: str, item_id: str, detail: str) -> None:
+        """Count one."""
+        self.counts[reason] += 1
+        if reason not in self.examples:
+            cut = len(detail) > _DETAIL_CHARS
+            self.examples[reason] = (item_id, f"{detail[:_DETAIL_CHARS]}…" if cut else detail)
+
+    def merge(self, later: ReasonCounts) -> None:
+        """Add the counts of later items."""
+        self.counts.update(later.counts)
+        for reason, example in later.examples.items():
+            self.examples.setdefault(reason, example)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return reason -> count, id and detail."""
+        return {reason: [n, *self.examples[reason]] for reason, n in self.counts.items()}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> ReasonCounts:
+        """Return the counts of what :meth:`to_json` returned."""
+        made = cls()
+        for reason, (count, item_id, detail) in values.items():
+            made.counts[reason] = count
+            made.examples[reason] = (item_id, detail)
+        return made
+
+
+@dataclass(slots=True)
+class UnscoredCounts:
+    """Reasons for a run's unscored items and claims."""
+
+    items: ReasonCounts = field(default_factory=ReasonCounts)
+    """Of items."""
+    claims: ReasonCounts = field(default_factory=ReasonCounts)
+    """Of claims, in scored and unscored items."""
+
+    def add(self, results: Sequence[ItemResult]) -> None:
+        """Count a batch of results."""
+        for result in results:
+            if result.outcome is Outcome.UNSCORED:
+                self.items.add(result.reason, result.id, result.detail)
+        # One of each kind tells whether there are claims to look through; most kinds have none.
+        kinds = {type(result.evidence): result.evidence for result in results}
+        if any(hasattr(evidence, "claims") for evidence in kinds.values()):
+            for result in results:
+                for claim in _unscored_claims(result):
+                    self.claims.add(claim.reason, result.id, claim.detail)
+
+    def merge(self, later: UnscoredCounts) -> None:
+        """Add the counts of later items."""
+        self.items.merge(later.items)
+        self.claims.merge(later.claims)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the counts as a journal has them; empty if everything is scored."""
+        kinds = {"items": self.items.to_json(), "claims": self.claims.to_json()}
+        return {name: counts for name, counts in kinds.items() if counts}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> UnscoredCounts:
+        """Return the counts of what :meth:`to_json` returned."""
+        return cls(
+            items=ReasonCounts.of(values.get("items", {})),
+            claims=ReasonCounts.of(values.get("claims", {})),
+        )
+
+
+def _unscored_claims(result: ItemResult) -> list[ClaimVerdict]:
+    claims = getattr(result.evidence, "claims", ())
+    return [
+        claim
+        for claim in claims
+        if isinstance(claim, ClaimVerdict) and claim.verdict is Verdict.UNSCORED and claim.reason
+    ]
+
+
+_HEAD_SIZE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +204,7 @@ class Part:
             "tally": len(self.tally),
         }
         text = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode()
-        return len(text).to_bytes(_SIZE, "little") + text + self.tally + self.shown
+        return len(text).to_bytes(_HEAD_SIZE_BYTES, "little") + text + self.tally + self.shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +233,10 @@ class Entry:
         Raises:
             ValueError: The bytes are not an entry.
         """
-        size = int.from_bytes(data[:_SIZE], "little")
+        size = int.from_bytes(data[:_HEAD_SIZE_BYTES], "little")
         try:
-            head: Any = json.loads(data[_SIZE : _SIZE + size])
-            start = _SIZE + size
+            head: Any = json.loads(data[_HEAD_SIZE_BYTES : _HEAD_SIZE_BYTES + size])
+            start = _HEAD_SIZE_BYTES + size
             end = start + head["tally"]
             offset, length, crc = head["lines"]
             return cls(
@@ -163,5 +297,5 @@ class PartMaker:
             lines_crc=zlib.crc32(lines),
             tally=tally.to_bytes(),
             unscored=unscored,
-            shown=packed(pairs, first, keep_text=self._keep_text, html=self._html),
+            shown=pack_shown(pairs, first, keep_text=self._keep_text, html=self._html),
         )

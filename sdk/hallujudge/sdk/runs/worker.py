@@ -1,4 +1,7 @@
-"""A worker process of a run: it makes the parts of the batches that it is sent."""
+"""Worker processes of a run: how many there are, the groups of items they receive.
+
+Their work.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,184 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing import connection, parent_process
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.threads import usable_cores
 
 from ..backends.base import BatchResult
-from .groups import Group, GroupReaders
-from .parts import Part, PartMaker
+from ..errors import InvalidInputError
+from .parts import Part, PartMaker, batches
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.llm.budget import SharedCalls
+    from hallujudge.metrics import Item
 
-    from ..archives.inputs import CheckedSlice, SliceReader
-    from ..archives.json_lines import Span
+    from ..archives import ItemSource
+    from ..archives.inputs import CheckedSlice, ItemSlices, SliceReader
+    from ..archives.inputs import ItemSource as ArchiveItems
+    from ..archives.json_lines import Mark, Span
+    from ..backends.base import Batch
+    from ..score_run import ScoreRun
 
-__all__ = ["SliceCheck", "Worker", "WorkerSettings", "do", "prepare"]
+
+ATTEMPTS = 3
+"""How often a group is done before its workers' deaths end the run."""
+
+GROUP_BATCHES = 8
+"""Batches of a group."""
+_SLICE_ITEMS = 2048
+_SLICE_BYTES = 1 << 21
+
+
+class Group(Protocol):
+    """Consecutive items of a run."""
+
+    @property
+    def first(self) -> int:
+        """Position of the first item in the run."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of items."""
+        ...
+
+    def batches(self, readers: GroupReaders) -> Iterator[Batch]:
+        """Yield the items in batches.
+
+        Args:
+            readers: The readers of this process.
+        """
+        ...
+
+
+class GroupReaders:
+    """Readers of archives that a process was sent; equal ones are one."""
+
+    def __init__(self) -> None:
+        self._readers: list[SliceReader] = []
+
+    def of(self, sent: SliceReader) -> SliceReader:
+        """Return the first reader that was sent of those equal to it; it has the references."""
+        if sent not in self._readers:
+            self._readers.append(sent)
+        return self._readers[self._readers.index(sent)]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemGroup:
+    """Items that the sending process read."""
+
+    made: Sequence[Batch]
+    """The items in batches."""
+    first: int
+    """See :class:`Group`."""
+
+    @property
+    def size(self) -> int:
+        """See :class:`Group`."""
+        return sum(map(len, self.made))
+
+    def batches(self, readers: GroupReaders) -> Iterator[Batch]:  # noqa: ARG002  # the protocol's
+        """Yield the items in batches; see :class:`Group`."""
+        return iter(self.made)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceGroup:
+    """Items that the receiving process reads."""
+
+    reader: SliceReader
+    """Reads the archive."""
+    start: Mark
+    """Where to begin."""
+    piece: int
+    """How many bytes the items have."""
+    first: int
+    """See :class:`Group`."""
+    size: int
+    """See :class:`Group`."""
+
+    def batches(self, readers: GroupReaders) -> Iterator[Batch]:
+        """Yield the items in batches; see :class:`Group`."""
+        items = readers.of(self.reader).items(self.start, self.piece)
+        skipped = self.first - self.start.values
+        return batches(islice(items, skipped, skipped + self.size))
+
+
+def workers_died(group: Group) -> str:
+    """Return what to say when the workers of a group died again and again."""
+    return (
+        f"a worker process died {ATTEMPTS} times while items {group.first + 1} to "
+        f"{group.first + group.size} were scored, perhaps for lack of memory; go on with "
+        "--workers 1 --resume"
+    )
+
+
+async def groups_of(items: ArchiveItems, first: int) -> AsyncIterator[Group]:
+    """Yield the groups of a source's items for processes of this machine.
+
+    Args:
+        items: The items.
+        first: Position of the first one that is wanted.
+    """
+    made = (
+        item_groups(items.start_at(first), first)
+        if items.slices is None
+        else slice_groups(items.slices, first, len(items))
+    )
+    for group in made:
+        yield group
+
+
+def item_groups(items: Iterator[Item], first: int, size: int = GROUP_BATCHES) -> Iterator[Group]:
+    """Yield groups of items that this process reads.
+
+    Args:
+        items: The items.
+        first: Position of the first one in the run.
+        size: Batches of a group.
+    """
+    source = batches(items)
+    while made := list(islice(source, size)):
+        group = ItemGroup(made, first)
+        yield group
+        first += group.size
+
+
+def slice_groups(slices: ItemSlices, first: int, count: int) -> Iterator[Group]:
+    """Yield groups of items that the processes read.
+
+    Args:
+        slices: Places of the archive.
+        first: Position of the first item that is wanted.
+        count: Number of items of the archive.
+    """
+    start = slices.marks.before(first)
+    for mark in [*slices.marks.marks, None]:
+        end = count if mark is None else mark.values
+        if end <= first or not (mark is None or _is_full_slice(start, mark)):
+            continue
+        piece = mark.offset - start.offset if mark is not None else 0
+        yield SliceGroup(
+            reader=slices.reader, start=start, piece=piece, first=first, size=end - first
+        )
+        first = end
+        start = mark or start
+
+
+def _is_full_slice(start: Mark, end: Mark) -> bool:
+    items, size = end.values - start.values, end.offset - start.offset
+    return items >= _SLICE_ITEMS or size >= _SLICE_BYTES
+
 
 _NEW_OBJECTS = 50_000
 
@@ -110,7 +273,7 @@ class _OnlyWorker(NamedTuple):
 _workers: dict[str, _OnlyWorker] = {}
 
 
-def prepare(settings: WorkerSettings) -> None:
+def prepare_worker(settings: WorkerSettings) -> None:
     """Get a worker process ready; called once in each."""
     # Ctrl-C reaches every process of a terminal; the one that wrote the journal stops the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -122,7 +285,7 @@ def prepare(settings: WorkerSettings) -> None:
     _workers["only"] = _OnlyWorker(worker, loop)
 
 
-def do(task: Group | SliceCheck) -> list[Part] | CheckedSlice | None:
+def do_task(task: Group | SliceCheck) -> list[Part] | CheckedSlice | None:
     """Return the parts of a group of items, or what a slice of an archive holds."""
     worker, loop = _workers["only"]
     if isinstance(task, SliceCheck):
@@ -136,3 +299,83 @@ def _end_with_parent() -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
+
+
+ENGINES = ("local", "ray")
+"""Where processes run."""
+
+_LARGE_RUN = 20_000
+_MOST_WORKERS = 1_024
+"""Items from which on the start of processes (about a second each) pays off."""
+
+_LARGE_BYTES = 16 << 20
+"""Size of a file that has as many items in nearly every layout."""
+
+
+def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bool) -> int:
+    """Return how many processes score a run; on Ray, 0 for one on each processor.
+
+    Args:
+        run: What is scored and how.
+        spec: The same, as the engine has it.
+        items: The items.
+        local: Whether this machine scores, not a server.
+
+    Raises:
+        InvalidInputError: The run can't be spread over processes.
+    """
+    _check_worker_number(run.workers)
+    obstacle = _spreading_obstacle(run, spec, local=local)
+    if run.engine not in ENGINES:
+        raise InvalidInputError(f"engine is {run.engine!r}; choose from {', '.join(ENGINES)}")
+    if run.engine != ENGINES[0]:
+        if obstacle:
+            raise InvalidInputError(f"engine is {run.engine}: {obstacle}; leave it out")
+        return run.workers
+    if run.ray_address:
+        raise InvalidInputError(
+            f"ray_address is {run.ray_address!r:.80}, but the engine is {run.engine}; set "
+            "ScoreRun(engine=ray), or leave it out"
+        )
+    if run.workers > 1 and obstacle:
+        raise InvalidInputError(f"workers is {run.workers}: {obstacle}; leave it out")
+    if run.workers or obstacle or len(items) < _LARGE_RUN or metric_entry(run.metric).judges:
+        return max(1, run.workers)
+    return usable_cores()
+
+
+def _check_worker_number(workers: int) -> None:
+    # All processes start at once, whatever there is to do.
+    if not 0 <= workers <= _MOST_WORKERS:
+        raise InvalidInputError(
+            f"workers is {workers}; give 0 (automatic), or a number up to {_MOST_WORKERS:,}"
+        )
+
+
+def early_count(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> int:
+    """Return how many processes may start before the archive is read; 1: that is not known yet.
+
+    Args:
+        run: What is scored and how.
+        spec: The same, as the engine has it.
+        local: Whether this machine scores, not a server.
+    """
+    _check_worker_number(run.workers)
+    if run.engine != ENGINES[0] or _spreading_obstacle(run, spec, local=local) or run.resume:
+        return 1
+    if run.workers:
+        return max(1, run.workers)
+    path = Path(run.responses) if isinstance(run.responses, (str, Path)) else None
+    surely_large = path is not None and path.is_file() and path.stat().st_size >= _LARGE_BYTES
+    return usable_cores() if surely_large and not metric_entry(run.metric).judges else 1
+
+
+def _spreading_obstacle(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> str:
+    """Return why a run can't be spread over processes; empty if it can."""
+    if not local:
+        return "the server scores, with its own processes"
+    if metric_entry(spec.metric).calls_models(spec) and run.engine == ENGINES[0]:
+        return "language models are called concurrently by one process, which keeps the budget"
+    if run.on_batch is not None:
+        return "on_batch needs the results in this process"
+    return ""

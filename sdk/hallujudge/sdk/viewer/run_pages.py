@@ -12,17 +12,13 @@ from urllib.parse import quote
 from hallujudge.metrics import Report
 
 from ..errors import HallujudgeError, InvalidInputError
-from ..report.markup import Content, Markup, element, joined
-from ..report.page.document import document, first, links, render_parts
-from ..report.page.images import Images
-from ..report.page.scale import bar
-from ..report.text import counted, cut, shown
-from ..runs.kept import read_kept
-from ..runs.lock import is_locked
-from ..runs.manifest import Manifest
-from ..runs.names import ITEMS, JOURNAL, MANIFEST, REPORT, partial
-from ..runs.read import read_run
-from ..runs.under_way import RunUnderWay, read_under_way
+from ..report.page.document import Images, document, first_section, page_links, render_parts
+from ..report.page.markup import Content, Markup, element, joined, score_bar
+from ..report.report_text import counted, cut, shown
+from ..runs.folder import is_locked
+from ..runs.journal import read_kept
+from ..runs.manifest import ITEMS, JOURNAL, MANIFEST, REPORT, Manifest, partial
+from ..runs.stored_runs import RunUnderWay, read_run, read_under_way
 
 _MOST_RUNS = 2_000
 _DEPTH = 6
@@ -141,7 +137,7 @@ def overview_page(runs: Sequence[FoundRun]) -> str:
     ]
     return document(
         "Runs – Hallujudge",
-        [first(*body, live=bool(live))],
+        [first_section(*body, live=bool(live))],
         scripts=("live.js",) if live else (),
         forms="'self'",
     )
@@ -203,7 +199,7 @@ def _score(report: Report, name: str) -> Content:
         return ""
     figures = shown(score)
     return element(
-        "span", element("b", figures.value), bar(score), element("small", figures.interval)
+        "span", element("b", figures.value), score_bar(score), element("small", figures.interval)
     )
 
 
@@ -270,9 +266,9 @@ def live_page(run: FoundRun) -> str:
     about = replace(held.about, title=run.title or held.about.title, overview=OVERVIEW)
     progress = _progress(run, held)
     if held.report is None:
-        body = [links(OVERVIEW, items=False), progress, element("h1", about.title)]
+        body = [page_links(OVERVIEW, items=False), progress, element("h1", about.title)]
         title = f"{about.title} – Hallujudge"
-        return document(title, [first(*body, live=True)], scripts=("live.js",))
+        return document(title, [first_section(*body, live=True)], scripts=("live.js",))
     return render_parts(held.parts, held.report, about, Images(), live=progress)
 
 

@@ -16,7 +16,7 @@ from support.process_tasks import DeadlyReader
 from hallujudge.sdk import Client, RunFolder, ScoreRun
 from hallujudge.sdk.archives.inputs import spans_of, spread_by
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.runs.pool import PoolParts
+from hallujudge.sdk.runs.processes import PoolParts
 from hallujudge.sdk.runs.worker import WorkerSettings
 
 COUNT = 6_000

@@ -17,7 +17,7 @@ from hallujudge.sdk.calibration import (
     write_calibration,
 )
 from hallujudge.sdk.calibration.show import page_of
-from hallujudge.sdk.report.calibrated import calibration_sentences
+from hallujudge.sdk.report.report_text import calibration_sentences
 
 
 def test_labels_that_agree_change_nothing(folder: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hallujudge.sdk.calibration.show import page_of
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.labels import Label
 from hallujudge.sdk.labels.verdicts import DecidedClaim, DecidedItem
-from hallujudge.sdk.report.grids import render_page
+from hallujudge.sdk.report.table_pages import render_page
 
 # Image -> questions -> verdict and label of each claim.
 ANSWERS: dict[str, list[list[tuple[int, int]]]] = {

@@ -9,8 +9,7 @@ import pytest
 from hallujudge.metrics import ItemResult, JsonValue, Outcome
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
-from hallujudge.sdk.report.item_view import ItemView
-from hallujudge.sdk.report.views import view_item
+from hallujudge.sdk.report.item_views import ItemView, view_item
 
 ITEM = TriHeItem(
     id="q", question="What?", response="A man.", reference_triplets=(Triplet("man", "on", "bike"),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hallujudge.sdk.report.grids import Grid, Page, render_page
+from hallujudge.sdk.report.table_pages import Grid, Page, render_page
 
 HEADINGS = ("score", "better end", "llava", "owl", "difference", "95% interval", "p")
 ROW = ("mean_words", "higher", "90.6645", "98.4755", "+7.8110", "[+6.7925, +8.8260]", "<0.0001")

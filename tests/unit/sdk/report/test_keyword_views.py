@@ -9,8 +9,7 @@ from hallujudge.metrics.mementos import (
     MementosEvidence,
     MementosItem,
 )
-from hallujudge.sdk.report.item_view import ItemView, Shade
-from hallujudge.sdk.report.views import view_item
+from hallujudge.sdk.report.item_views import ItemView, Shade, view_item
 
 OBJECTS = KeywordEvidence(
     reference=("man", "wall"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.sdk.report.latex import latex_table, latex_text
+from hallujudge.sdk.report.export_formats import latex_table, latex_text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from support import report_samples as samples
 from support.pages import Page
 
 from hallujudge.sdk.report import HtmlPage
-from hallujudge.sdk.report.notebook import render_notebook
+from hallujudge.sdk.report.page.first_screen import render_notebook
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>"
 

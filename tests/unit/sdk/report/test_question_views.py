@@ -18,8 +18,7 @@ from hallujudge.metrics.infact import InfactEvidence, InfactItem, RunVerdict
 from hallujudge.metrics.vidhal import VidhalItem
 from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.backends.base import BatchResult
-from hallujudge.sdk.report.item_view import ItemView, Shade
-from hallujudge.sdk.report.views import view_item
+from hallujudge.sdk.report.item_views import ItemView, Shade, view_item
 
 
 def views_of(metric: str, **arguments: Any) -> dict[str, ItemView]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hallujudge.metrics import Item
-from hallujudge.sdk.runs.batching import batches
-from hallujudge.sdk.runs.groups import item_groups
+from hallujudge.sdk.runs.parts import batches
+from hallujudge.sdk.runs.worker import item_groups
 
 
 def items(*images: tuple[str, int]) -> list[Item]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hallujudge.metrics import ChairEvidence, ChairItem, ItemResult, MentionVerdict, Outcome
-from hallujudge.sdk.runs.lines import item_lines, signed
+from hallujudge.sdk.runs.saved_items import item_lines, signed_lines
 
 ITEM = ChairItem(id="1", response='A "dog"\n\u2028 über \x00 𝄞', reference_objects=("cat",))
 
@@ -55,6 +55,6 @@ def test_a_number_that_json_lacks_is_refused(number: float) -> None:
 
 def test_a_signature_ends_every_line() -> None:
     line = item_lines([(ITEM, result())], ("a", "b"), keep_text=True)
-    both = signed(line * 2, 'chair|"x"').splitlines()
+    both = signed_lines(line * 2, 'chair|"x"').splitlines()
     assert [json.loads(each).get("signature") for each in both] == ['chair|"x"'] * 2
     assert json.loads(both[0])["response"] == ITEM.response

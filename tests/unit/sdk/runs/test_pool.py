@@ -10,8 +10,8 @@ import pytest
 
 from hallujudge.sdk import ScoreRun
 from hallujudge.sdk.archives.json_lines import Mark, Span
-from hallujudge.sdk.runs import pool
-from hallujudge.sdk.runs.pool import PoolParts
+from hallujudge.sdk.runs import processes as pool
+from hallujudge.sdk.runs.processes import PoolParts
 from hallujudge.sdk.runs.worker import SliceCheck, WorkerSettings
 
 SPANS = [Span(Mark(), 10), Span(Mark(1, 10), 20), Span(Mark(1, 30), 30), Span(Mark(1, 60), 40)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from hallujudge.judge_service.llm.budget import Prices
 from hallujudge.judge_service.llm.cache_file import cache_key
-from hallujudge.sdk.runs.ray_calls import (
+from hallujudge.sdk.runs.ray_workers import (
     CallKeeper,
     RemoteCalls,
     is_limited,

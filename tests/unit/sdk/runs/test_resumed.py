@@ -13,7 +13,7 @@ import pytest
 from hallujudge.sdk import BatchResult, Client, InputOptions, ScoreRun
 from hallujudge.sdk.archives import chair as captions
 from hallujudge.sdk.archives.records import RecordBatch, read_record_batches
-from hallujudge.sdk.runs.resumed import checked_archive, items_of
+from hallujudge.sdk.runs.run_inputs import checked_archive, items_of
 
 COUNT = 1300
 

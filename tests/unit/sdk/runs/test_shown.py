@@ -12,7 +12,7 @@ from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.sdk.backends.embedded import EmbeddedBackend
 from hallujudge.sdk.errors import ArchiveError
-from hallujudge.sdk.runs.shown import packed, unpacked
+from hallujudge.sdk.runs.saved_items import pack_shown, shown_items
 
 
 def scored(metric: str) -> list[tuple[Item, ItemResult]]:
@@ -28,23 +28,24 @@ def scored(metric: str) -> list[tuple[Item, ItemResult]]:
 @pytest.mark.parametrize("metric", metric_names())
 def test_items_and_results_are_kept_whole(metric: str) -> None:
     pairs = scored(metric)
-    kept = list(unpacked(packed(pairs, 0, keep_text=True, html=True)))
+    kept = list(shown_items(pack_shown(pairs, 0, keep_text=True, html=True)))
     assert kept == pairs
     # The page charts the first score of an item.
     assert [list(r.scores) for _, r in kept] == [list(r.scores) for _, r in pairs]
 
 
 def test_responses_are_left_out_with_no_text() -> None:
-    ((item, _),) = unpacked(packed(scored("chair"), 0, keep_text=False, html=True))
+    ((item, _),) = shown_items(pack_shown(scored("chair"), 0, keep_text=False, html=True))
     assert getattr(item, "response", "") is None
 
 
 def test_what_the_page_does_not_show_is_not_kept() -> None:
     pairs = scored("chair")
-    assert packed(pairs, 20_000, keep_text=True, html=False) == b""
-    assert packed(pairs, 20_000, keep_text=True, html=True)
+    assert pack_shown(pairs, 20_000, keep_text=True, html=False) == b""
+    assert pack_shown(pairs, 20_000, keep_text=True, html=True)
     assert (
-        packed([(Item(id="1"), result) for _, result in pairs], 0, keep_text=True, html=True) == b""
+        pack_shown([(Item(id="1"), result) for _, result in pairs], 0, keep_text=True, html=True)
+        == b""
     )
 
 
@@ -53,6 +54,6 @@ def test_what_the_page_does_not_show_is_not_kept() -> None:
 )
 def test_damaged_bytes_are_refused(content: bytes) -> None:
     with pytest.raises(ArchiveError, match="score the responses again"):
-        list(unpacked(zlib.compress(content)))
+        list(shown_items(zlib.compress(content)))
     with pytest.raises(ArchiveError, match="score the responses again"):
-        list(unpacked(content))
+        list(shown_items(content))

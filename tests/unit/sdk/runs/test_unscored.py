@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Verdict
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.sdk.runs.unscored import UnscoredCounts
+from hallujudge.sdk.runs.parts import UnscoredCounts
 
 
 @dataclass(frozen=True)

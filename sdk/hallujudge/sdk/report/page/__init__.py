@@ -4,11 +4,10 @@ The page is written from *parts*: what it shows of a batch of items. A part is a
 its batch, so that a run that was resumed or merged makes the same page.
 """
 
-from .about import PageAbout
-from .compared import render_comparison
-from .document import HtmlPage, render_parts
-from .images import Images
-from .parts import page_part
+from .compared_runs import render_comparison
+from .document import HtmlPage, Images, render_parts
+from .first_screen import PageAbout
+from .page_parts import page_part
 
 __all__ = [
     "HtmlPage",

@@ -1,40 +1,205 @@
-"""The HTML document: head with its security policy, first screen, data and script."""
+"""The HTML document: head with its security policy, first screen, data, pictures and script."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
 
 from hallujudge.metrics import Item, ItemResult, Report
 
-from ..limits import MOST_BYTES, MOST_ITEMS
-from ..markup import Markup, element, joined
-from ..text import clean
-from ..views import ANSWER_WORDS
-from .about import PageAbout, run_identity
-from .assets import asset, digest
-from .columns import Columns, columns_json, merged
-from .first_screen import first_screen
-from .images import Images
-from .packing import packed
-from .parts import ITEMS_IN_PART, packed_details, page_part, read_columns
+from ...errors import InvalidInputError, MissingExtraError
+from ..item_views import ANSWER_WORDS
+from ..report_text import clean
+from .first_screen import PageAbout, first_screen, run_identity
+from .markup import Markup, asset, digest, element, joined
+from .page_parts import (
+    ITEMS_IN_PART,
+    MOST_PAGE_BYTES,
+    MOST_PAGE_ITEMS,
+    Columns,
+    columns_json,
+    merged_columns,
+    packed,
+    packed_details,
+    page_part,
+    read_columns,
+)
 
-__all__ = [
-    "HtmlPage",
-    "app",
-    "content_digest",
-    "data_blocks",
-    "document",
-    "first",
-    "held",
-    "image_blocks",
-    "links",
-    "page_head",
-    "render_parts",
-]
+_IMAGE_TYPES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif"})
+_MOST_IMAGES = 1_000_000
+_THUMBNAIL = 320
+_MOST_PIXELS = 100_000_000
+_LAST_DIGITS = re.compile(r"(\d+)\D*$")
+
+ImageSource: TypeAlias = "Callable[[str, str], str]"
+"""Returns the source of an item's picture from its id and group; empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """Where the pictures of a page come from."""
+
+    source: ImageSource = field(default=lambda _id, _group: "")
+    """Finds an item's picture."""
+    policy: str = "data:"
+    """What the page's content security policy allows as a picture."""
+
+    @classmethod
+    def of(cls, given: str, *, page: Path, embed: bool = False) -> Images:
+        """Return the pictures of a folder or of an address template.
+
+        Args:
+            given: A folder, or an address with ``{id}`` or ``{group}``; empty for no pictures.
+            page: Folder of the page, which files are linked from.
+            embed: Whether thumbnails are embedded, so that the page can be sent on.
+
+        Raises:
+            InvalidInputError: The folder doesn't exist, or the address names neither.
+            MissingExtraError: Thumbnails need Pillow, which isn't installed.
+        """
+        if not given:
+            return cls()
+        if re.match(r"https?://", given):
+            return cls(source=_template(given, embed), policy=f"data: {_origin(given)}")
+        files = _image_files(Path(given))
+        if embed:
+            return cls(source=_looked_up(files, _thumbnail_maker()))
+        return cls(source=_looked_up(files, _linker(page)), policy="data: file: 'self'")
+
+
+def _template(given: str, embed: bool) -> ImageSource:
+    if embed:
+        raise InvalidInputError("pictures at an address can't be embedded; give a folder of files")
+    if "{id}" not in given and "{group}" not in given:
+        raise InvalidInputError(f"{given!r:.200} names neither {{id}} nor {{group}} of an item")
+
+    def source(item_id: str, group: str) -> str:
+        named = {"{id}": item_id, "{group}": group}
+        return re.sub(r"\{(?:id|group)\}", lambda m: quote(named[m[0]], safe=""), given)
+
+    return source
+
+
+def _origin(address: str) -> str:
+    match = re.match(r"(https?://[A-Za-z0-9.:\[\]_-]+)(?:/|$)", address)
+    if match is None:
+        raise InvalidInputError(
+            f"{address!r:.200} is not an address of pictures; write it like "
+            "https://example.org/pictures/{id}.jpg"
+        )
+    return match[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _ImageFiles:
+    """The pictures of a folder."""
+
+    names: dict[str, Path]
+    """By name and by stem; the first where several folders have one of the name."""
+    repeated: frozenset[str]
+    """Names that several folders have, as frames of several videos do."""
+    frames: dict[str, Path]
+    """The middle frame of each video, by the name of the folder that holds its frames."""
+    numbers: dict[str, Path]
+    """By the number at the stem's end."""
+
+    def find(self, name: str) -> Path | None:
+        """Return the picture of an id; frame 12 of some video is not the picture of video 12."""
+        if name in self.names and name not in self.repeated:
+            return self.names[name]
+        return self.frames.get(name) or self.names.get(name) or self.numbers.get(name)
+
+
+def _image_files(folder: Path) -> _ImageFiles:
+    if not folder.is_dir():
+        raise InvalidInputError(f"{folder}: not a folder of pictures; check the path")
+    names: dict[str, Path] = {}
+    numbers: dict[str, Path] = {}
+    repeated: set[str] = set()
+    folders: dict[Path, list[Path]] = {}
+    for count, path in enumerate(_walk(folder)):
+        if count >= _MOST_IMAGES:
+            raise InvalidInputError(f"{folder} has more than {_MOST_IMAGES:,} pictures")
+        folders.setdefault(path.parent, []).append(path)
+        for name in (path.name, path.stem):
+            if names.setdefault(name, path).parent != path.parent:
+                repeated.add(name)
+        for name in _number(path.stem):
+            numbers.setdefault(name, path)
+    frames = {
+        held.name: paths[len(paths) // 2]
+        for held, paths in folders.items()
+        if held != folder and _are_frames(held, paths, repeated)
+    }
+    return _ImageFiles(names, frozenset(repeated), frames, numbers)
+
+
+def _are_frames(folder: Path, paths: list[Path], repeated: set[str]) -> bool:
+    """Return whether a folder's pictures are a video's frames: 0001.jpg, or named after it."""
+    return all(path.stem in repeated or path.stem.startswith(folder.name) for path in paths[:1])
+
+
+def _walk(folder: Path) -> Iterable[Path]:
+    for root, _, names in os.walk(folder):
+        for name in sorted(names):
+            if Path(name).suffix.lower() in _IMAGE_TYPES:
+                yield Path(root, name)
+
+
+def _number(stem: str) -> list[str]:
+    match = _LAST_DIGITS.search(stem)
+    return [str(int(match[1]))] if match else []
+
+
+def _looked_up(files: _ImageFiles, show: Callable[[Path], str]) -> ImageSource:
+    def source(item_id: str, group: str) -> str:
+        names = [name for key in (group, item_id) for name in (key, Path(key).stem, *_number(key))]
+        path = next(filter(None, map(files.find, names)), None)
+        return "" if path is None else show(path)
+
+    return source
+
+
+def _linker(page: Path) -> Callable[[Path], str]:
+    base = page.resolve()
+
+    def link(path: Path) -> str:
+        return quote(Path(os.path.relpath(path.resolve(), base)).as_posix())
+
+    return link
+
+
+def _thumbnail_maker() -> Callable[[Path], str]:
+    try:
+        from PIL import Image
+    except ImportError as err:
+        raise MissingExtraError.of("a page with embedded pictures", "images") from err
+
+    def thumbnail(path: Path) -> str:
+        try:
+            with Image.open(path) as image:
+                # A small file may unfold to a picture that fills the memory.
+                if image.width * image.height > _MOST_PIXELS:
+                    return ""
+                small = image.convert("RGB")
+                small.thumbnail((_THUMBNAIL, _THUMBNAIL))
+        except (OSError, ValueError, Image.DecompressionBombError):
+            return ""
+        stream = io.BytesIO()
+        small.save(stream, "JPEG", quality=70)
+        return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"
+
+    return thumbnail
+
 
 _MEASURES = {"words": "Words of the response", "margin": "Smallest margin of a verdict"}
 
@@ -58,7 +223,7 @@ class HtmlPage:
             item: The scored item.
             result: Its result.
         """
-        if ITEMS_IN_PART * len(self._parts) >= MOST_ITEMS or self._bytes > MOST_BYTES:
+        if ITEMS_IN_PART * len(self._parts) >= MOST_PAGE_ITEMS or self._bytes > MOST_PAGE_BYTES:
             return
         self._waiting.append((item, result))
         if len(self._waiting) == ITEMS_IN_PART:
@@ -108,12 +273,12 @@ def render_parts(
         images: Where pictures come from.
         live: How far a run under way is, for a page that keeps itself up to date.
     """
-    parts = held(parts)
-    columns = merged(map(read_columns, parts))
+    parts = held_parts(parts)
+    columns = merged_columns(map(read_columns, parts))
     name = about.title or report.metric
     head = page_head([(name, report)], [columns], [about.content or content_digest(parts)])
-    screen = [links(about.overview), *([live] if live else []), *first_screen(report, about)]
-    body = [first(*screen, _more(report, head["count"]), live=live is not None), app()]
+    screen = [page_links(about.overview), *([live] if live else []), *first_screen(report, about)]
+    body = [first_section(*screen, _more(report, head["count"]), live=live is not None), page_app()]
     data = [
         *data_blocks(head, columns_json([columns]), map(packed_details, parts)),
         *image_blocks(columns, images),
@@ -123,7 +288,7 @@ def render_parts(
     return document(title, body, data, scripts=scripts, pictures=images.policy)
 
 
-def first(*content: Markup, live: bool) -> Markup:
+def first_section(*content: Markup, live: bool) -> Markup:
     """Return the part of a page above its items.
 
     Args:
@@ -133,12 +298,12 @@ def first(*content: Markup, live: bool) -> Markup:
     return element("div", *content, id="first", **({"data_live": ""} if live else {}))
 
 
-def held(parts: Iterable[bytes]) -> list[bytes]:
+def held_parts(parts: Iterable[bytes]) -> list[bytes]:
     """Return the parts that a page holds: the first ones, up to its limits."""
     kept: list[bytes] = []
     size = 0
     for part in parts:
-        if ITEMS_IN_PART * len(kept) >= MOST_ITEMS or size > MOST_BYTES:
+        if ITEMS_IN_PART * len(kept) >= MOST_PAGE_ITEMS or size > MOST_PAGE_BYTES:
             break
         kept.append(part)
         size += len(part)
@@ -272,7 +437,7 @@ def _head(title: str, policy: str) -> Markup:
     )
 
 
-def app() -> Markup:
+def page_app() -> Markup:
     """Return where the script shows the items."""
     told = "This page needs JavaScript to show the items; the scores above are complete."
     return element(
@@ -284,7 +449,7 @@ def app() -> Markup:
     )
 
 
-def links(overview: str = "", *, items: bool = True) -> Markup:
+def page_links(overview: str = "", *, items: bool = True) -> Markup:
     """Return the links at the top of a page.
 
     Args:

@@ -10,7 +10,7 @@ from support.pages import Page
 
 from hallujudge.metrics import AnswerEvidence, ItemResult, MentionVerdict, Outcome, PopeItem
 from hallujudge.sdk.report.page import page_part, render_comparison
-from hallujudge.sdk.report.page.compared import Differences, PageRun
+from hallujudge.sdk.report.page.compared_runs import Differences, PageRun
 
 RIGHT = (MentionVerdict("sofa", "couch", 11, 15, False),)
 WRONG = (MentionVerdict("dog", "dog", 2, 5, True),)

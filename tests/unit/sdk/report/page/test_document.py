@@ -13,12 +13,12 @@ from support.pages import Page
 from hallujudge.metrics import Item, ItemResult, MentionVerdict, Score
 from hallujudge.metrics.framework.signature import CARD_NOTE
 from hallujudge.sdk.report import HtmlPage, PageAbout
-from hallujudge.sdk.report.limits import MOST_BYTES, MOST_ITEMS
 from hallujudge.sdk.report.page import Images, page_part, render_parts
-from hallujudge.sdk.report.page.document import held
-from hallujudge.sdk.report.page.scale import scale
+from hallujudge.sdk.report.page.document import held_parts
+from hallujudge.sdk.report.page.markup import score_scale
+from hallujudge.sdk.report.page.page_parts import MOST_PAGE_BYTES, MOST_PAGE_ITEMS
 from hallujudge.sdk.runs.manifest import Manifest
-from hallujudge.sdk.runs.page import about_of
+from hallujudge.sdk.runs.saved_items import about_of
 
 ABOUT = PageAbout(
     title="LLaVA-1.5",
@@ -101,7 +101,7 @@ def test_scores_without_items_are_folded_up_unless_all_are() -> None:
 
 def test_the_scale_names_its_ticks_alike_and_ends_rates_at_one() -> None:
     def ticks(score: Score) -> list[str]:
-        return re.findall(r"<text [^>]*>([^<]*)</text>", scale(score))
+        return re.findall(r"<text [^>]*>([^<]*)</text>", score_scale(score))
 
     assert ticks(samples.score("chair_i", 0.1876, 0.1793, 0.1961)) == [
         *("0.17", "0.18", "0.19", "0.20", "0.21"),
@@ -193,9 +193,9 @@ def test_page_stays_small_whatever_comes() -> None:
 
 def test_page_holds_parts_up_to_its_limits() -> None:
     part = page_part([samples.caption(str(n)) for n in range(64)])
-    assert len(held([part] * 1000)) * 64 == -(-MOST_ITEMS // 64) * 64
-    large = bytes(MOST_BYTES // 2 + 1)
-    assert len(held([large] * 5)) == 2
+    assert len(held_parts([part] * 1000)) * 64 == -(-MOST_PAGE_ITEMS // 64) * 64
+    large = bytes(MOST_PAGE_BYTES // 2 + 1)
+    assert len(held_parts([large] * 5)) == 2
 
 
 def test_a_run_beyond_the_limit_says_so() -> None:

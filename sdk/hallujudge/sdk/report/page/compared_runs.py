@@ -8,26 +8,30 @@ from typing import Any, Protocol
 
 from hallujudge.metrics import Report
 
-from ..limits import MOST_ITEMS
-from ..markup import Content, Markup, element
-from ..text import ABSENT, counted, cut, meaning_of, shown
-from .columns import Columns, columns_json
+from ..report_text import ABSENT, counted, cut, meaning_of, shown
 from .document import (
-    app,
+    Images,
     content_digest,
     data_blocks,
     document,
-    held,
+    held_parts,
     image_blocks,
-    links,
+    page_app,
     page_head,
+    page_links,
 )
-from .images import Images
-from .packing import packed
-from .parts import ITEMS_IN_PART, PartColumns, read_columns, read_details
-from .score_tables import table
-
-__all__ = ["Difference", "Differences", "PageRun", "render_comparison"]
+from .first_screen import html_table
+from .markup import Content, Markup, element
+from .page_parts import (
+    ITEMS_IN_PART,
+    MOST_PAGE_ITEMS,
+    Columns,
+    PartColumns,
+    columns_json,
+    packed,
+    read_columns,
+    read_details,
+)
 
 _NAME_CHARS = 120
 
@@ -122,19 +126,19 @@ def render_comparison(
         overview: Address of the page of all runs; empty for a page that stands alone.
     """
     runs = (first, second)
-    items = [_read(held(run.parts)) for run in runs]
-    common = [name for name in items[0].columns.ids if name in items[1].places][:MOST_ITEMS]
+    items = [_read(held_parts(run.parts)) for run in runs]
+    common = [name for name in items[0].columns.ids if name in items[1].places][:MOST_PAGE_ITEMS]
     places = [[each.places[name] for name in common] for each in items]
     columns = [Columns([_chosen(each.columns, at)]) for each, at in zip(items, places, strict=True)]
-    contents = [run.content or content_digest(held(run.parts)) for run in runs]
+    contents = [run.content or content_digest(held_parts(run.parts)) for run in runs]
     head = page_head([(run.title, run.report) for run in runs], columns, contents)
     pictures = images or Images()
     title = f"{first.title} and {second.title} – Hallujudge"
     body = [
-        links(overview),
+        page_links(overview),
         *_first_screen(runs, differences, items, len(common)),
         _making(runs, differences.method),
-        app(),
+        page_app(),
     ]
     data = [
         *data_blocks(head, columns_json(columns), _details(items, places)),
@@ -193,7 +197,7 @@ def _first_screen(
     yield _trust(runs, differences.notes, items, common)
     headings = ["score", f"A: {names[0]}", f"B: {names[1]}", "B − A", "interval", "p", "B is"]
     rows = [_row(row, first.report, second.report) for row in differences.rows]
-    yield element("section", element("h2", "Scores"), table(headings, rows, "scores"))
+    yield element("section", element("h2", "Scores"), html_table(headings, rows, "scores"))
 
 
 def _making(runs: Sequence[PageRun], method: str) -> Markup:

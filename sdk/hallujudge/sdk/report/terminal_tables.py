@@ -1,30 +1,30 @@
-"""The report as a table for a terminal."""
+"""Tables for a terminal: a report, several variants side by side, and analyses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Report, Score
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
-from .calibrated import (
-    calibration_sentences,
-    corrected_cells,
-    corrected_headings,
-    group_cells,
-    group_headings,
-    group_text,
-)
-from .text import (
+from ..analysis import Analysis, AnalysisTable, Cell
+from .report_text import (
+    ABSENT,
     GROUP_LIMIT,
     Shown,
     bounds_note,
     broken,
+    calibration_sentences,
     clean,
+    corrected_cells,
+    corrected_headings,
     coverage_sentence,
     cut,
+    group_cells,
+    group_headings,
+    group_text,
     interval_label,
     meaning_of,
     shown,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["print_to_text", "render_table", "score_table"]
 
 _MIN_WIDTH = 40
 _WITH_BOUNDS = 80
@@ -66,7 +65,7 @@ def render_table(
     """
     console = _console(width, color)
     with console.capture() as capture:
-        _print(console, report, calibration)
+        _print_report(console, report, calibration)
     return _without_padding(capture.get())
 
 
@@ -105,11 +104,11 @@ def _console(width: int, color: bool) -> Console:
     )
 
 
-def _print(console: Console, report: Report, calibration: Calibration | None) -> None:
+def _print_report(console: Console, report: Report, calibration: Calibration | None) -> None:
     title = f"{clean(report.metric)} ({clean(report.variant)})"
     console.print(title, style="bold")
     console.print()
-    console.print(_scores(report, console.width, calibration))
+    console.print(_scores_table(report, console.width, calibration))
     console.print()
     console.print(coverage_sentence(report.coverage))
     if report.coverage.bounds and console.width < _WITH_BOUNDS:
@@ -124,7 +123,7 @@ def _print(console: Console, report: Report, calibration: Calibration | None) ->
     for key, values in report.groups.items():
         console.print()
         console.print(f"by {cut(clean(key), _NAME_CHARS)}", style="bold")
-        console.print(_groups(key, values, console.width, calibration))
+        console.print(_groups_table(key, values, console.width, calibration))
         if len(values) > GROUP_LIMIT:
             console.print(f"and {len(values) - GROUP_LIMIT:,} more in report.json")
     console.print()
@@ -150,7 +149,7 @@ def score_table(*headings: str) -> Table:
     return table
 
 
-def _scores(report: Report, width: int, calibration: Calibration | None) -> Table:
+def _scores_table(report: Report, width: int, calibration: Calibration | None) -> Table:
     bounds = report.coverage.bounds if width >= _WITH_BOUNDS else {}
     meanings = {name: meaning_of(report, name) for name in report.scores}
     extra = ["unscored could make it"] if bounds else []
@@ -172,7 +171,7 @@ def _scores(report: Report, width: int, calibration: Calibration | None) -> Tabl
     return table
 
 
-def _groups(
+def _groups_table(
     key: str,
     values: Mapping[str, Mapping[str, Score]],
     width: int,
@@ -193,7 +192,7 @@ def _groups(
         figures = {name: shown(score) for name, score in scores.items()}
         if wide:
             told = (group_text(calibration, key, value, name) for name in figures)
-            table.add_row(label, *map(_cell, figures.values(), told))
+            table.add_row(label, *map(_value_cell, figures.values(), told))
         else:
             for name, f in figures.items():
                 beside = group_cells(calibration, key, value, name)
@@ -202,5 +201,82 @@ def _groups(
     return table
 
 
-def _cell(figures: Shown, corrected: str) -> str:
+def _value_cell(figures: Shown, corrected: str) -> str:
     return "\n".join(filter(None, (figures.value, figures.interval, f"n {figures.n}", corrected)))
+
+
+_VARIANTS_WIDTH = 80
+
+
+def render_variants(reports: Sequence[Report], *, width: int = _VARIANTS_WIDTH) -> str:
+    """Return the scores of one metric's variants in one table.
+
+    Args:
+        reports: One report for each variant, of the same responses.
+        width: Columns of the terminal.
+
+    Returns:
+        A row for each score with each variant's value and interval, the difference of the last
+        and the first variant, coverage, notes and signatures; ends with a line feed.
+    """
+    names = [clean(report.variant) for report in reports]
+    table = score_table("score", *names, "difference")
+    for score in reports[0].scores:
+        figures = [shown(report[score]) for report in reports]
+        cells = ["\n".join(filter(None, (f.value, f.interval))) for f in figures]
+        table.add_row(clean(score), *cells, _variant_difference(reports, score))
+    parts: list[object] = [f"{clean(reports[0].metric)} ({', '.join(names)})", "", table]
+    for name, report in zip(names, reports, strict=True):
+        parts += ["", f"{name}: {coverage_sentence(report.coverage)}"]
+        parts += [f"note: {clean(note)}" for note in report.notes]
+    parts += ["", "signatures"]
+    for report in reports:
+        parts += [f"  {line}" for line in signature_lines(report.signature, width - 2)]
+    return print_to_text(parts, width=width)
+
+
+def _variant_difference(reports: Sequence[Report], score: str) -> str:
+    first, last = reports[0][score].value, reports[-1][score].value
+    return "" if first is None or last is None else f"{last - first:+.4f}"
+
+
+_ANALYSIS_ROWS = 30
+_ANALYSIS_CELL_CHARS = 40
+
+
+def render_analysis(analysis: Analysis) -> str:
+    """Return the analyses as readable text that ends with a line feed.
+
+    Args:
+        analysis: The analyses. Long tables are cut after their first rows.
+    """
+    parts = [f"{analysis.metric}/{analysis.variant}"]
+    parts += [_analysis_table(table) for table in analysis.tables if table.rows]
+    parts.append(f"of the run {clean(analysis.signature)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _analysis_table(table: AnalysisTable) -> str:
+    head = [_heading_words(name) for name in table.rows[0]]
+    rows = [
+        [_analysis_cell(value) for value in row.values()] for row in table.rows[:_ANALYSIS_ROWS]
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [f"{_heading_words(table.name)} ({table.source})"]
+    for row in (head, *rows):
+        lines.append("  ".join(c.rjust(width) for c, width in zip(row, widths, strict=True)))
+    if (more := len(table.rows) - _ANALYSIS_ROWS) > 0:
+        lines.append(f"… and {more} more in the analysis file")
+    return "\n".join(lines)
+
+
+def _heading_words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _analysis_cell(value: Cell) -> str:
+    if value is None:
+        return ABSENT
+    return (
+        f"{value:.4f}" if isinstance(value, float) else cut(clean(str(value)), _ANALYSIS_CELL_CHARS)
+    )

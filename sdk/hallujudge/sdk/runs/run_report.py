@@ -1,29 +1,130 @@
-"""A report together with the items of its run."""
+"""A report together with the items of its run; items as DataFrames and Parquet files."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 import threading
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
 
 from ..backends.base import metric_of
-from ..errors import InvalidInputError
-from .lines import response_of
+from ..errors import InvalidInputError, MissingExtraError, OutputError
+from ..report.export_formats import frame
 from .parts import PartMaker
+from .saved_items import response_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from pyarrow import Schema
 
     from ..backends.base import BatchResult
 
-__all__ = ["RunItem", "RunItems", "RunReport"]
+
+ItemLine: TypeAlias = "Mapping[str, Any]"
+"""An item as ``items.jsonl`` has it."""
+
+_TEXTS = ("id", "group_id", "outcome", "reason", "detail")
+# Nested objects whose entries are columns of their own: name -> whether they are numbers.
+_NESTED = {"fields": False, "scores": True, "statistics": True}
+_ROWS_AT_ONCE = 4096
+
+
+def items_frame(lines: Callable[[], Iterable[ItemLine]]) -> DataFrame:
+    """Return items as a DataFrame with a row for each.
+
+    Args:
+        lines: Yields the items, each time from the beginning.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+    """
+    return frame(_table_rows(lines(), _nested_columns(lines())), "a DataFrame of items")
+
+
+def write_parquet(path: Path, lines: Callable[[], Iterable[ItemLine]]) -> None:
+    """Write items as a Parquet file, in bounded memory.
+
+    Args:
+        path: The file, which is replaced when it is complete.
+        lines: Yields the items, each time from the beginning.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        OutputError: The file can't be written.
+    """
+    try:
+        from pyarrow import Table
+        from pyarrow.parquet import ParquetWriter
+    except ImportError as err:
+        raise MissingExtraError.of("a Parquet file of items", "tables") from err
+    columns = _nested_columns(lines())
+    schema, rows = _parquet_schema(columns), _table_rows(lines(), columns)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with ParquetWriter(part, schema) as writer:
+            while batch := list(islice(rows, _ROWS_AT_ONCE)):
+                writer.write_table(Table.from_pylist(batch, schema=schema))
+        part.replace(path)
+    except OSError as err:
+        with suppress(OSError):
+            part.unlink()
+        raise OutputError.of(path, err, "give another path") from err
+
+
+def _nested_columns(lines: Iterable[ItemLine]) -> dict[str, tuple[str, ...]]:
+    """Return the names in each nested object of any item, in the order of their appearance."""
+    found: dict[str, dict[str, None]] = {name: {} for name in _NESTED}
+    for line in lines:
+        for name, known in found.items():
+            known.update(dict.fromkeys(line.get(name) or ()))
+    return {name: tuple(known) for name, known in found.items()}
+
+
+def _parquet_schema(columns: Mapping[str, tuple[str, ...]]) -> Schema:
+    import pyarrow
+
+    nested = [
+        (f"{name}.{key}", pyarrow.float64() if _NESTED[name] else pyarrow.string())
+        for name, keys in columns.items()
+        for key in keys
+    ]
+    texts = [(name, pyarrow.string()) for name in (*_TEXTS, "response")]
+    return pyarrow.schema([*texts, *nested, ("evidence", pyarrow.string())])
+
+
+def _table_rows(
+    lines: Iterable[ItemLine], columns: Mapping[str, tuple[str, ...]]
+) -> Iterator[dict[str, str | float | None]]:
+    """Yield flat rows; what has no fixed shape is JSON text."""
+    for line in lines:
+        row: dict[str, str | float | None] = {name: line.get(name, "") for name in _TEXTS}
+        row["response"] = _cell_text(line.get("response"))
+        for name, keys in columns.items():
+            values = line.get(name) or {}
+            for key in keys:
+                value = values.get(key)
+                row[f"{name}.{key}"] = value if value is None or not _NESTED[name] else float(value)
+        row["evidence"] = _cell_text(line.get("evidence"))
+        yield row
+
+
+def _cell_text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        # A response may hold half a surrogate pair, which no file in UTF-8 can.
+        return value and value.encode("utf-8", "replace").decode()
+    text = json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
+
 
 _IN_MEMORY = 20_000
 _SAVED_AT_ONCE = 64
@@ -143,7 +244,7 @@ class RunItems(Sequence[RunItem]):
             # The file exists as long as the items do.
             self._file = tempfile.TemporaryFile(prefix="hallujudge-")  # noqa: SIM115
             weakref.finalize(self, self._file.close)
-        data = _packed(items)
+        data = _packed_items(items)
         with self._lock:
             self._starts.append(self._count)
             self._offsets.append(self._file.seek(0, 2))
@@ -155,10 +256,10 @@ class RunItems(Sequence[RunItem]):
         with self._lock:
             self._file.seek(self._offsets[number])
             data = self._file.read(ends[number] - self._offsets[number])
-        return _unpacked(data)
+        return _unpacked_items(data)
 
 
-def _packed(items: Sequence[RunItem]) -> bytes:
+def _packed_items(items: Sequence[RunItem]) -> bytes:
     """Return items and results as protobuf messages, which keep every field of both."""
     from hallujudge.judge.v1 import judge_service_pb2 as pb
     from hallujudge.judge_service.wire.convert import item_to_proto, result_to_proto
@@ -169,7 +270,7 @@ def _packed(items: Sequence[RunItem]) -> bytes:
     return len(first).to_bytes(8) + first + results.SerializeToString()
 
 
-def _unpacked(data: bytes) -> list[RunItem]:
+def _unpacked_items(data: bytes) -> list[RunItem]:
     from hallujudge.judge.v1 import judge_service_pb2 as pb
     from hallujudge.judge_service.wire.convert import item_from_proto, result_from_proto
 
@@ -218,7 +319,7 @@ class RunReport(Report):
         """
         from ..backends.base import BatchResult
         from .folder import RunFolder
-        from .inputs import manifest_of_report
+        from .run_inputs import manifest_of_report
 
         if len(self.items) != self.coverage.items:
             raise InvalidInputError(
@@ -249,8 +350,6 @@ class RunReport(Report):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from .tables import items_frame
-
         return items_frame(self._lines)
 
     def items_to_parquet(self, path: str | Path) -> Path:
@@ -260,8 +359,6 @@ class RunReport(Report):
             MissingExtraError: pyarrow is not installed.
             OutputError: The file can't be written.
         """
-        from .tables import write_parquet
-
         write_parquet(Path(path), self._lines)
         return Path(path)
 
@@ -301,6 +398,6 @@ class RunReport(Report):
         return render_table(self).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        from ..report.notebook import render_notebook
+        from ..report.page.first_screen import render_notebook
 
         return render_notebook(self)

@@ -1,4 +1,4 @@
-"""Values of ``report.json`` and ``items.jsonl``, from their files."""
+"""Reads ``report.json``, ``items.jsonl`` and ``calibration.json`` of a run."""
 
 from __future__ import annotations
 
@@ -21,22 +21,14 @@ from hallujudge.metrics import (
     Report,
     Score,
 )
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.report import JudgeShare
 
 from ..archives.json_files import read_json
 from ..archives.records import Record, read_records, shown
 from ..backends.base import metric_of
 from ..errors import ArchiveError, HallujudgeError
-
-__all__ = [
-    "head_of",
-    "interval_named",
-    "interval_of",
-    "metric_of_head",
-    "records_of",
-    "result_of",
-    "stored_report",
-]
+from .manifest import CALIBRATION
 
 _INTERVAL = re.compile(r"jackknife-wilson-(?P<confidence>\d[\d.e-]*\d)(-\d+-groups)?")
 _MOST = 2**31
@@ -258,3 +250,30 @@ def _coverage(values: Mapping[str, Any]) -> Coverage:
             for name, bound in values["bounds"].items()
         },
     )
+
+
+def read_calibration(folder: str | Path, signature: str) -> Calibration | None:
+    """Return the calibration in a run's folder; None without one.
+
+    Args:
+        folder: The folder.
+        signature: The run's signature.
+
+    Raises:
+        ArchiveError: The file is not a calibration, or is of other scores.
+    """
+    path = Path(folder) / CALIBRATION
+    if not path.exists():
+        return None
+    content = read_json(path)
+    try:
+        found = Calibration.from_json(content if isinstance(content, dict) else {})
+    except (KeyError, TypeError, ValueError) as err:
+        raise ArchiveError(
+            f"{path}: not a calibration: {fault_of(err)}; run hallujudge calibrate again"
+        ) from err
+    if found.run_signature != signature:
+        raise ArchiveError(
+            f"{path}: calibrates another run than report.json; run hallujudge calibrate again"
+        )
+    return found

@@ -1,4 +1,7 @@
-"""The manifest of a run that is about to start: its inputs by hash and size, and its settings."""
+"""What a run reads: its files by hash and size, its settings.
+
+Whether a resumed run reads the same.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec
+from hallujudge.judge_service.installation import __version__
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.found_files import copy_of, found_files, is_pattern, is_url, origin_of, public_url
-from ..archives.inputs import InputOptions
+from ..archives.inputs import CheckedArchive, InputOptions
+from ..archives.json_lines import Marks
 from ..backends.base import header_of
-from ..errors import ArchiveError
-from .manifest import Manifest
+from ..errors import ArchiveError, HallujudgeError
+from ..spec import group_keys
+from .journal import read_marks
+from .manifest import MANIFEST, Manifest, partial
 
 if TYPE_CHECKING:
     from ..archives import ItemSource
     from ..backends.base import RunHeader
     from ..score_run import ScoreRun
 
-__all__ = [
-    "described",
-    "files_of",
-    "input_options",
-    "is_there",
-    "manifest_of",
-    "manifest_of_report",
-    "of_file",
-]
 
 _PIECE = 1 << 20
 _FILE_FIELDS = ("id_map", "display", "nouns", "questions", "associations", "safe_words")
@@ -57,10 +55,10 @@ def manifest_of(
     Raises:
         ArchiveError: A file can't be read.
     """
-    given = _given(run)
+    given = _run_inputs(run)
     files = _readable(given)
     inputs: dict[str, dict[str, JsonValue]] = {
-        name: described(path) for name, path in files.items()
+        name: described_file(path) for name, path in files.items()
     }
     if len(files) != len(given):
         inputs["items"] = {"sha256": _hash_of_items(items)}
@@ -95,7 +93,7 @@ def manifest_of_report(report: Report, paths: Iterable[Path], *, keep_text: bool
         variant=report.variant,
         signature=header.signature,
         items=report.coverage.items,
-        inputs={f"file.{number}": described(path) for number, path in enumerate(files, 1)},
+        inputs={f"file.{number}": described_file(path) for number, path in enumerate(files, 1)},
         settings={
             "group_by": list(report.groups),
             "keep_text": keep_text,
@@ -104,7 +102,7 @@ def manifest_of_report(report: Report, paths: Iterable[Path], *, keep_text: bool
     )
 
 
-def _given(run: ScoreRun) -> dict[str, object]:
+def _run_inputs(run: ScoreRun) -> dict[str, object]:
     """Return everything that a run reads, by name; files and values."""
     references = run.references if isinstance(run.references, list) else [run.references]
     if not all(isinstance(reference, (str, Path, type(None))) for reference in references):
@@ -134,22 +132,22 @@ def _is_repeatable(given: Mapping[str, object], files: Mapping[str, Path]) -> bo
 
 def _is_file(value: object) -> bool:
     """Return whether a value is a file, a folder or a pattern, which are read alike."""
-    return isinstance(value, (str, Path)) and is_there(Path(value))
+    return isinstance(value, (str, Path)) and is_input_file(Path(value))
 
 
-def is_there(path: Path) -> bool:
+def is_input_file(path: Path) -> bool:
     """Return whether a file or folder exists, or a pattern that may match files is given."""
     return path.exists() or is_pattern(path)
 
 
 def files_of(run: ScoreRun) -> dict[str, Path] | None:
     """Return the files that a run reads, by name; None if it reads anything else."""
-    given = _given(run)
+    given = _run_inputs(run)
     files = {name: Path(str(value)) for name, value in given.items() if _is_file(value)}
     return files if len(files) == len(given) else None
 
 
-def of_file(path: Path, before: Mapping[str, Any]) -> bool:
+def is_unchanged(path: Path, before: Mapping[str, Any]) -> bool:
     """Return whether a file has the size and hash that it had before.
 
     Args:
@@ -161,10 +159,10 @@ def of_file(path: Path, before: Mapping[str, Any]) -> bool:
     """
     if path.is_file() and path.stat().st_size != before.get("bytes"):
         return False
-    return described(path)["sha256"] == before.get("sha256")
+    return described_file(path)["sha256"] == before.get("sha256")
 
 
-def described(path: Path) -> dict[str, JsonValue]:
+def described_file(path: Path) -> dict[str, JsonValue]:
     """Return path, size and hash of a file, or of all files of a folder or pattern.
 
     Raises:
@@ -271,5 +269,49 @@ def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
 
 def _absolute(value: object) -> str:
     path = Path(str(value))
-    text = origin_of(path) or (str(path.resolve()) if is_there(path) else str(value))
+    text = origin_of(path) or (str(path.resolve()) if is_input_file(path) else str(value))
     return text.encode(errors="replace").decode()
+
+
+def items_of(run: ScoreRun) -> ItemSource:
+    """Return the items of a run. If it is resumed, its archive is not checked a second time.
+
+    Raises:
+        ArchiveError: A file can't be used, or ids don't join.
+    """
+    resumed = run.resume and run.folder is not None
+    return run.items(checked_archive(run, Path(run.folder or "")) if resumed else None)
+
+
+def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:
+    """Return what a stopped run knew of its archive; None if it must be checked anew.
+
+    A run writes its manifest after the whole archive was checked. Files with the same bytes, read
+    by the same release with the same options, need no second check.
+
+    Args:
+        run: The run that goes on.
+        folder: Where it stopped.
+    """
+    try:
+        manifest = Manifest.read(partial(folder, MANIFEST))
+        marks = Marks.of(read_marks(folder, manifest))
+        same = manifest.release == __version__ and _reads_the_same(run, manifest)
+    except (HallujudgeError, OSError, ValueError):
+        # Starting the run tells what is wrong with its folder.
+        return None
+    return CheckedArchive(count=manifest.items, marks=marks) if same and marks.marks else None
+
+
+def _reads_the_same(run: ScoreRun, manifest: Manifest) -> bool:
+    files = files_of(run)
+    if files is None or files.keys() != manifest.inputs.keys() or run.metric != manifest.metric:
+        return False
+    before = {key: value for key, value in manifest.settings.items() if key.startswith("input.")}
+    now = {f"input.{name}": value for name, value in input_options(run).items()}
+    groups = list(group_keys(run.metric, run.group_by))
+    return (
+        before == now
+        and manifest.settings.get("group_by") == groups
+        and all(is_unchanged(path, manifest.inputs[name]) for name, path in files.items())
+    )

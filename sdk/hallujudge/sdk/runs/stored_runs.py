@@ -1,8 +1,8 @@
-"""Reading of a run's folder: manifest, report and the statistics of every item."""
+"""Runs in their folders: complete ones, recomputed ones, and those under way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,16 +12,23 @@ from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Report, Tal
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..archives.records import Record
+from ..backends.base import RunHeader, metric_of
 from ..errors import ArchiveError
-from .calibrated import read_calibration
-from .kept import read_kept
-from .lock import is_locked
-from .manifest import Manifest
-from .names import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT, partial
-from .page import about_of, page_parts, render_page
+from .folder import is_locked
+from .journal import read_kept
+from .manifest import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT, Manifest, partial
 from .parts import Entry
-from .shown import questions_of, unpacked
-from .stored import head_of, interval_of, metric_of_head, records_of, result_of, stored_report
+from .result_files import (
+    head_of,
+    interval_named,
+    interval_of,
+    metric_of_head,
+    read_calibration,
+    records_of,
+    result_of,
+    stored_report,
+)
+from .saved_items import about_of, page_parts, questions_of, render_page, shown_items
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
     from ..report import PageAbout
     from ..report.page import Images
 
-__all__ = ["StoredRun", "read_run"]
 
 _BATCH = 4096
 
@@ -127,8 +133,9 @@ class StoredRun:
         Raises:
             ArchiveError: See :meth:`entries`.
         """
-        from ..report.page.about import run_identity
-        from ..report.page.document import content_digest, held
+        from ..report.page.document import content_digest
+        from ..report.page.document import held_parts as held
+        from ..report.page.first_screen import run_identity
 
         content = about_of(self.manifest).content or content_digest(held(self.page_parts()))
         return run_identity(self.signature, content)
@@ -160,7 +167,7 @@ class StoredRun:
         Raises:
             ArchiveError: See :meth:`entries`.
         """
-        return questions_of(item for part in self._shown() for item, _ in unpacked(part))
+        return questions_of(item for part in self._shown() for item, _ in shown_items(part))
 
     def _shown(self) -> Iterator[bytes]:
         return (entry.shown for entry in self.entries())
@@ -188,7 +195,7 @@ class StoredRun:
             ArchiveError: A line can't be read, or is from another run.
             MissingExtraError: pandas is not installed.
         """
-        from .tables import items_frame
+        from .run_report import items_frame
 
         return items_frame(self.lines)
 
@@ -203,7 +210,7 @@ class StoredRun:
             MissingExtraError: pyarrow is not installed.
             OutputError: The file can't be written.
         """
-        from .tables import write_parquet
+        from .run_report import write_parquet
 
         target = self.folder / PARQUET if path is None else Path(path)
         write_parquet(target, self.lines)
@@ -263,3 +270,110 @@ def _lack(folder: Path) -> str:
             "with ScoreRun(resume=True)"
         )
     return f"not a run: it has no {REPORT}; give the folder that hallujudge score wrote"
+
+
+def recompute(folder: str | Path, *, group_by: Sequence[str] | None = None) -> Report:
+    """Return the report of a run's folder, from the statistics in its ``items.jsonl``.
+
+    Nothing is judged again. The values agree with ``report.json``; the groups may be others.
+
+    Args:
+        folder: What ``hallujudge score`` or ``report.save`` wrote.
+        group_by: Fields to report groups by, out of those that the items carry; None for the
+            groups of ``report.json``.
+
+    Raises:
+        ArchiveError: The folder does not hold a complete run.
+    """
+    run = read_run(folder)
+    keys = tuple(run.report.groups) if group_by is None else tuple(group_by)
+    report = run.tally(keys).finish(run.interval, version=run.release)
+    return replace(
+        report,
+        signature=run.signature,
+        settings=run.report.settings,
+        notes=run.report.notes,
+        judging=run.report.judging,
+    )
+
+
+_SHOWN_ITEMS = 5_000
+_SETTING = "setting."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunUnderWay:
+    """What the folder of a run under way holds."""
+
+    manifest: Manifest
+    """What is scored, and how."""
+    items: int
+    """How many items are scored."""
+    written: datetime
+    """When the journal was written to."""
+    report: Report | None
+    """The report over these items; None before the first ones."""
+    parts: Sequence[bytes]
+    """What a page shows of the first items."""
+
+    @property
+    def about(self) -> PageAbout:
+        """Title and inputs, as the manifest has them."""
+        return about_of(self.manifest)
+
+
+def read_under_way(folder: Path) -> RunUnderWay:
+    """Return what the folder of a run under way holds. Nothing is locked or written.
+
+    Raises:
+        FileNotFoundError: No run is under way in the folder.
+        ArchiveError: Its manifest can't be read.
+    """
+    path = partial(folder, MANIFEST)
+    written = path.stat().st_mtime
+    manifest = Manifest.read(path)
+    journal = partial(folder, JOURNAL)
+    if journal.exists():
+        written = journal.stat().st_mtime
+    kept = read_kept(journal, partial(folder, ITEMS), trust=True)
+    return RunUnderWay(
+        manifest=manifest,
+        items=kept.items,
+        written=datetime.fromtimestamp(written, tz=UTC),
+        report=_report_so_far(manifest, kept.entries(), path) if kept.items else None,
+        parts=page_parts(_first_shown(kept.entries())),
+    )
+
+
+def _report_so_far(manifest: Manifest, entries: Iterable[Entry], path: Path) -> Report:
+    header = _header_of(manifest)
+    tally = Tally(header.metric, manifest.settings.get("group_by", ()))
+    for entry in entries:
+        tally.merge_bytes(entry.tally)
+    return header.report(tally, interval_named(manifest.settings.get("interval", ""), path))
+
+
+def _header_of(manifest: Manifest) -> RunHeader:
+    """Return what is known of the run before its first item, without notes on its judge."""
+    settings = {
+        name.removeprefix(_SETTING): str(value)
+        for name, value in manifest.settings.items()
+        if name.startswith(_SETTING)
+    }
+    return RunHeader(
+        metric=metric_of(manifest.metric, manifest.variant, settings),
+        signature=manifest.signature,
+        settings=settings,
+        notes=(),
+        release=manifest.release,
+    )
+
+
+def _first_shown(entries: Iterable[Entry]) -> Iterator[bytes]:
+    """Yield what is kept of the first items: the page is made anew every few seconds."""
+    count = 0
+    for entry in entries:
+        if count >= _SHOWN_ITEMS:
+            return
+        count += entry.items
+        yield entry.shown

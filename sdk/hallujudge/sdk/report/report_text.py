@@ -1,4 +1,4 @@
-"""Shared text of the renderers: numbers, intervals, coverage, lines of the signature."""
+"""Shared text of the renderers: numbers, intervals, coverage, signatures and corrected scores."""
 
 from __future__ import annotations
 
@@ -9,24 +9,10 @@ from functools import cache
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Bound, Coverage, Report, Score
+from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
+from hallujudge.metrics.calibration.judge_accuracy import Rate
 
 from ..errors import NotFoundError
-
-__all__ = [
-    "ABSENT",
-    "GROUP_LIMIT",
-    "Shown",
-    "bounds_note",
-    "broken",
-    "clean",
-    "counted",
-    "coverage_sentence",
-    "cut",
-    "interval_label",
-    "meaning_of",
-    "shown",
-    "signature_lines",
-]
 
 GROUP_LIMIT = 100
 """Most groups of one key that are rendered; report.json has all."""
@@ -170,3 +156,77 @@ def signature_lines(signature: str, width: int) -> Iterator[str]:
             line = line[width:]
     if line:
         yield line
+
+
+_CALIBRATION_METHODS = {"ppi++": "prediction-powered inference", "rogan-gladen": "Rogan and Gladen"}
+
+
+def corrected_headings(calibration: Calibration | None) -> list[str]:
+    """Return the headings of corrected scores; none without a calibration."""
+    if calibration is None:
+        return []
+    return ["corrected", f"{calibration.confidence * 100:g}% interval"]
+
+
+def corrected_cells(calibration: Calibration | None, name: str) -> list[str]:
+    """Return the cells of a corrected score, as many as there are headings."""
+    if calibration is None:
+        return []
+    return _corrected(name, calibration.scores.get(name))
+
+
+def group_headings(calibration: Calibration | None, key: str) -> list[str]:
+    """Return the headings of a key's corrected scores; none if no group has enough labels."""
+    if calibration is None or key not in calibration.groups:
+        return []
+    return ["corrected", "interval"]
+
+
+def group_cells(calibration: Calibration | None, key: str, value: str, name: str) -> list[str]:
+    """Return the cells of a group's corrected score, as many as there are headings."""
+    if calibration is None or key not in calibration.groups:
+        return []
+    return _corrected(name, calibration.groups[key].get(value, {}).get(name))
+
+
+def group_text(calibration: Calibration | None, key: str, value: str, name: str) -> str:
+    """Return a group's corrected score as one text; nothing if it is not corrected."""
+    cells = group_cells(calibration, key, value, name)
+    return " ".join(["corrected", *cells]) if cells and cells[0] != ABSENT else ""
+
+
+def _corrected(name: str, found: CalibratedScore | None) -> list[str]:
+    if found is None or found.recommended == "raw" or (best := found.best) is None:
+        return [ABSENT, ""]
+    score = Score(
+        name=name, value=best.value, ci_low=best.ci_low, ci_high=best.ci_high, n=found.labels
+    )
+    figures: Shown = shown(score)
+    return [figures.value, figures.interval]
+
+
+def calibration_sentences(calibration: Calibration) -> Iterator[str]:
+    """Yield what scores were corrected by, how the judge does, and the warnings."""
+    methods = {score.recommended for score in calibration.scores.values()} - {"raw"}
+    by = " and ".join(_CALIBRATION_METHODS[method] for method in sorted(methods))
+    how = f"Corrected by {by}" if by else "Not corrected"
+    accuracy = calibration.accuracy
+    yield (
+        f"{how}, from {counted(calibration.labels, 'human label')}. The judge's sensitivity is "
+        f"{_rate_text(accuracy.sensitivity)}, its specificity {_rate_text(accuracy.specificity)}."
+    )
+    for name, score in calibration.scores.items():
+        if score.recommended == "raw":
+            yield f"{name} is not corrected: {score.reason}"
+    if nearer := [name for name, score in calibration.scores.items() if score.raw_is_nearer]:
+        yield (
+            f"By these labels the raw score is expected to be nearer than the corrected one: "
+            f"{', '.join(nearer)}."
+        )
+    yield from calibration.notes
+
+
+def _rate_text(rate: Rate) -> str:
+    if rate.value is None or rate.ci_low is None or rate.ci_high is None:
+        return "unknown"
+    return f"{rate.value:.2f} [{rate.ci_low:.2f}, {rate.ci_high:.2f}]"

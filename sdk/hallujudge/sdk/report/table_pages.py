@@ -8,27 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from .latex import latex_table
-from .markdown import markdown_table, markdown_text
-from .markup import Markup, breakable, element
-from .spreadsheets import csv_cell
-from .table import print_to_text, score_table
-from .text import ABSENT, broken, clean, cut, signature_lines
+from .export_formats import csv_cell, latex_table, markdown_table, markdown_text
+from .page.markup import Markup, breakable, element
+from .report_text import ABSENT, broken, clean, cut, signature_lines
+from .terminal_tables import print_to_text, score_table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = [
-    "PAGE_FORMATS",
-    "Cell",
-    "Grid",
-    "Page",
-    "notebook_page",
-    "render_page",
-    "show_number",
-    "show_p",
-    "show_range",
-]
 
 Cell: TypeAlias = "str | int | float | bool | None"
 """A value of a table; None if it is undefined."""
@@ -205,7 +192,7 @@ def _html(page: Page) -> str:
 
 def notebook_page(page: Page) -> Markup:
     """Return the page as a fragment of HTML."""
-    from .notebook import notebook_fragment
+    from .page.first_screen import notebook_fragment
 
     return notebook_fragment([element("h1", page.title), *_sections(page)])
 

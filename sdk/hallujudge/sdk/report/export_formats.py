@@ -1,0 +1,289 @@
+"""Reports and tables for other programs: Markdown, LaTeX, CSV, plain scores and DataFrames."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics import Report, Score
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
+
+from ..errors import MissingExtraError
+from .report_text import (
+    ABSENT,
+    GROUP_LIMIT,
+    calibration_sentences,
+    clean,
+    corrected_cells,
+    corrected_headings,
+    coverage_sentence,
+    cut,
+    group_text,
+    interval_label,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+_MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
+_MARKDOWN_CHARS = 120
+
+
+def render_markdown(report: Report, calibration: Calibration | None = None) -> str:
+    """Return the report as GitHub-flavoured Markdown.
+
+    Args:
+        report: The report.
+        calibration: The scores corrected by human labels, which are shown beside the raw ones.
+
+    Returns:
+        A heading, a table of scores, coverage, notes, groups, and the signature in a code block.
+    """
+    bounds = report.coverage.bounds
+    beside = corrected_headings(calibration)
+    headings = ["score", "value", interval_label(report), *beside, "n"]
+    headings += ["unscored could make it"] if bounds else []
+    rows = [
+        [
+            markdown_text(name),
+            figures.value,
+            figures.interval,
+            *corrected_cells(calibration, name),
+            figures.n,
+            figures.bound,
+        ][: len(headings)]
+        for name, score in report.scores.items()
+        for figures in [shown(score, bounds.get(name))]
+    ]
+    parts = [
+        f"### {markdown_text(report.metric)} ({markdown_text(report.variant)})",
+        markdown_table(headings, rows),
+        markdown_text(coverage_sentence(report.coverage), limit=2_000),
+        *(
+            markdown_text(sentence, limit=2_000)
+            for sentence in (calibration_sentences(calibration) if calibration else ())
+        ),
+        *(f"> **Note:** {markdown_text(note, limit=2_000)}" for note in report.notes),
+        *(_markdown_groups(key, values, calibration) for key, values in report.groups.items()),
+        f"```\n{_inert_markdown(calibration.signature if calibration else report.signature)}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_groups(
+    key: str, values: Mapping[str, Mapping[str, Score]], calibration: Calibration | None
+) -> str:
+    names = list(next(iter(values.values()), {}))
+    rows = [
+        [
+            markdown_text(value) or "(none)",
+            *(
+                f"{f.value} {f.interval} n {f.n} {more}".replace("  ", " ").strip()
+                for name, score in scores.items()
+                for f, more in [(shown(score), group_text(calibration, key, value, name))]
+            ),
+        ]
+        for value, scores in islice(values.items(), GROUP_LIMIT)
+    ]
+    more = f"\n\n{len(values) - GROUP_LIMIT:,} more" if len(values) > GROUP_LIMIT else ""
+    table = markdown_table(map(markdown_text, (key, *names)), rows)
+    return f"By {markdown_text(key)}:\n\n{table}{more}"
+
+
+def markdown_table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table of Markdown; every column but the first is aligned to the right."""
+    headings = list(headings)
+    ruler = [":---", *["---:"] * (len(headings) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, ruler, *rows))
+
+
+def markdown_text(text: str, limit: int = _MARKDOWN_CHARS) -> str:
+    """Return text on one line with Markdown's special characters escaped."""
+    line = " ".join(cut(clean(text), limit).split())
+    return _MARKDOWN_SPECIAL.sub(r"\\\1", html.escape(line, quote=False))
+
+
+def _inert_markdown(text: str) -> str:
+    """Return text that can't end a code block."""
+    return clean(text).replace("\n", " ").replace("```", "'''")
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    # \textquotedbl needs another font encoding than LaTeX's default.
+    '"': r"\char34{}",
+    "\ufffd": "?",
+    "\u2212": "$-$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "≠": r"$\neq$",
+    ABSENT: "--",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+_LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
+_LATEX_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?|<?\d\.\d+|–|")
+_LATEX_CELL_CHARS = 200
+# Characters of all fonts of pdfLaTeX; which others it has depends on the fonts and their encoding.
+_LATEX_FOREIGN = re.compile(
+    "[^\\x00-\\xaa\\xac-\\xba\\xbc-\\xcf\\xd1-\\xdd\\xdf-\\xef\\xf1-\\xfd\\xffŒœŠš–—‘’“”…€→]"
+)
+_INVISIBLE = "Cf"
+_NAMED_CHARACTERS = 10
+
+
+def latex_text(text: str) -> str:
+    """Return text on one line with LaTeX's special characters escaped."""
+    visible = "".join(c for c in clean(text) if unicodedata.category(c) != _INVISIBLE)
+    line = " ".join(visible.split())
+    return _LATEX_SPECIAL.sub(lambda match: _LATEX[match[0]], line)
+
+
+def latex_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    notes: Iterable[str] = (),
+    sources: Mapping[str, str] | None = None,
+) -> str:
+    r"""Return a table for ``\usepackage{booktabs,threeparttable}``.
+
+    Args:
+        headings: Headings of the columns.
+        rows: Cells as text; columns of numbers are aligned to the right.
+        notes: Sentences below the table.
+        sources: Name -> signature or method, below the table.
+    """
+    rows = [tuple(row) for row in rows]
+    lines = [
+        r"\begin{threeparttable}",
+        rf"\begin{{tabular}}{{{_alignment(len(headings), rows)}}}",
+        r"\toprule",
+        _latex_line(headings),
+        r"\midrule",
+        *map(_latex_line, rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        *_footnotes(notes, sources or {}),
+        r"\end{threeparttable}",
+    ]
+    return "\n".join([*_latex_needs("".join(lines)), *lines]) + "\n"
+
+
+def _latex_needs(table: str) -> list[str]:
+    """Return comments on what compiles a table."""
+    needs = [r"% Needs \usepackage{booktabs,threeparttable}."]
+    if foreign := list(dict.fromkeys(_LATEX_FOREIGN.findall(table))):
+        shown = " ".join(foreign[:_NAMED_CHARACTERS])
+        needs.append(
+            f"% Has characters that pdfLaTeX may lack ({shown}): XeLaTeX and LuaLaTeX take them "
+            "from any font."
+        )
+    return needs
+
+
+def _latex_line(cells: Iterable[str]) -> str:
+    first, *others = (latex_text(cut(cell, _LATEX_CELL_CHARS)) for cell in cells)
+    return " & ".join((_guarded_cell(first), *others)) + r" \\"
+
+
+def _guarded_cell(cell: str) -> str:
+    """Return text in braces if the command before it would take it for its option."""
+    return f"{{{cell}}}" if cell.startswith(("[", "*")) else cell
+
+
+def _alignment(width: int, rows: Sequence[Sequence[str]]) -> str:
+    numeric = [all(_LATEX_NUMBER.fullmatch(row[at]) for row in rows) for at in range(width)]
+    return "".join("r" if is_numeric and rows else "l" for is_numeric in numeric)
+
+
+def _footnotes(notes: Iterable[str], sources: Mapping[str, str]) -> list[str]:
+    items = [rf"\item {_guarded_cell(latex_text(note))}" for note in notes]
+    items += [rf"\item {latex_text(name)}: {_latex_code(text)}" for name, text in sources.items()]
+    return (
+        [r"\begin{tablenotes}\footnotesize\raggedright", *items, r"\end{tablenotes}"]
+        if items
+        else []
+    )
+
+
+def _latex_code(text: str) -> str:
+    """Return a signature in typewriter letters that may break after its bars."""
+    bar = _LATEX["|"]
+    return rf"\texttt{{{latex_text(text).replace(bar, bar + chr(92) + 'allowbreak ')}}}"
+
+
+# A spreadsheet runs a cell that begins with one of these as a formula; full-width forms too.
+_FORMULA = ("=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠")
+
+
+def csv_cell(value: str | float | bool | None) -> str:
+    """Return a cell: a number with all digits, or a text that is not run as a formula."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return repr(value)
+    line = clean(value)
+    return f"'{line}" if line.startswith(_FORMULA) else line
+
+
+def frame(records: Iterable[Mapping[str, object]], doing: str = "to_pandas()") -> DataFrame:
+    """Return records as a DataFrame.
+
+    Args:
+        records: One mapping for each row.
+        doing: What needs pandas, for the error.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+    """
+    try:
+        from pandas import DataFrame
+    except ImportError as err:
+        raise MissingExtraError.of(doing, "tables") from err
+    return DataFrame(list(records))
+
+
+def render_scores(report: Report) -> str:
+    """Return one line for each score: its name and its value, or ``-`` if it is not defined."""
+    width = max((len(name) for name in report.scores), default=0)
+    return "".join(
+        f"{clean(name):<{width}} {'-' if score.value is None else repr(score.value)}\n"
+        for name, score in report.scores.items()
+    )
+
+
+def render_csv(report: Report) -> str:
+    """Return the scores of the run and of its groups as CSV, with all digits."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["group_by", "group", "score", "value", "ci_low", "ci_high", "n"])
+    writer.writerows(map(csv_cell, record.values()) for record in report.records())
+    return stream.getvalue()
+
+
+def render_latex(report: Report) -> str:
+    """Return the scores as a LaTeX table, with the signature as a footnote."""
+    rows = [
+        (name, figures.value, figures.interval, figures.n)
+        for name, score in report.scores.items()
+        for figures in [shown(score)]
+    ]
+    return latex_table(
+        ("score", "value", interval_label(report), "n"),
+        rows,
+        notes=report.notes,
+        sources={"Signature": report.signature},
+    )
