@@ -13,7 +13,7 @@ from hallujudge.judge_service.extractors.rules.rule_extractors import RuleKeywor
 from hallujudge.metrics.calibration.estimators import prediction_powered
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate
-from hallujudge.sdk.calibration.samples import Sample, sampling_of
+from hallujudge.sdk.calibration.labelled_claims import Sample, sampling_of
 from hallujudge.sdk.labels import match_labels, read_labels
 from hallujudge.sdk.labels.verdicts import read_verdicts
 from hallujudge.sdk.runs import read_run

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     )
     from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
 
-    from .aio import AsyncClient
     from .analysis import Analysis, AnalysisOptions, analyze, analyze_results
     from .archives import ArchiveReader, ArchiveSummary, inspect_archives, read_items
     from .archives.inputs import InputOptions, ItemSource, References, Responses
+    from .async_client import AsyncClient
     from .backends.base import BatchResult, ScoringBackend, ServerInfo
     from .backends.embedded import EmbeddedBackend
     from .backends.remote import RemoteBackend
@@ -180,7 +180,7 @@ _HOMES = {
     "AnalysisOptions": ".analysis",
     "ArchiveReader": ".archives",
     "ArchiveSummary": ".archives",
-    "AsyncClient": ".aio",
+    "AsyncClient": ".async_client",
     "BatchResult": ".backends.base",
     "Bound": "hallujudge.metrics",
     "CalibrateOptions": ".calibration",

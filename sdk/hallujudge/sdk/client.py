@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from .aio import AsyncClient
+from .async_client import AsyncClient
 from .errors import CancelledError
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ class ScoreRun:
         """
         from hallujudge.judge_service.engine.spec import ScoreSpec
 
-        from .spec import graph_sources, group_keys, interval_settings
+        from .spec_parts import graph_sources, group_keys, interval_settings
 
         return ScoreSpec(
             metric=self.metric,
@@ -120,7 +120,7 @@ class ScoreRun:
             ArchiveError: A file can't be used, or ids don't join.
         """
         from .archives import read_items
-        from .spec import group_keys
+        from .spec_parts import group_keys
 
         return read_items(
             self.metric,

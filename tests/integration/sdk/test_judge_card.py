@@ -22,8 +22,8 @@ from hallujudge.judge_service.judges.judge_checks import Retrial
 from hallujudge.judge_service.llm.prompt_templates import load_template
 from hallujudge.sdk import Client, RunReport
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate, judge_card
-from hallujudge.sdk.calibration.flips import Flips
-from hallujudge.sdk.cli.entry import main
+from hallujudge.sdk.calibration.report_card import Flips
+from hallujudge.sdk.cli import main
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.schemas import judge_card_schema
 

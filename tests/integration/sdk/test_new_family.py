@@ -141,9 +141,9 @@ COMMAND = '''
 from typing import Annotated
 
 from hallujudge.sdk.cli.app import ExitCode, score_app
-from hallujudge.sdk.cli.declared import DeclaredBy, MetricOptions
-from hallujudge.sdk.cli.groups import grouped
-from hallujudge.sdk.cli.options import Responses, RunOptions
+from hallujudge.sdk.cli.declared_options import DeclaredBy, MetricOptions
+from hallujudge.sdk.cli.declared_options import grouped
+from hallujudge.sdk.cli.run_options import Responses, RunOptions
 from hallujudge.sdk.score_run import ScoreRun
 
 

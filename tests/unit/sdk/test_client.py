@@ -9,7 +9,8 @@ import pickle
 
 import pytest
 
-from hallujudge.sdk import AsyncClient, Client, EmbeddedBackend, Outcome, ScoreRun, aio, client
+from hallujudge.sdk import AsyncClient, Client, EmbeddedBackend, Outcome, ScoreRun, client
+from hallujudge.sdk import async_client as aio
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.backends.remote import check_versions
 from hallujudge.sdk.errors import (

@@ -8,7 +8,7 @@ import pytest
 from support.terminals import Terminal
 
 from hallujudge.judge_service.engine.streams import RunProgress
-from hallujudge.sdk.progress import PLAIN_SECONDS, PlainLines, Progress, shown_progress
+from hallujudge.sdk.progress_bar import PLAIN_SECONDS, PlainLines, Progress, shown_progress
 
 
 class Clock:

@@ -18,7 +18,7 @@ from hallujudge.synonym_graphs import SynonymGraph, shipped_graphs
 
 from ..archives.records import Record
 from ..errors import ArchiveError
-from ..spec import graph_source
+from ..spec_parts import graph_source
 from .analyzed_run import AnalysisOptions, AnalysisTable, Run
 
 __all__ = ["mementos_tables"]

@@ -17,7 +17,7 @@ from ..archives.readers import open_responses
 from ..archives.records import Record, read_records
 from ..backends.base import BatchResult
 from ..client import Client
-from ..comparison.shown import Shown
+from ..comparison.results import Shown
 from ..report.report_text import ABSENT
 from ..report.table_pages import Cell, Grid, Page, show_number
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from ..runs.result_files import read_calibration
-from .calibrate import CalibrateOptions, calibrate, calibrate_items
-from .card import JudgeCard, judge_card
-from .reference import LearntMargin, learn_margin
-from .stored import LABELS, PLAN, write_calibration, write_cascade
+from .label_files import LABELS, PLAN, write_calibration, write_cascade
+from .report_card import JudgeCard, judge_card
+from .run_calibration import (
+    CalibrateOptions,
+    LearntMargin,
+    calibrate,
+    calibrate_items,
+    learn_margin,
+)
 
 __all__ = [
     "LABELS",

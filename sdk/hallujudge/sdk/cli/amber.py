@@ -8,11 +8,9 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
-from .app import ExitCode, score_app
-from .declared import DeclaredBy, MetricOptions
-from .groups import grouped
-from .options import AllowMissing, References, Responses, RunOptions
-from .panels import examples, input_option
+from .app import ExitCode, examples, input_option, score_app
+from .declared_options import DeclaredBy, MetricOptions, grouped
+from .run_options import AllowMissing, References, Responses, RunOptions
 
 __all__: list[str] = []
 

@@ -1,31 +1,133 @@
-"""The root command and its groups; the other modules add commands to them."""
+"""The root command and its groups, to which the other modules add commands.
+
+Also what every command needs: strict parsing, panels of help pages, exit codes and signals.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, MutableMapping
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, get_args
 
 import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command_from_info
 
 from hallujudge.metrics.families import FAMILIES
 
-from .panels import examples
-from .strict import PlainGroup, StrictTyper
+from ..errors import InvalidInputError
 
-__all__ = [
-    "ExitCode",
-    "app",
-    "batch_app",
-    "build_app",
-    "config_app",
-    "jobs_app",
-    "keys_app",
-    "label_app",
-    "score_app",
-]
+# Typer's own placeholders are names of Python types, and a switch would seem to take a value.
+_PLACEHOLDERS = {bool: "", int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with the option for help."""
+        return _with_placeholders(super().get_params(ctx))
+
+
+class StrictTyper(typer.Typer):
+    """A group whose commands are strict."""
+
+    def __init__(self, *, cls: type[PlainGroup] = PlainGroup, **settings: Any) -> None:
+        super().__init__(cls=cls, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Return a decorator that makes a function a strict command."""
+        return super().command(name, **{"cls": StrictCommand, **settings})
+
+
+class StrictCommand(TyperCommand):
+    """A command that takes single values once, and no empty value.
+
+    Without it the last of two files counts and the first is ignored. An empty value, which an unset
+    variable of a shell leaves, means the current folder, this process or the default.
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with the option for help."""
+        return _with_placeholders(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments.
+
+        Raises:
+            InvalidInputError: A value is empty, or an option for one value is given twice.
+        """
+        given, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        counts = Counter(parameter.name for parameter in order)
+        for parameter in {parameter.name: parameter for parameter in order}.values():
+            value, shown = given.get(parameter.name or ""), _shown(parameter)
+            if any(part == "" for part in _parts(value)):
+                raise InvalidInputError(f"{shown} is empty; give a value")
+            # A switch that is given twice says the same.
+            single = not (getattr(parameter, "multiple", False) or isinstance(value, bool))
+            if single and counts[parameter.name] > 1:
+                raise InvalidInputError(_twice(shown, parameter.opts, args))
+        return super().parse_args(ctx, args)
+
+
+def _with_placeholders(parameters: list[Any]) -> list[Any]:
+    """Return parameters whose values have names on help pages."""
+    for option in parameters:
+        if isinstance(option, TyperOption) and option.metavar is None:
+            option.metavar = _placeholder(option.type_descriptor.annotation)
+    return parameters
+
+
+def _placeholder(kind: object) -> str | None:
+    """Return what stands for an option's value on help pages; None: Typer's own."""
+    of_list = get_args(kind)
+    one = of_list[0] if of_list else kind
+    return _PLACEHOLDERS.get(one) if isinstance(one, type) else None
+
+
+def _twice(shown: str, flags: Iterable[str], args: Iterable[str]) -> str:
+    """Return what to say of an option for one value that is given twice."""
+    typed = dict.fromkeys(part.partition("=")[0] for part in args)
+    if len(names := [name for name in typed if name in flags]) > 1:
+        return f"{' and '.join(names)} are one option; give one of them"
+    return f"{shown} is given more than once; give one value"
+
+
+def _parts(value: object) -> Iterable[object]:
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+def _shown(parameter: Any) -> str:
+    """Return how other errors name an option or an argument."""
+    name = str(parameter.opts[0])
+    return name if name.startswith("-") else f"argument {name!r}"
+
+
+input_option = partial(typer.Option, rich_help_panel="Input")
+metric_option = partial(typer.Option, rich_help_panel="Metric")
+judge_option = partial(typer.Option, rich_help_panel="Judge")
+budget_option = partial(typer.Option, rich_help_panel="Budget")
+statistics_option = partial(typer.Option, rich_help_panel="Statistics")
+output_option = partial(typer.Option, rich_help_panel="Output")
+server_option = partial(typer.Option, rich_help_panel="Server")
+access_option = partial(typer.Option, rich_help_panel="Access")
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a command's help page: one command line in one or more lines.
+
+    Args:
+        lines: The command line; every line but the last ends in a backslash.
+    """
+    # Two line feeds stand for one line break on a help page.
+    return "\n\n".join(["Example:", *lines])
 
 
 class ExitCode(enum.IntEnum):
@@ -203,3 +305,30 @@ def _root(
     ] = False,
 ) -> None:
     """Hallucination scores for vision and video language models."""
+
+
+class TerminatedError(KeyboardInterrupt):
+    """The process received SIGTERM."""
+
+
+def stopped_by(err: KeyboardInterrupt) -> str:
+    """Return what stopped a run: ``Ctrl-C`` or ``SIGTERM``."""
+    return "SIGTERM" if isinstance(err, TerminatedError) else "Ctrl-C"
+
+
+@contextmanager
+def stop_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM raise :class:`TerminatedError`, as Ctrl-C raises ``KeyboardInterrupt``."""
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread may set handlers.
+        yield
+        return
+
+    def stop(_number: int, _frame: object) -> None:
+        raise TerminatedError
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -13,12 +13,18 @@ from ..archives import InputOptions
 from ..archives.chair_references import read_coco
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
-from .app import ExitCode, build_app, score_app
-from .declared import DeclaredBy, MetricOptions
-from .files import write_file
-from .groups import grouped
-from .options import AllowDuplicates, Responses, RunOptions
-from .panels import examples, input_option, metric_option, output_option
+from .app import (
+    ExitCode,
+    build_app,
+    examples,
+    input_option,
+    metric_option,
+    output_option,
+    score_app,
+)
+from .declared_options import DeclaredBy, MetricOptions, grouped
+from .output import write_file
+from .run_options import AllowDuplicates, Responses, RunOptions
 
 __all__: list[str] = []
 

@@ -6,12 +6,10 @@ from typing import Annotated
 
 from ..archives import InputOptions
 from ..score_run import ScoreRun
-from .app import ExitCode, score_app
-from .declared import DeclaredBy, MetricOptions
-from .groups import grouped
-from .judging import Estimate, JudgeOptions
-from .options import Responses, RunOptions
-from .panels import examples
+from .app import ExitCode, examples, score_app
+from .declared_options import DeclaredBy, MetricOptions, grouped
+from .options import Estimate, JudgeOptions
+from .run_options import Responses, RunOptions
 
 __all__: list[str] = []
 

@@ -6,11 +6,9 @@ from typing import Annotated
 
 from ..archives import InputOptions
 from ..score_run import ScoreRun
-from .app import ExitCode, score_app
-from .declared import DeclaredBy, MetricOptions
-from .groups import grouped
-from .options import AllowMissing, References, Responses, RunOptions
-from .panels import examples
+from .app import ExitCode, examples, score_app
+from .declared_options import DeclaredBy, MetricOptions, grouped
+from .run_options import AllowMissing, References, Responses, RunOptions
 
 __all__: list[str] = []
 

@@ -8,12 +8,10 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
-from .app import ExitCode, score_app
-from .declared import DeclaredBy, MetricOptions
-from .groups import grouped
-from .judging import JudgeOptions
-from .options import AllowDuplicates, AllowMissing, RunOptions, by_domain
-from .panels import examples, input_option, metric_option
+from .app import ExitCode, examples, input_option, metric_option, score_app
+from .declared_options import DeclaredBy, MetricOptions, grouped
+from .options import JudgeOptions
+from .run_options import AllowDuplicates, AllowMissing, RunOptions, by_domain
 
 __all__: list[str] = []
 

@@ -1,300 +1,199 @@
-"""Options that the score commands share."""
+"""Options that several commands share: the server, and the judges of this process.
+
+API keys are never options.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated
 
-from ..archives import InputOptions
 from ..errors import InvalidInputError
-from ..score_run import ScoreRun
-from .connection import (
-    ApiKeyFile,
-    Server,
-    TlsCa,
-    TlsCert,
-    TlsKey,
-    connection_flags,
-    connection_of,
-)
-from .declared import response_option
-from .panels import input_option, output_option, server_option, statistics_option
-from .run import FORMATS, ScoreCommand
-from .variants import BOTH, BothVariants
+from .app import budget_option, judge_option, server_option
 
-__all__ = [
-    "AllowDuplicates",
-    "AllowMissing",
-    "References",
-    "Responses",
-    "RunOptions",
-    "Workers",
-    "by_domain",
-]
+if TYPE_CHECKING:
+    from hallujudge.judge_service.settings.connection import Connection
 
-# Texts, not paths: a path drops one of the slashes of a URL.
-Responses = Annotated[
-    str,
-    input_option(
-        "--responses",
-        "-r",
-        metavar="FILE",
-        help="File, folder, pattern or URL of responses; - for stdin.",
-        show_default=False,
-    ),
-]
-References = Annotated[
+
+_CONNECTION_FLAGS = ("--tls-ca", "--tls-cert", "--tls-key", "--api-key-file")
+
+Server = Annotated[
     str | None,
-    input_option(
-        "--references", "-R", metavar="FILE", help="File of references, unless responses hold them."
-    ),
-]
-AllowDuplicates = Annotated[
-    bool, input_option("--allow-duplicates", help="Score of every response of a duplicate id.")
-]
-AllowMissing = Annotated[
-    bool,
-    input_option("--allow-missing", help="References without a response become unscored."),
-]
-Workers = Annotated[
-    int,
     server_option(
-        "--workers",
-        min=0,
-        metavar="N",
-        help="Processes that score; 0: one per core in large runs.",
+        "--server", metavar="HOST:PORT", help="Server that scores; without it, this process does."
     ),
 ]
+TlsCa = Annotated[
+    str | None,
+    server_option("--tls-ca", metavar="FILE", help="Authority of the server's certificate."),
+]
+TlsCert = Annotated[
+    str | None, server_option("--tls-cert", metavar="FILE", help="Certificate of this client.")
+]
+TlsKey = Annotated[
+    str | None, server_option("--tls-key", metavar="FILE", help="Private key of --tls-cert.")
+]
+ApiKeyFile = Annotated[
+    str | None,
+    server_option("--api-key-file", metavar="FILE", help="File that contains the API key."),
+]
+
+
+def connection_of(
+    server: str | None,
+    tls_ca: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    api_key_file: str | None,
+) -> Connection | None:
+    """Return how to connect to a server: the options, and the environment; None without one.
+
+    Raises:
+        InvalidInputError: A file can't be read, or an option lacks another one or the server.
+    """
+    if server is None:
+        _refuse_alone(tls_ca, tls_cert, tls_key, api_key_file)
+        return None
+    from hallujudge.judge_service.settings.connection import Connection, load_connection
+
+    given = Connection(tls_ca=tls_ca or "", tls_cert=tls_cert or "", tls_key=tls_key or "")
+    return load_connection(given, api_key_file=api_key_file or "")
+
+
+def connection_flags(*values: str | None) -> tuple[str, ...]:
+    """Return the options that were given, for a command that calls the same server."""
+    pairs = zip(_CONNECTION_FLAGS, values, strict=True)
+    return tuple(part for flag, value in pairs if value for part in (flag, value))
+
+
+def _refuse_alone(*values: str | None) -> None:
+    if given := connection_flags(*values):
+        raise InvalidInputError(
+            f"{given[0]} is for a server, and none is named; add --server, or leave it out"
+        )
+
+
+Estimate = Annotated[
+    bool,
+    budget_option("--estimate", help="Number of judge calls, tokens and cost; then exit."),
+]
+
+LlmUrl = Annotated[
+    list[str] | None,
+    judge_option("--llm-url", help="Base URL of a server of the LLM judge; repeatable."),
+]
+LlmModel = Annotated[
+    str | None, judge_option("--llm-model", help="Name of the LLM judge's model at its server.")
+]
+MatcherDownload = Annotated[
+    bool,
+    judge_option("--matcher-download", help="Download missing models."),
+]
+
+
+def llm_options(urls: Sequence[str] | None, model: str | None) -> dict[str, object]:
+    """Return the settings of the LLM judge that were given.
+
+    Args:
+        urls: Base addresses of its servers.
+        model: Its model.
+    """
+    url = {"llm_url": ",".join(urls)} if urls else {}
+    return {**url, **({"llm_model": model} if model is not None else {})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """Options of every score command. Fields of :class:`ScoreRun` have the same names here."""
+class JudgeOptions:
+    """Settings of judges on the command line, without API keys."""
 
-    id_key: Annotated[str | None, input_option("--id-key", help="Key of the id.")] = None
-    """Key of the item id."""
-    text_key: Annotated[
-        str | None, input_option("--text-key", help="Key of the response's text.")
+    llm_url: LlmUrl = None
+    """Base addresses of the judge's servers."""
+    llm_model: LlmModel = None
+    """The judge's model."""
+    fallback_model: Annotated[
+        str | None,
+        judge_option("--fallback-model", help="Name of the fallback judge's model."),
     ] = None
-    """Key of the response's text."""
-    map: Annotated[
-        list[str] | None,
-        input_option(
-            "--map",
-            metavar="NAME=KEY",
-            help="Key of a value, as in label=doc.answer; repeatable.",
+    """The fallback's model."""
+    max_calls: Annotated[
+        int | None,
+        budget_option("--max-calls", help="Most calls to language models, with retries."),
+    ] = None
+    """Maximum number of calls to language models."""
+    max_cost: Annotated[
+        float | None,
+        budget_option("--max-cost", help="Most that calls to language models may cost."),
+    ] = None
+    """Maximum cost of calls to language models."""
+    llm_price_prompt: Annotated[
+        float | None,
+        budget_option("--llm-price-prompt", help="The LLM judge's price of 1M prompt tokens."),
+    ] = None
+    """Price of a million prompt tokens."""
+    llm_price_completion: Annotated[
+        float | None,
+        budget_option(
+            "--llm-price-completion", help="The LLM judge's price of 1M completion tokens."
         ),
     ] = None
-    """Keys of values that the archive names differently."""
-    allow_unknown: Annotated[
-        bool,
-        input_option("--allow-unknown", help="Responses without a reference become unscored."),
-    ] = False
-    """Whether responses without a reference become unscored instead of stopping the run."""
-    group_by: Annotated[
-        list[str] | None,
-        statistics_option(
-            "--group-by", "-g", metavar="KEY", help="Key to report groups by; repeatable."
+    """Price of a million completion tokens."""
+    fallback_price_prompt: Annotated[
+        float | None,
+        budget_option("--fallback-price-prompt", help="The fallback's price of 1M prompt tokens."),
+    ] = None
+    """Price of a million prompt tokens."""
+    fallback_price_completion: Annotated[
+        float | None,
+        budget_option(
+            "--fallback-price-completion",
+            help="The fallback's price of 1M completion tokens.",
         ),
     ] = None
-    """Keys to report groups by."""
-    confidence: Annotated[
-        float, statistics_option("--confidence", help="Confidence level of the intervals.")
-    ] = 0.95
-    """Confidence level of the intervals."""
-    count_empty: Annotated[
-        bool,
-        response_option("count_empty", "--count-empty"),
-    ] = False
-    """Whether empty responses and failure texts are scored."""
-    failure_text: Annotated[
-        list[str] | None,
-        response_option("failure_texts", "--failure-text", note="; or a file; repeatable"),
+    """Price of a million completion tokens."""
+    llm_tokenizer: Annotated[
+        str | None,
+        budget_option("--llm-tokenizer", help="The LLM judge's tokenizer.json, for --estimate."),
     ] = None
-    """More texts that replace a response when a call failed."""
-    out: Annotated[
-        Path,
-        output_option(
-            "--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False
-        ),
-    ]
-    """Folder for the results."""
-    format: Annotated[
-        list[str] | None,
-        output_option("--format", "-f", metavar="NAME", help=f"{', '.join(FORMATS)}; repeatable."),
+    """The judge's tokenizer."""
+    fallback_tokenizer: Annotated[
+        str | None, budget_option("--fallback-tokenizer", help="The fallback's tokenizer.json.")
     ] = None
-    """What to print and which pages to write."""
-    resume: Annotated[
-        bool, output_option("--resume", help="Continuation of the run that stopped in --out.")
-    ] = False
-    """Whether to go on with the run that stopped in the folder."""
-    workers: Workers = 0
-    """Processes that score."""
-    engine: Annotated[
-        str,
-        server_option("--engine", help="Where processes run: local, or ray (extra ray)."),
-    ] = "local"
-    """Where processes run."""
-    ray_address: Annotated[
-        str,
-        server_option(
-            "--ray-address", metavar="ADDRESS", help="Running Ray cluster; none starts one here."
-        ),
-    ] = ""
-    """Address of a Ray cluster."""
-    no_text: Annotated[
-        bool,
-        output_option("--no-text", help="Hashes of responses in items.jsonl, not their text."),
-    ] = False
-    """Whether items.jsonl holds a hash of each response instead of its text."""
-    quiet: Annotated[bool, output_option("--quiet", "-q", help="Scores only.")] = False
-    """Whether only scores are printed."""
-    verbose: Annotated[
-        bool, output_option("--verbose", "-v", help="Also each unscored item and its reason.")
-    ] = False
-    """Whether unscored items are listed."""
-    server: Server = None
-    """Host and port of the server."""
-    tls_ca: TlsCa = None
-    """Authority of the server's certificate."""
-    tls_cert: TlsCert = None
-    """Certificate of this client."""
-    tls_key: TlsKey = None
-    """Private key of the certificate."""
-    api_key_file: ApiKeyFile = None
-    """File that contains the API key."""
-    progress_timeout: Annotated[
-        float,
-        server_option(
-            "--progress-timeout", help="Seconds without progress of the server that end a run."
-        ),
-    ] = 600.0
-    """Seconds for which the server may be at work without progress."""
-    reconnect_timeout: Annotated[
-        float,
-        server_option(
-            "--reconnect-timeout", min=0, help="Seconds for which a lost server is tried again."
-        ),
-    ] = 120.0
-    """Seconds for which a server that was lost in the middle of a run is tried again."""
+    """The fallback's tokenizer."""
+    give_up_after: Annotated[
+        float | None,
+        budget_option("--give-up-after", help="Seconds without an answer that end a run."),
+    ] = None
+    """Seconds without any answer of a judge after which a run ends."""
+    verdict_cache: Annotated[
+        str | None, judge_option("--verdict-cache", help="SQLite file of verdicts to reuse.")
+    ] = None
+    """File that keeps verdicts."""
 
-    def of(
-        self, run: ScoreRun, judges: Mapping[str, object] | None = None
-    ) -> ScoreCommand | BothVariants:
-        """Return the command that scores a run with these options.
+    def given(self) -> dict[str, object]:
+        """Return the options that were given, by name."""
+        given = {
+            entry.name: value
+            for entry in fields(self)
+            if (value := getattr(self, entry.name)) is not None
+        }
+        given.pop("llm_url", None)
+        return llm_options(self.llm_url, None) | given
 
-        Args:
-            run: What the metric's own options say.
-            judges: Settings of judges in this process.
+    def settings(self, server: str | None, **more: object) -> dict[str, object]:
+        """Return the settings of judges in this process: the given options and the rest.
 
         Raises:
-            InvalidInputError: Both --quiet and --verbose are given.
+            InvalidInputError: A server scores; it has its own judges. Or a price is negative.
         """
-        if self.quiet and self.verbose:
-            raise InvalidInputError("--quiet and --verbose are both given; choose one")
-        connected = (self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file)
-        inputs = replace(
-            run.inputs or InputOptions(),
-            key_map=_key_map(self.map or ()),
-            **self._shared_with(InputOptions),
-        )
-        command = ScoreCommand(
-            run=replace(
-                run,
-                **self._shared_with(ScoreRun),
-                inputs=inputs,
-                options={**(run.options or {}), **self._response_options()},
-            ),
-            **{
-                **self._shared_with(ScoreCommand),
-                "judges": judges or {},
-                "connection": connection_of(self.server, *connected),
-                "connection_flags": connection_flags(*connected),
-                "formats": _split(self.format),
-            },
-        )
-        return BothVariants(command=command) if run.variant == BOTH else command
-
-    def _response_options(self) -> dict[str, str]:
-        """Return how missing responses are recognised, where that is not the default."""
-        options = {"count_empty": "true"} if self.count_empty else {}
-        if self.failure_text:
-            options["failure_texts"] = "\n".join(map(_text_or_file, self.failure_text))
-        return options
-
-    def _shared_with(self, other: type) -> dict[str, Any]:
-        """Return the options that another value has fields for, by name."""
-        names = {entry.name for entry in fields(self)}
-        return {
-            entry.name: value
-            for entry in fields(other)
-            if entry.name in names and (value := getattr(self, entry.name)) is not None
-        }
-
-
-def _key_map(given: Iterable[str]) -> dict[str, str]:
-    """Return common key -> key of the archive, from ``NAME=KEY``.
-
-    Raises:
-        InvalidInputError: A pair has no equals sign, or a name is given twice.
-    """
-    keys: dict[str, str] = {}
-    for pair in given:
-        name, equals, key = (part.strip() for part in pair.partition("="))
-        if not (name and equals and key):
+        given = self.given() | more
+        for name, value in given.items():
+            if "_price_" in name and isinstance(value, float) and value < 0:
+                raise InvalidInputError(f"--{name.replace('_', '-')} is {value:g}; give 0 or more")
+        if given and server:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise InvalidInputError(
-                f"--map {pair}: write the name, an equals sign and the archive's key, such as "
-                "--map label=doc.answer"
+                f"{flags} can't be set for the server at {server}: judges are set where the "
+                "server is started"
             )
-        if name in keys:
-            raise InvalidInputError(f"--map {name} is given twice: {keys[name]} and {key}")
-        keys[name] = key
-    return keys
-
-
-def _text_or_file(given: str) -> str:
-    """Return the content of a file of texts, or the text itself.
-
-    Raises:
-        InvalidInputError: The file is not UTF-8 text.
-    """
-    try:
-        path = Path(given)
-        return path.read_text(encoding="utf-8-sig") if path.is_file() else given
-    except UnicodeDecodeError as err:
-        raise InvalidInputError(
-            f"--failure-text {given}: not UTF-8 text; save it as UTF-8"
-        ) from err
-    except OSError:
-        # A text may be longer than the longest allowed file name.
         return given
-
-
-def _split(given: list[str] | None) -> tuple[str, ...]:
-    """Return the formats, given repeatedly, with commas, or both; ``table`` if none is given."""
-    names = [name.strip() for part in given or [] for name in part.split(",")]
-    return tuple(name for name in names if name) or ("table",)
-
-
-def by_domain(graphs: list[str] | None, role: str) -> dict[str, str]:
-    """Return domain -> graph, from ``GRAPH`` (the empty domain: any) and ``DOMAIN=GRAPH``.
-
-    Args:
-        graphs: The values of the option.
-        role: What the graphs are of, for errors.
-
-    Raises:
-        InvalidInputError: Two graphs are given for one domain.
-    """
-    chosen: dict[str, str] = {}
-    for value in graphs or ():
-        domain, equals, name = value.partition("=")
-        single = not equals or Path(value).exists()
-        key, graph = ("", value) if single else (domain, name)
-        if key in chosen:
-            where = f"{role} of {key}" if key else role
-            raise InvalidInputError(f"two graphs for {where}: {chosen[key]} and {graph}; give one")
-        chosen[key] = graph
-    return chosen

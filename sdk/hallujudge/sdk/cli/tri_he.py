@@ -8,12 +8,10 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
-from .app import ExitCode, score_app
-from .declared import DeclaredBy, MetricOptions
-from .groups import grouped
-from .judging import Estimate, JudgeOptions, MatcherDownload
-from .options import AllowDuplicates, References, RunOptions
-from .panels import examples, input_option
+from .app import ExitCode, examples, input_option, score_app
+from .declared_options import DeclaredBy, MetricOptions, grouped
+from .options import Estimate, JudgeOptions, MatcherDownload
+from .run_options import AllowDuplicates, References, RunOptions
 
 __all__: list[str] = []
 

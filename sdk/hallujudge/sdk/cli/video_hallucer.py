@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..score_run import ScoreRun
-from .app import ExitCode, score_app
-from .declared import DeclaredBy, MetricOptions
-from .groups import grouped
-from .options import Responses, RunOptions
-from .panels import examples
+from .app import ExitCode, examples, score_app
+from .declared_options import DeclaredBy, MetricOptions, grouped
+from .run_options import Responses, RunOptions
 
 __all__: list[str] = []
 

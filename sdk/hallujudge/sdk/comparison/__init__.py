@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from .compare import compare
-from .gate import GateLimits, gate
-from .gate_result import Gate, GateCheck
-from .items import ItemChange, changed_items
-from .leaderboard import leaderboard
-from .leaderboard_result import Leaderboard, LeaderboardRow, PairTest
-from .options import CompareOptions, RunSource
-from .result import Comparison
-from .values import (
+from .compared_runs import CompareOptions, RunSource
+from .differences import compare
+from .gates import Gate, GateCheck, GateLimits, gate
+from .item_pairs import ItemChange, changed_items
+from .leaderboards import Leaderboard, LeaderboardRow, PairTest, leaderboard
+from .results import (
+    Comparison,
     CorrectedDifference,
     Pair,
     PairCoverage,

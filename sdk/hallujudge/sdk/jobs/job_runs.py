@@ -17,7 +17,7 @@ from ..runs.manifest import Manifest
 from ..runs.parts import Part, PartMaker, batches
 from ..runs.run_inputs import manifest_of
 from ..runs.scoring import score_parts
-from ..spec import reference_notes
+from ..spec_parts import reference_notes
 from .remote_jobs import JobContent, RemoteJobs
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.inputs import InputOptions
 from ..archives.json_files import named
-from ..comparison.shown import Shown
+from ..comparison.results import Shown
 from ..errors import HallujudgeError, OutputError
 from ..report.report_text import ABSENT, counted
 from ..report.table_pages import Cell, Grid, Page, show_number

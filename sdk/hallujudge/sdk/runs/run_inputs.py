@@ -22,7 +22,7 @@ from ..archives.inputs import CheckedArchive, InputOptions
 from ..archives.json_lines import Marks
 from ..backends.base import header_of
 from ..errors import ArchiveError, HallujudgeError
-from ..spec import group_keys
+from ..spec_parts import group_keys
 from .journal import read_marks
 from .manifest import MANIFEST, Manifest, partial
 

@@ -13,7 +13,7 @@ from hallujudge.metrics import Report, Tally
 
 from ..backends.base import BatchResult
 from ..errors import InternalError
-from ..spec import reference_notes
+from ..spec_parts import reference_notes
 from .manifest import VERDICTS
 from .parts import Part, PartMaker, batches_async
 from .run_inputs import manifest_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..archives import ItemSource
     from ..backends.base import RunHeader, ScoringBackend
-    from ..progress import Progress
+    from ..progress_bar import Progress
     from ..score_run import ScoreRun
     from .folder import RunFolder, Started
     from .parts import Entry

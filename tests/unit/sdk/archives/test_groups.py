@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hallujudge.sdk import Client, read_items
-from hallujudge.sdk.cli.wording import in_flags
+from hallujudge.sdk.cli.output import in_flags
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 ROWS: list[dict[str, Any]] = [

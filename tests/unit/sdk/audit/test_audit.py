@@ -13,7 +13,7 @@ from support.archive_samples import QUESTION_LAYOUTS, QUESTIONS, write_lines
 from support.archive_values import Row
 
 from hallujudge.sdk.audit import Audit, AuditOptions, ScoreAudit, audit
-from hallujudge.sdk.cli.entry import main
+from hallujudge.sdk.cli import main
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 FAILURE = "Failed to obtain answer via API."

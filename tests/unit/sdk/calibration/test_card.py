@@ -12,7 +12,7 @@ from support.archive_values import write_lines
 
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import judge_card
-from hallujudge.sdk.cli.entry import main
+from hallujudge.sdk.cli import main
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.schemas import judge_card_schema
 

@@ -16,7 +16,7 @@ from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import (
     write_calibration,
 )
-from hallujudge.sdk.calibration.show import page_of
+from hallujudge.sdk.calibration.calibration_tables import calibration_page
 from hallujudge.sdk.report.report_text import calibration_sentences
 
 
@@ -199,5 +199,5 @@ def test_widths_are_compared_with_those_of_labels_alone(
         corrected=ScoreEstimate(value=0.4, ci_low=0.2, ci_high=0.5),
         labels_alone=ScoreEstimate(value=0.4, ci_low=low, ci_high=0.5),
     )
-    sentences = page_of(replace(found, scores={"chair_i": score})).sentences
+    sentences = calibration_page(replace(found, scores={"chair_i": score})).sentences
     assert f"chair_i: the interval is {told} that of the labels alone." in sentences

@@ -10,7 +10,7 @@ import pytest
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally, TriHeMetric
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate_items
-from hallujudge.sdk.calibration.show import page_of
+from hallujudge.sdk.calibration.calibration_tables import calibration_page
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.labels import Label
 from hallujudge.sdk.labels.verdicts import DecidedClaim, DecidedItem
@@ -52,7 +52,7 @@ def test_margins_are_learnt_where_verdicts_have_them() -> None:
     assert found.cascade is not None
     assert (found.cascade.escalate_below, found.cascade.kept) == (0.5, 1.0)
     assert Calibration.from_json(json.loads(found.to_text())) == found
-    assert "Verdicts that agree with labels in 70%" in render_page(page_of(found))
+    assert "Verdicts that agree with labels in 70%" in render_page(calibration_page(found))
     with pytest.raises(InvalidInputError, match=r"agreement is 1\.5; give a share"):
         CalibrateOptions(agreement=1.5)
 

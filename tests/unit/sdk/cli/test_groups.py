@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from hallujudge.sdk.cli.groups import grouped
+from hallujudge.sdk.cli.declared_options import grouped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

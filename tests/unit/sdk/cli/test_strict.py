@@ -10,8 +10,8 @@ import pytest
 import typer
 from support.running import assert_refused, here
 
-from hallujudge.sdk.cli.entry import command_tree
-from hallujudge.sdk.cli.strict import StrictCommand
+from hallujudge.sdk.cli import command_tree
+from hallujudge.sdk.cli.app import StrictCommand
 
 
 def commands(group: Any) -> Iterator[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.sdk.cli.wording import in_flags, typed_flags
+from hallujudge.sdk.cli.output import in_flags, typed_flags
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from hallujudge.sdk import (
     leaderboard,
     recompute,
 )
-from hallujudge.sdk.comparison.page import page_of_two
+from hallujudge.sdk.comparison.differences import page_of_two
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 FAST = CompareOptions(replicates=500)

@@ -11,7 +11,7 @@ from support.metric_runs import RUNS
 from hallujudge.metrics import Report
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import calibrate_items
-from hallujudge.sdk.calibration.samples import sampling_of
+from hallujudge.sdk.calibration.labelled_claims import sampling_of
 from hallujudge.sdk.labels import Label, match_labels
 from hallujudge.sdk.labels.verdicts import KINDS, DecidedItem, read_verdicts
 from hallujudge.sdk.runs import read_run

@@ -1,0 +1,405 @@
+"""The asynchronous client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from hallujudge.metrics import Outcome, Report
+
+from .backends.base import checked_address
+from .errors import UnsupportedError
+from .score_run import OnBatch, OnProgress, ScoreRun, called_with
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.registry import FoundClaim
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.llm.estimate import Estimate
+    from hallujudge.judge_service.settings.connection import Connection
+    from hallujudge.metrics import Item, ItemResult
+
+    from .archives import ItemSource
+    from .backends.base import BatchResult, ScoringBackend, ServerInfo
+    from .backends.remote import RemoteBackend
+    from .jobs import JobInfo, OnJobChange
+    from .jobs.remote_jobs import RemoteJobs
+    from .progress_bar import Progress
+    from .runs import RunFolder, RunReport
+    from .runs.scoring import RunWatch
+
+
+class AsyncClient:
+    """Scores at a server, or in this process.
+
+    Args:
+        server: The server's host and port, such as ``"localhost:50051"``, or a backend that was
+            constructed. To score without a server see :meth:`embedded`.
+        timeout: How long one call to the server may take, in seconds.
+        stream_timeout: How long a whole run at the server may take, in seconds.
+        progress_timeout: How long the server may be at work on a run without results, answers of
+            its judges or a reason to wait, in seconds.
+        reconnect_timeout: How long a server that was lost in the middle of a run may be away, in
+            seconds; 0 ends the run with the connection.
+        connection: Certificates and API key; what it leaves out is from the environment.
+
+    Example:
+        >>> import asyncio
+        >>> async def main() -> None:
+        ...     async with AsyncClient.embedded() as client:
+        ...         report = await client.score(
+        ...             "chair", responses={"1": "A dog on a sofa."}, references={"1": ["couch"]}
+        ...         )
+        ...         print(report.chair_i)
+        >>> asyncio.run(main())
+        0.5
+    """
+
+    def __init__(
+        self,
+        server: str | ScoringBackend,
+        *,
+        timeout: float = 60.0,
+        stream_timeout: float = 86_400.0,
+        progress_timeout: float = 600.0,
+        reconnect_timeout: float = 120.0,
+        connection: Connection | None = None,
+    ) -> None:
+        self._backend: ScoringBackend | None = None
+        self._address = checked_address(server) if isinstance(server, str) else "the server"
+        if not isinstance(server, str):
+            self._backend = server
+        self._timeout = timeout
+        self._stream_timeout = stream_timeout
+        self._progress_timeout = progress_timeout
+        self._reconnect_timeout = reconnect_timeout
+        self._connection = connection
+
+    @classmethod
+    def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
+        """Return a client that scores in this process.
+
+        Args:
+            settings: Settings of the judges by name, such as ``{"llm_url": "http://…/v1"}``, over
+                those of the environment. API keys are read from the environment only.
+        """
+        from .backends.embedded import EmbeddedBackend
+
+        return cls(EmbeddedBackend(settings))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        if self._backend is not None:
+            await self._backend.close()
+
+    @called_with(ScoreRun)
+    async def score(self, run: ScoreRun) -> RunReport:
+        """Score responses against references.
+
+        The arguments are the fields of :class:`ScoreRun`:
+        ``score("chair", responses="captions.jsonl", references="objects.json")``. The report also
+        holds the items: ``report.items``, ``report.save("results")``, ``report.latex``.
+
+        Raises:
+            ArchiveError: A file can't be used, or ids don't join.
+            InvalidInputError: The variant, the graph or an option is invalid.
+            NotFoundError: The metric or graph is unknown.
+            UnavailableError: The server can't be reached.
+        """
+        from .progress_bar import Progress, shown_progress
+        from .runs import RunItems, RunReport
+        from .spec_parts import reference_notes
+
+        spec, source = await _read(run)
+        total, items = len(source), RunItems()
+        with shown_progress(total) if run.progress else nullcontext(Progress(total)) as progress:
+            if run.folder is not None:
+                report = await self._score_to_folder(run, spec, source, progress)
+                return RunReport.of(report, items, run.paths())
+
+            def on_batch(batch: BatchResult) -> None:
+                unscored = sum(result.outcome is Outcome.UNSCORED for result in batch.results)
+                progress.scored(len(batch.items), unscored)
+                if run.keep_items:
+                    items.add(batch)
+                if run.on_batch is not None:
+                    run.on_batch(batch)
+
+            report = await self.score_items(
+                spec, source, on_batch=on_batch, on_progress=progress.waits
+            )
+            report = replace(report, notes=(*reference_notes(spec, source), *report.notes))
+        return RunReport.of(report, items, run.paths())
+
+    async def score_items(
+        self,
+        spec: ScoreSpec,
+        items: Iterable[Item],
+        *,
+        on_batch: OnBatch | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Report:
+        """Score items that are already read.
+
+        Args:
+            spec: How they are scored.
+            items: The items; read as the backend takes them.
+            on_batch: Called with each batch of results, in the order of the items.
+            on_progress: Called every few seconds without results, with what is waited for.
+        """
+        from hallujudge.judge_service.engine.streams import RunProgress
+
+        # Close it now rather than at garbage collection, so that stopping early stops the server.
+        from .runs.parts import batches_async
+
+        backend = await self._connected()
+        async with aclosing(backend.score_stream(spec, batches_async(items))) as parts:
+            async for part in parts:
+                if isinstance(part, Report):
+                    return part
+                if isinstance(part, RunProgress):
+                    if on_progress is not None:
+                        on_progress(part)
+                elif on_batch is not None:
+                    on_batch(part)
+        raise AssertionError("a backend ended its stream without a report")
+
+    async def score_into(
+        self,
+        folder: RunFolder,
+        run: ScoreRun,
+        spec: ScoreSpec,
+        items: ItemSource,
+        watch: RunWatch | None = None,
+    ) -> Report:
+        """Score items into an open folder and complete it.
+
+        Args:
+            folder: The folder.
+            run: What is scored and how.
+            spec: The same, as the engine has it.
+            items: The items.
+            watch: Receives the progress of the run.
+        """
+        from .runs.scoring import FolderScoring
+
+        return await FolderScoring(await self._connected(), run, spec, items).into(folder, watch)
+
+    async def _score_to_folder(
+        self, run: ScoreRun, spec: ScoreSpec, items: ItemSource, progress: Progress
+    ) -> Report:
+        from .runs import RunFolder
+        from .runs.scoring import ProgressWatch
+
+        assert run.folder is not None, "the caller checked it"
+        with RunFolder(Path(run.folder), inputs=run.paths()) as folder:
+            return await self.score_into(folder, run, spec, items, ProgressWatch(progress))
+
+    async def extract(
+        self,
+        metric: str,
+        texts: Sequence[str],
+        *,
+        variant: str = "",
+        graph: str | Path | Mapping[str, str] | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> list[list[FoundClaim]]:
+        """Return the claims of texts without verdicts: mentions, triplets or keywords, with spans.
+
+        Args:
+            metric: The metric whose claims are wanted.
+            texts: The texts.
+            variant: The metric's variant; empty for its default.
+            graph: As for :meth:`score`.
+            options: As for :meth:`score`.
+        """
+        run = ScoreRun(metric, responses=(), variant=variant, graph=graph, options=options)
+        backend = await self._connected()
+        return await backend.extract(run.spec(), texts)
+
+    @called_with(ScoreRun)
+    async def judge(self, run: ScoreRun) -> list[ItemResult]:
+        """Return verdicts on the claims of responses, without a report; for small batches.
+
+        The arguments are those of :meth:`score`.
+
+        Raises:
+            UnsupportedError: The metric's claims are not decided by a judge.
+        """
+        spec, items = await _read(run)
+        backend = await self._connected()
+        return await backend.judge(spec, list(items))
+
+    @called_with(ScoreRun)
+    async def estimate(self, run: ScoreRun) -> list[Estimate]:
+        """Return how many judge calls and tokens a run needs, without calling a judge.
+
+        The arguments are those of :meth:`score`.
+
+        Raises:
+            UnsupportedError: The metric calls no paid judge, or a server scores: only
+                the server knows its cache and the prices of its judges.
+        """
+        spec, items = await _read(run)
+        return await self.estimate_items(spec, items)
+
+    async def estimate_items(self, spec: ScoreSpec, items: Iterable[Item]) -> list[Estimate]:
+        """Return what :meth:`estimate` does, for items that are already read.
+
+        Args:
+            spec: How they are scored.
+            items: The items.
+        """
+        backend = await self._connected()
+        return await backend.estimate(spec, list(items))
+
+    async def normalize(
+        self, words: Sequence[str], *, graph: str = "coco"
+    ) -> dict[str, tuple[str, ...]]:
+        """Map each word to its roots in a graph; an unknown word has none."""
+        from .spec_parts import graph_source
+
+        backend = await self._connected()
+        return await backend.normalize(graph_source(graph), words)
+
+    async def server_info(self) -> ServerInfo:
+        """Return the release and the graphs of the server, or of this process."""
+        backend = await self._connected()
+        return await backend.server_info()
+
+    @called_with(ScoreRun)
+    async def submit(self, run: ScoreRun) -> JobInfo:
+        """Submit a run to the server as a job, and return the job.
+
+        The arguments are those of :meth:`score`. The same run is one job: submitting that was
+        stopped goes on when it is submitted again.
+
+        Raises:
+            UnsupportedError: No server scores.
+        """
+        spec, items = await _read(run)
+        return await self.submit_items(run, spec, items)
+
+    async def submit_items(
+        self, run: ScoreRun, spec: ScoreSpec, items: ItemSource, request_id: str = ""
+    ) -> JobInfo:
+        """Return what :meth:`submit` does, for items that are already read.
+
+        Args:
+            run: What is scored and how.
+            spec: The same, as the engine has it.
+            items: The items.
+            request_id: Another id makes another job of the same run.
+        """
+        from .jobs.job_runs import submit_run
+
+        return await submit_run(await self._remote(), run, spec, items, request_id)
+
+    async def job(self, job_id: str) -> JobInfo:
+        """Return a job of the server."""
+        return (await (await self._jobs()).get(job_id)).info
+
+    async def jobs(self) -> list[JobInfo]:
+        """Return the caller's jobs at the server, the newest first."""
+        return await (await self._jobs()).all()
+
+    async def cancel_job(self, job_id: str) -> JobInfo:
+        """Cancel a job, unless it is finished; its results are kept."""
+        return await (await self._jobs()).cancel(job_id)
+
+    async def delete_job(self, job_id: str) -> None:
+        """Delete a finished job with its results."""
+        await (await self._jobs()).delete(job_id)
+
+    async def wait_for_job(self, job_id: str, on_change: OnJobChange | None = None) -> JobInfo:
+        """Wait until a job is finished, also while the server is away for a time.
+
+        Args:
+            job_id: The job.
+            on_change: Called with the job now and after every change.
+        """
+        from .jobs.remote_jobs import wait_for_job
+
+        jobs = await self._jobs()
+        seconds = self._reconnect_timeout
+        return await wait_for_job(jobs, job_id, on_change, self._address, seconds)
+
+    async def fetch_job(
+        self,
+        job_id: str,
+        folder: RunFolder,
+        *,
+        resume: bool = False,
+        html: bool = False,
+        watch: RunWatch | None = None,
+    ) -> Report:
+        """Write a job that is done into an open folder, as scoring into it would have.
+
+        Args:
+            job_id: The job.
+            folder: The folder.
+            resume: Whether to go on with what the folder holds of the job.
+            html: Whether ``report.html`` is written.
+            watch: Receives the progress.
+        """
+        from .jobs.job_runs import fetch_job
+
+        jobs = await self._jobs()
+        content = await jobs.get(job_id)
+        return await fetch_job(jobs, content, folder, resume=resume, html=html, watch=watch)
+
+    async def _jobs(self) -> RemoteJobs:
+        remote = await self._remote()
+        from .jobs.remote_jobs import RemoteJobs
+
+        return RemoteJobs(remote)
+
+    async def _remote(self) -> RemoteBackend:
+        """Return the backend of a server.
+
+        Raises:
+            UnsupportedError: This process scores.
+        """
+        backend = await self._connected()
+        from .backends.remote import RemoteBackend
+
+        if not isinstance(backend, RemoteBackend):
+            raise UnsupportedError("jobs are kept by a server; give the client its host and port")
+        return backend
+
+    async def _connected(self) -> ScoringBackend:
+        """Return the backend; gRPC takes long to import, so a thread imports it."""
+        if self._backend is None:
+            from hallujudge.judge_service.threads import import_in_thread
+
+            await import_in_thread("hallujudge.sdk.backends.remote")
+            from .backends.remote import RemoteBackend
+
+            # Another task may have connected meanwhile.
+            self._backend = self._backend or RemoteBackend(
+                self._address,
+                timeout=self._timeout,
+                stream_timeout=self._stream_timeout,
+                progress_timeout=self._progress_timeout,
+                reconnect_timeout=self._reconnect_timeout,
+                connection=self._connection,
+            )
+        return self._backend
+
+
+async def _read(run: ScoreRun) -> tuple[ScoreSpec, ItemSource]:
+    """Return a run's spec and items; a thread imports what reading them needs."""
+    from hallujudge.judge_service.threads import import_in_thread
+
+    await import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", "numpy")
+    from .runs.run_inputs import items_of
+
+    return run.spec(), items_of(run)

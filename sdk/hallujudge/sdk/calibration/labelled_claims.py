@@ -1,0 +1,307 @@
+"""The labelled claims of a run as arrays, and warnings about the labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
+from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims, effects_of
+
+from ..labels import Label
+from ..labels import MatchedLabels as _MatchedLabels
+from ..labels.human_labels import MatchedLabels
+from ..labels.label_plans import By, LabelPlan, Unit, units_of
+from ..labels.verdicts import DecidedItem, divisor
+
+if TYPE_CHECKING:
+    from hallujudge.metrics import Metric, ScoreDefinition
+    from hallujudge.metrics.framework.columns_and_scores import FloatArray, JudgedColumn
+
+
+# Share of labelled items with all claims labelled, from which on items were drawn, not claims.
+_NEARLY_ALL = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How labels were drawn."""
+
+    by: By
+    """What was drawn."""
+    plan: LabelPlan | None
+    """The plan; None if labels came without one."""
+    chosen: frozenset[tuple[str, int | None]]
+    """The units that the plan drew."""
+
+    def stratum(self, unit: Unit) -> int:
+        """Return the stratum of a unit; 0 without a plan."""
+        return self.plan.stratum_of(unit) if self.plan else 0
+
+    def counts(self, unit: Unit) -> bool:
+        """Return whether a label of the unit counts: without a plan every one does."""
+        return self.plan is None or unit[:2] in self.chosen
+
+
+def sampling_of(
+    items: Sequence[DecidedItem], labels: MatchedLabels, plan: LabelPlan | None
+) -> Sampling:
+    """Return how labels were drawn: by the plan, or as they look without one."""
+    if plan is not None:
+        chosen = frozenset((unit.item, unit.claim) for unit in plan.units)
+        return Sampling(by=plan.by, plan=plan, chosen=chosen)
+    whole = some = 0
+    for item in items:
+        known = sum((item.id, claim.index) in labels.claims for claim in item.claims)
+        if known or item.id in labels.items:
+            some += 1
+            whole += known in (0, len(item.claims))
+    by: By = "item" if some and whole >= _NEARLY_ALL * some else "claim"
+    return Sampling(by=by, plan=None, chosen=frozenset())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The claims, or items, of one judged column."""
+
+    claims: JudgedClaims
+    """Their verdicts and labels."""
+    effects: Effects
+    """What they add to the score."""
+    clusters: tuple[str, ...]
+    """Names of the clusters, in the order of their numbers."""
+    margins: FloatArray
+    """How sure the judge is of each claim; NaN if unknown."""
+    soft: bool
+    """Whether the run counts probabilities instead of verdicts."""
+
+    @classmethod
+    def of(
+        cls,
+        metric: Metric,
+        score: ScoreDefinition,
+        column: JudgedColumn,
+        items: Sequence[DecidedItem],
+        labels: MatchedLabels,
+        sampling: Sampling,
+    ) -> Sample | None:
+        """Return the sample of a score; None if labels were not drawn for it.
+
+        Verdicts on whole items can only be corrected if items were drawn: items whose claims all
+        happen to be labelled have few claims.
+        """
+        if column.of == "item" and sampling.by == "claim":
+            return None
+        rows = [_Row.of(item, column, labels, sampling) for item in items]
+        places = {cluster: at for at, cluster in enumerate(dict.fromkeys(i.cluster for i in items))}
+        of_item = np.array([places[item.cluster] for item in items], dtype=np.intp)
+        sizes = [len(row.verdicts) for row in rows]
+        cluster_of = np.repeat(of_item, sizes)
+        amounts = np.concatenate([np.array(row.amounts, dtype=np.float64) for row in rows])
+        claims = JudgedClaims(
+            verdicts=np.concatenate([np.array(row.verdicts, dtype=bool) for row in rows]),
+            labels=np.concatenate([np.array(row.labels, dtype=np.float64) for row in rows]),
+            clusters=cluster_of,
+            units=np.repeat(np.arange(len(items)), sizes)
+            if sampling.by == "item"
+            else np.arange(len(cluster_of)),
+            strata=np.concatenate([np.array(row.strata, dtype=np.intp) for row in rows]),
+        )
+        sums = _fixed(metric, column, items, rows, of_item, len(places))
+        effects = effects_of(
+            metric, score, sums, adds=[(column.column, amounts)], cluster_of=cluster_of
+        )
+        margins = np.concatenate([np.array(row.margins, dtype=np.float64) for row in rows])
+        counted = np.concatenate([np.array(row.counted, dtype=np.float64) for row in rows])
+        return cls(
+            claims=claims,
+            effects=effects,
+            clusters=tuple(places),
+            margins=margins,
+            soft=bool((counted != claims.verdicts).any()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """The verdicts of one item."""
+
+    verdicts: list[bool]
+    counted: list[float]
+    """For how much of a hallucinated claim the run counts each."""
+    labels: list[float]
+    amounts: list[float]
+    """What each adds to the column of its item if it is hallucinated."""
+    strata: list[int]
+    margins: list[float]
+    """Of each the margin; NaN if unknown."""
+
+    @classmethod
+    def of(
+        cls, item: DecidedItem, column: JudgedColumn, labels: MatchedLabels, sampling: Sampling
+    ) -> _Row:
+        if column.of == "item":
+            whole = next(iter(units_of([item], "item")), None)
+            if whole is None:
+                return cls(verdicts=[], counted=[], labels=[], amounts=[], strata=[], margins=[])
+            truth = labels.items.get(item.id) if sampling.counts(whole) else None
+            return cls(
+                verdicts=[whole.hallucinated],
+                counted=[float(whole.hallucinated)],
+                labels=[_number(truth)],
+                amounts=[_sign(column)],
+                strata=[sampling.stratum(whole)],
+                margins=[_margin(whole)],
+            )
+        amount = _sign(column) / divisor(item.statistics, column.divided_by)
+        units = units_of([item], "claim")
+        drawn = units_of([item], "item") * len(units) if sampling.by == "item" else units
+        claims = {claim.index: claim for claim in item.claims}
+        return cls(
+            verdicts=[unit.hallucinated for unit in units],
+            counted=[claims[unit.claim or 0].counted for unit in units],
+            labels=[
+                _number(_truth(labels, unit) if sampling.counts(of) else None)
+                for unit, of in zip(units, drawn, strict=True)
+            ],
+            amounts=[amount * claims[unit.claim or 0].weight for unit in units],
+            strata=[sampling.stratum(of) for of in drawn],
+            margins=[_margin(unit) for unit in units],
+        )
+
+
+def _truth(labels: MatchedLabels, unit: Unit) -> bool | None:
+    assert unit.claim is not None, "a claim"
+    return labels.claims.get((unit.item, unit.claim))
+
+
+def _margin(unit: Unit) -> float:
+    return float("nan") if unit.margin is None else unit.margin
+
+
+def _number(truth: bool | None) -> float:
+    return float("nan") if truth is None else float(truth)
+
+
+def _sign(column: JudgedColumn) -> float:
+    return -1.0 if column.supported else 1.0
+
+
+def _fixed(
+    metric: Metric,
+    column: JudgedColumn,
+    items: Sequence[DecidedItem],
+    rows: Sequence[_Row],
+    of_item: np.ndarray[tuple[int], np.dtype[np.intp]],
+    clusters: int,
+) -> dict[str, FloatArray]:
+    """Return sums by cluster without the verdicts: as if no claim were hallucinated."""
+
+    def summed(numbers: Sequence[float]) -> FloatArray:
+        weights = np.array(numbers, dtype=np.float64)
+        return np.bincount(of_item, weights=weights, minlength=clusters).astype(np.float64)
+
+    sums = {
+        each.name: summed([item.statistics[each.name] for item in items]) for each in metric.columns
+    }
+    sums[metric.unit] = summed([1.0] * len(items))
+    sums[column.column] -= summed(
+        [sum(a * part for a, part in zip(row.amounts, row.counted, strict=True)) for row in rows]
+    )
+    return sums
+
+
+_FEW = 50
+# Below it, labels support no conclusions (Krippendorff, Reliability in Content Analysis, Human
+# Communication Research 30, 2004).
+_LEAST_ALPHA = 0.667
+# Standard errors by which the share of a verdict may differ between labelled claims and all.
+_FAR = 3.0
+
+
+def differs_from_run(sample: Sample) -> bool:
+    """Return whether the judge rejects labelled claims more or less often than others.
+
+    A random sample differs so far, three standard errors, once in 370 times.
+    """
+    claims = sample.claims
+    drawn, share = int(claims.labelled.sum()), float(claims.verdicts.mean())
+    if not drawn or share in (0, 1):
+        return False
+    left = 1 - drawn / len(claims.labels)
+    error = math.sqrt(share * (1 - share) / drawn * left)
+    found = float(claims.verdicts[claims.labelled].mean())
+    return abs(found - share) > _FAR * error + 1 / drawn
+
+
+def notes_of(
+    sample: Sample, labels: _MatchedLabels, sampling: Sampling, accuracy: JudgeAccuracy
+) -> Iterator[str]:
+    """Yield warnings about the labels, one sentence each."""
+    count = int(sample.claims.labelled.sum())
+    if count < _FEW:
+        yield f"{count} labels: intervals are wide, and few errors of the judge are seen."
+    if sampling.plan is None and not sample.claims.labelled.all():
+        yield (
+            "No plan says how the labels were drawn; corrected scores assume a random sample of "
+            "the run. Use hallujudge label plan."
+        )
+        if differs_from_run(sample):
+            yield (
+                "The judge's verdicts on labelled claims differ from its verdicts on all claims by "
+                "more than chance: the labels are no random sample of the run."
+            )
+    elif sampling.plan is not None:
+        yield from _plan_notes(sampling, labels)
+    for name, rate in (("hallucinated", accuracy.sensitivity), ("other", accuracy.specificity)):
+        if not rate.n:
+            yield f"No {name} claim is labelled, so that the judge's errors on them are unknown."
+    if sample.soft:
+        yield (
+            "The raw scores count probabilities. The correction takes the verdicts behind them, "
+            "and sensitivity and specificity are those of the verdicts."
+        )
+    if labels.unknown:
+        yield (
+            "Labels of items or claims that the run does not have do not count: "
+            f"{labels.unknown:,}."
+        )
+    if labels.unsure:
+        yield f"Claims or items without a majority of labels do not count: {labels.unsure:,}."
+    if labels.alpha is not None and labels.alpha < _LEAST_ALPHA:
+        yield (
+            f"The annotators agree too little to conclude much (Krippendorff's alpha "
+            f"{labels.alpha:.2f}; {_LEAST_ALPHA} is the usual minimum, 0 is chance): corrected "
+            "scores rest on labels that are themselves in doubt. Check the instructions, and label "
+            "what they disagree about again."
+        )
+
+
+def other_run_note(labels: Sequence[Label], signature: str) -> Iterator[str]:
+    """Yield a warning about labels that name another run."""
+    count = sum(label.signature not in ("", signature) for label in labels)
+    if count:
+        yield (
+            f"{count:,} labels were given to another run; they are joined by item, claim and text, "
+            "and count only if both runs have the same claims."
+        )
+
+
+def _plan_notes(sampling: Sampling, labels: _MatchedLabels) -> Iterator[str]:
+    assert sampling.plan is not None, "checked by the caller"
+    known = {*labels.claims, *((item, None) for item in labels.items)}
+    missing = sum((unit.item, unit.claim) not in known for unit in sampling.plan.units)
+    if missing:
+        yield (
+            f"{missing:,} of {len(sampling.plan.units):,} planned units have no label; if "
+            "hard ones were left out, the corrected scores are biased."
+        )
+    own = labels.claims if sampling.by == "claim" else {(item, None) for item in labels.items}
+    if extra := len(set(own) - sampling.chosen):
+        yield (
+            f"{extra:,} labels are of {sampling.by}s that the plan did not draw; they do not count."
+        )

@@ -1,0 +1,235 @@
+"""Each score of a run: raw, corrected, and which of them to report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import NormalDist
+from typing import Literal
+
+from hallujudge.metrics import Metric, Score
+from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Choice, ScoreEstimate
+from hallujudge.metrics.calibration.estimators import (
+    LEAST_INFORMATION,
+    Corrected,
+    ExpectedErrors,
+    RoganGladen,
+    expected_errors,
+    prediction_powered,
+    rogan_gladen,
+)
+from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
+from hallujudge.metrics.calibration.judged_claims import JudgedClaims
+
+from ..labels import MatchedLabels
+from ..labels.verdicts import DecidedItem
+from .labelled_claims import Sample, Sampling, differs_from_run
+
+FEW_LABELS = 20
+"""With fewer labels, no correction is recommended: its interval says next to nothing."""
+
+LEAST_IN_GROUP = 30
+"""Labels that a group needs to be corrected."""
+
+_UNLABELLED = {
+    "claim": "No claim that counts in it is labelled.",
+    "item": "Whole items were not drawn for labelling; plan labels of items to correct it.",
+}
+
+
+def calibrated_scores(
+    metric: Metric,
+    scores: Mapping[str, Score],
+    items: Sequence[DecidedItem],
+    labels: MatchedLabels,
+    sampling: Sampling,
+    accuracy: Mapping[str, JudgeAccuracy],
+    confidence: float,
+) -> dict[str, CalibratedScore]:
+    """Return the scores of a run or group that labels can correct.
+
+    Args:
+        metric: The metric.
+        scores: The raw scores.
+        items: The items of the run or group.
+        labels: The labels.
+        sampling: How they were drawn.
+        accuracy: Column -> the judge's sensitivity and specificity over the whole run.
+        confidence: Confidence level of the intervals.
+    """
+    by_name = {score.name: score for score in metric.scores}
+    out = {}
+    for column in metric.judged:
+        for name in column.scores:
+            sample = (
+                Sample.of(metric, by_name[name], column, items, labels, sampling) if items else None
+            )
+            found = accuracy.get(column.column)
+            out[name] = _calibrated(scores[name], column.of, sample, sampling, found, confidence)
+    return out
+
+
+def _calibrated(
+    raw: Score,
+    of: Literal["claim", "item"],
+    sample: Sample | None,
+    sampling: Sampling,
+    accuracy: JudgeAccuracy | None,
+    confidence: float,
+) -> CalibratedScore:
+    estimate = _raw(raw)
+    if sample is None or accuracy is None or not sample.claims.labelled.any():
+        reason = _UNLABELLED[of]
+        return CalibratedScore(name=raw.name, raw=estimate, reason=reason)
+    claims, effects = sample.claims, sample.effects
+    corrected = prediction_powered(claims, effects, confidence=confidence)
+    alone = None
+    if sampling.plan is None:
+        alone = prediction_powered(claims, effects, confidence=confidence, verdicts=False)
+    # Sensitivity and specificity are those of verdicts; a mean of probabilities has none.
+    size = _size(raw, confidence)
+    other = (
+        None
+        if sample.soft
+        else rogan_gladen(claims, effects, accuracy, raw_size=size, confidence=confidence)
+    )
+    count = int(claims.labelled.sum())
+    errors = (
+        expected_errors(raw.value, corrected, confidence)
+        if corrected is not None and raw.value is not None
+        else None
+    )
+    choice, reason = _choice(sample, corrected, other, accuracy, sampling, raw, errors, of)
+    return CalibratedScore(
+        name=raw.name,
+        raw=estimate,
+        corrected=_estimate(corrected),
+        run_low=corrected.run_low if corrected else None,
+        run_high=corrected.run_high if corrected else None,
+        tuning=round(corrected.tuning, 12) if corrected else None,
+        rogan_gladen=_estimate(other),
+        labels_alone=_estimate(alone),
+        labels=count,
+        recommended=choice,
+        reason=reason,
+        raw_error=round(errors.raw, 12) if errors else None,
+        corrected_error=round(errors.corrected, 12) if errors else None,
+        influence=_influence(sample, corrected),
+    )
+
+
+def _influence(sample: Sample, corrected: Corrected | None) -> dict[str, float]:
+    if corrected is None:
+        return {}
+    parts = zip(sample.clusters, corrected.influence.tolist(), strict=True)
+    return {cluster: part for cluster, number in parts if (part := round(number, 12))}
+
+
+def _raw(score: Score) -> ScoreEstimate | None:
+    if score.value is None:
+        return None
+    return ScoreEstimate(value=score.value, ci_low=score.ci_low, ci_high=score.ci_high)
+
+
+def _estimate(found: Corrected | RoganGladen | None) -> ScoreEstimate | None:
+    if found is None:
+        return None
+    return ScoreEstimate(value=found.value, ci_low=found.ci_low, ci_high=found.ci_high)
+
+
+def _size(score: Score, confidence: float) -> float:
+    """Return how many independent claims a raw score is worth, from its interval's width."""
+    if score.value is None or score.ci_low is None or score.ci_high is None:
+        return float(max(score.n, 1))
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    error = (score.ci_high - score.ci_low) / (2 * z)
+    binomial = score.value * (1 - score.value)
+    return binomial / error**2 if error > 0 and binomial > 0 else float(max(score.n, 1))
+
+
+def _choice(
+    sample: Sample,
+    corrected: Corrected | None,
+    other: RoganGladen | None,
+    accuracy: JudgeAccuracy,
+    sampling: Sampling,
+    raw: Score,
+    errors: ExpectedErrors | None,
+    of: Literal["claim", "item"],
+) -> tuple[Choice, str]:
+    """Return which estimate to report, and why."""
+    count = int(sample.claims.labelled.sum())
+    if corrected is None or raw.value is None or errors is None:
+        return "raw", "The score is undefined."
+    if count < FEW_LABELS:
+        return "raw", (f"{count} labels say too little; label at least {FEW_LABELS}, better 100.")
+    if sampling.plan is None and differs_from_run(sample):
+        if other is not None:
+            return "rogan-gladen", (
+                "The labels are no random sample of the run, so that only the judge's error rates "
+                "can be taken from them."
+            )
+        return "raw", (
+            "The labels are no random sample of the run, and Rogan and Gladen's estimator "
+            f"{_why_undefined(sample, accuracy)}. Plan labels."
+        )
+    return "ppi++", " ".join(_reasons(corrected, accuracy, raw.value, sample, errors, of))
+
+
+def _why_undefined(sample: Sample, accuracy: JudgeAccuracy) -> str:
+    """Return why Rogan and Gladen's estimator has no value."""
+    if sample.soft:
+        return "is not defined for probabilities"
+    se, sp = accuracy.sensitivity.value, accuracy.specificity.value
+    if se is None or sp is None or se + sp < LEAST_INFORMATION:
+        return "needs a better judge"
+    return "finds no share that fits their error rates: the judge errs otherwise on the run"
+
+
+def _reasons(
+    corrected: Corrected,
+    accuracy: JudgeAccuracy,
+    raw: float,
+    sample: Sample,
+    errors: ExpectedErrors,
+    of: Literal["claim", "item"],
+) -> list[str]:
+    out = ["It is unbiased for any judge, as labels are a random sample of the run."]
+    se, sp = accuracy.sensitivity.value, accuracy.specificity.value
+    if se is not None and sp is not None and se + sp < LEAST_INFORMATION:
+        out.append(
+            f"The judge tells little about {of}s, and the score rests on the labels: its "
+            f"sensitivity {se:.2f} and specificity {sp:.2f} sum to {se + sp:.2f}, below "
+            f"{LEAST_INFORMATION}, where a guess has 1 and a perfect judge 2."
+        )
+    out += _errors_not_seen(sample.claims)
+    if errors.raw < errors.corrected:
+        out.append(_nearer(abs(raw - corrected.value), errors.corrected))
+    elif corrected.run_low <= raw <= corrected.run_high:
+        out.append("The labels do not show that the raw score is wrong; it may be as close.")
+    return out
+
+
+def _nearer(difference: float, error: float) -> str:
+    """Return that the raw score is expected to be nearer, and why the corrected one is reported."""
+    return (
+        "The raw score is expected to be nearer to labels on all of the run: it differs by "
+        f"{difference:.3f}, less than the {math.sqrt(2) * error:.3f} at which both have the same "
+        "expected error. Only the corrected score's interval accounts for the judge's errors."
+    )
+
+
+def _errors_not_seen(claims: JudgedClaims) -> Iterator[str]:
+    """Yield for each verdict that no label contradicts that its errors are not known.
+
+    In simulations coverage leaves 93 to 97 % where this is likely (docs/explanation/statistics.md).
+    """
+    for verdict, words in ((False, ("accepts", "hallucinated")), (True, ("rejects", "supported"))):
+        here = claims.verdicts == verdict
+        drawn = here & claims.labelled
+        count = int(drawn.sum())
+        if 0 < count < int(here.sum()) and not (claims.labels[drawn] != verdict).any():
+            yield (
+                f"None of {count:,} labelled claims that the judge {words[0]} is {words[1]}. They "
+                "do not show how often it errs there; more labels make the interval more reliable."
+            )

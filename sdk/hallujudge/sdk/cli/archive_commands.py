@@ -1,0 +1,299 @@
+"""``hallujudge score all``, ``archive inspect`` and ``audit``: commands on archives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InvalidInputError
+from .app import (
+    ExitCode,
+    StrictTyper,
+    app,
+    examples,
+    input_option,
+    metric_option,
+    output_option,
+    score_app,
+    stop_on_sigterm,
+)
+from .comparison_commands import Format, check_format, show_result
+from .options import ApiKeyFile, Server, TlsCa, TlsCert, TlsKey, connection_of
+from .output import in_flags, write_file
+from .run_options import Workers
+
+if TYPE_CHECKING:
+    from ..archives import ArchiveSummary
+    from ..audit import Audit
+    from ..overview import LeftOut, Overview, ScoredRun
+
+
+__all__: list[str] = []
+
+
+@score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
+def score_all(
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Folder or URL with archives of models.")
+    ],
+    *,
+    references: Annotated[
+        list[str] | None,
+        input_option(
+            "--references",
+            "-R",
+            metavar="METRIC=FILE",
+            help="References of a metric, as in chair=FILE; repeatable.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path,
+        output_option(
+            "--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False
+        ),
+    ],
+    output_format: Annotated[
+        str,
+        output_option(
+            "--format", "-f", metavar="NAME", help="table, json, markdown, csv, latex, html."
+        ),
+    ] = "table",
+    workers: Workers = 0,
+    server: Server = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    api_key_file: ApiKeyFile = None,
+) -> ExitCode:
+    """Every archive of a folder, by every metric that applies, with one overview."""
+    from ..client import Client
+    from ..overview import score_all as score_folder
+    from .comparison_commands import check_format, show_page, show_result
+
+    check_format(output_format)
+    known = _by_metric(references or [])
+    if server is not None and workers > 1:
+        raise InvalidInputError(
+            f"--workers {workers}: the server scores, with its own processes; leave one of them out"
+        )
+    connection = connection_of(server, tls_ca, tls_cert, tls_key, api_key_file)
+    client = Client.embedded() if server is None else Client(server, connection=connection)
+    with stop_on_sigterm(), client:
+        overview = score_folder(
+            folder, out, client=client, references=known, workers=workers, on_run=_print_progress
+        )
+    if output_format == "table":
+        show_page(overview.narrow_page(), output_format)
+    else:
+        show_result(overview, output_format)
+    typer.echo(f"written to {out}", err=True)
+    return _exit_code(overview)
+
+
+def _by_metric(given: list[str]) -> dict[str, list[str]]:
+    """Return metric -> files of its references."""
+    from hallujudge.judge_service.engine.registry import metric_names
+
+    found: dict[str, list[str]] = {}
+    for pair in given:
+        metric, _, path = pair.partition("=")
+        if metric not in metric_names() or not path:
+            raise InvalidInputError(
+                f"--references {pair}: write a metric, an equals sign and a file, such as "
+                "chair=objects.json"
+            )
+        found.setdefault(metric, []).append(path)
+    return found
+
+
+def _print_progress(done: ScoredRun | LeftOut) -> None:
+    """Print one line on standard error for each archive."""
+    from ..archives.json_files import named
+    from ..overview import ScoredRun
+
+    if isinstance(done, ScoredRun):
+        items = done.report.coverage.items
+        what = named([f"{done.model}, {done.name}"])
+        typer.echo(f"scored {what}: {items:,} items", err=True)
+    else:
+        typer.echo(f"not scored {named([done.archive])}: {in_flags(done.reason)}", err=True)
+
+
+def _exit_code(overview: Overview) -> ExitCode:
+    if not overview.runs:
+        return ExitCode.FAILED
+    return ExitCode.OK if overview.complete else ExitCode.UNSCORED
+
+
+SUMMARY_FORMATS = ("table", "json")
+
+_archive_app = StrictTyper(
+    help="Explain files that other tools wrote.",
+    no_args_is_help=True,
+    epilog=examples("hallujudge archive inspect logs"),
+)
+app.add_typer(_archive_app, name="archive")
+
+
+@_archive_app.callback()
+def _archive() -> None:
+    """Explain files that other tools wrote."""
+
+
+@_archive_app.command(epilog=examples("hallujudge archive inspect logs"))
+def inspect(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH", help="Files, folders, patterns or URLs; - for stdin."),
+    ],
+    format: Annotated[  # the option's name
+        str, output_option("--format", "-f", metavar="NAME", help="Format: table or json.")
+    ] = "table",
+) -> ExitCode:
+    """Print what each file is and why, what it lacks, and the command that scores it."""
+    from ..archives import inspect_archives
+
+    if format not in SUMMARY_FORMATS:
+        raise InvalidInputError(f"--format {format!r}: choose from {', '.join(SUMMARY_FORMATS)}")
+    summaries = [
+        replace(summary, next_step=in_flags(summary.next_step))
+        for summary in inspect_archives(paths)
+    ]
+    if format == "json":
+        typer.echo(json.dumps([asdict(summary) for summary in summaries], indent=2))
+    else:
+        typer.echo("\n\n".join("\n".join(_summary_lines(summary)) for summary in summaries))
+        if len(summaries) > 1:
+            typer.echo(f"\n{_total_line(summaries)}")
+    readable = any(not summary.problem for summary in summaries)
+    return ExitCode.OK if readable else ExitCode.FAILED
+
+
+def _total_line(summaries: Sequence[ArchiveSummary]) -> str:
+    scored = sum(bool(s.command) and s.role == "responses" for s in summaries)
+    failed = sum(bool(s.problem) for s in summaries)
+    return f"{len(summaries)} files, {scored} with responses to score, {failed} can't be read"
+
+
+def _summary_lines(summary: ArchiveSummary) -> Iterator[str]:
+    yield summary.path
+    for name, text in _summary_rows(summary):
+        if text:
+            yield f"  {name:<11} {text}"
+
+
+def _summary_rows(summary: ArchiveSummary) -> Iterator[tuple[str, str]]:
+    if summary.problem:
+        yield "problem", summary.problem
+        return
+    yield "layout", _layout(summary)
+    yield "model", summary.model
+    yield "task", summary.task
+    if summary.records:
+        yield "records", _records(summary)
+        yield "duplicates", _duplicates(summary)
+        yield "responses", _responses(summary)
+    for note in summary.notes:
+        yield "note", note.removeprefix(f"{summary.path}: ")
+    yield "next step", summary.next_step
+    yield "command", summary.command
+
+
+def _layout(summary: ArchiveSummary) -> str:
+    from ..archives.json_files import named
+
+    keys = named(summary.why)
+    if not summary.layout:
+        return f"plain records ({summary.format}) with the keys {keys}"
+    return f"{summary.layout} ({summary.format}), by {keys}"
+
+
+def _records(summary: ArchiveSummary) -> str:
+    ids = f"; ids {', '.join(summary.ids)} …" if summary.ids else ""
+    without = f"; {summary.without_id:,} without an id" if summary.without_id else ""
+    return f"{summary.records:,}{ids}{without}"
+
+
+def _duplicates(summary: ArchiveSummary) -> str:
+    if not summary.duplicate_count:
+        return ""
+    return f"{summary.duplicate_count:,} ids: {', '.join(summary.duplicates)}"
+
+
+def _responses(summary: ArchiveSummary) -> str:
+    counts = (
+        (summary.missing, "missing (unscored)"),
+        (summary.failures, "failure texts (unscored)"),
+        (summary.truncated, "cut off"),
+    )
+    return ", ".join(f"{count:,} {what}" for count, what in counts if count)
+
+
+@app.command(epilog=examples("hallujudge audit logs/samples_pope.jsonl --items items.jsonl"))
+def audit(
+    archive: Annotated[
+        str, typer.Argument(metavar="ARCHIVE", help="File of another tool, or its folder.")
+    ],
+    references: Annotated[
+        list[Path] | None,
+        input_option("--references", "-R", metavar="FILE", help="Labels or objects; repeatable."),
+    ] = None,
+    printed: Annotated[
+        list[str] | None,
+        input_option("--printed", metavar="NAME=NUMBER", help="Printed number; repeatable."),
+    ] = None,
+    harness: Annotated[
+        str,
+        input_option("--harness", metavar="NAME", help="Tool, if the layout does not tell it."),
+    ] = "",
+    category: Annotated[
+        str, input_option("--category", metavar="NAME", help="Only category of the numbers.")
+    ] = "",
+    join: Annotated[
+        str, input_option("--join", metavar="NAME", help="Join by auto, id, text or order.")
+    ] = "auto",
+    variant: Annotated[
+        str, metric_option("--variant", metavar="NAME", help="Variant of our metric.")
+    ] = "",
+    items: Annotated[
+        Path | None,
+        output_option("--items", metavar="FILE", help="JSON lines file of each cause's items."),
+    ] = None,
+    output_format: Format = "table",
+) -> ExitCode:
+    """Explain why a tool's printed number and ours differ, from the tool's own archive.
+
+    The number is taken from the results beside the archive, or from --printed.
+    """
+    from ..audit import AuditOptions
+    from ..audit import audit as audit_archive
+
+    check_format(output_format)
+    options = AuditOptions(
+        references=tuple(references or ()),
+        printed=tuple(printed or ()),
+        harness=harness,
+        category=category,
+        variant=variant,
+        join=join,
+    )
+    result = audit_archive(archive, options)
+    if items is not None:
+        _write_audited_items(items, result)
+    show_result(result, output_format)
+    return ExitCode.OK
+
+
+def _write_audited_items(path: Path, result: Audit) -> None:
+    import json
+
+    lines = [
+        json.dumps(share.to_json(), ensure_ascii=False, allow_nan=False) for share in result.items()
+    ]
+    write_file(path, "".join(f"{line}\n" for line in lines))
+    typer.echo(f"{len(lines):,} items written to {path}", err=True)

@@ -1,0 +1,256 @@
+"""``hallujudge compare``, ``gate`` and ``leaderboard``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from ..errors import HallujudgeError, InvalidInputError
+from .app import ExitCode, app, examples, input_option, output_option, statistics_option
+from .output import output_width, write_file
+
+if TYPE_CHECKING:
+    from ..comparison import CompareOptions
+    from ..comparison.gates import Decision
+    from ..comparison.results import Shown
+    from ..report.table_pages import Page
+
+
+Names = Annotated[
+    list[str] | None,
+    input_option("--name", help="Name of a run; one for each, in their order."),
+]
+Allow = Annotated[
+    list[str] | None,
+    input_option(
+        "--allow",
+        metavar="FIELD",
+        help="Signature fields that may differ; repeatable.",
+    ),
+]
+Confidence = Annotated[
+    float, statistics_option("--confidence", help="Confidence level of the intervals.")
+]
+Replicates = Annotated[
+    int, statistics_option("--replicates", help="Replicates of bootstrap and permutation test.")
+]
+Seed = Annotated[int, statistics_option("--seed", help="Seed of the random numbers.")]
+Format = Annotated[
+    str,
+    output_option(
+        "--format", "-f", metavar="NAME", help="table, json, markdown, csv, latex, html."
+    ),
+]
+
+
+@app.command(epilog=examples("hallujudge compare runs/llava runs/minigpt"))
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, the baseline first.")
+    ],
+    score: Annotated[
+        list[str] | None,
+        input_option("--score", metavar="NAME", help="Score to compare; repeatable."),
+    ] = None,
+    name: Names = None,
+    allow: Allow = None,
+    confidence: Confidence = 0.95,
+    replicates: Replicates = 10_000,
+    seed: Seed = 0,
+    output_format: Format = "table",
+    items: Annotated[
+        Path | None,
+        output_option("--items", metavar="FILE", help="JSON lines file of all changed items."),
+    ] = None,
+) -> ExitCode:
+    """Compare runs: differences with intervals and tests."""
+    from ..comparison import compare as compare_folders
+
+    check_format(output_format)
+    if items is not None and len(runs) != 2:
+        raise InvalidInputError(f"--items needs two runs; {len(runs)} are given")
+    options = compare_options(name, allow, confidence, replicates, seed, score)
+    result = compare_folders(*runs, options=options)
+    if items is not None:
+        _write_items(items, runs[0], runs[1], options)
+    show_result(result, output_format)
+    return ExitCode.OK
+
+
+def compare_options(
+    names: Names,
+    allow: Allow,
+    confidence: Confidence,
+    replicates: Replicates,
+    seed: Seed,
+    scores: list[str] | None = None,
+) -> CompareOptions:
+    """Return the options that all commands share which compare runs."""
+    from ..comparison import CompareOptions
+
+    return CompareOptions(
+        scores=tuple(scores or ()),
+        names=tuple(names or ()),
+        # Refusals name several fields with commas.
+        allow=tuple(filter(None, ",".join(allow or ()).split(","))),
+        confidence=confidence,
+        replicates=replicates,
+        seed=seed,
+    )
+
+
+def check_format(name: str) -> None:
+    """Refuse an unknown format before anything is computed.
+
+    Raises:
+        InvalidInputError: The format is unknown.
+    """
+    from ..report.table_pages import PAGE_FORMATS
+
+    known = ("json", *PAGE_FORMATS)
+    if name not in known:
+        raise InvalidInputError(f"--format {name!r:.80}: choose from {', '.join(known)}")
+
+
+def show_result(result: Shown, name: str) -> None:
+    """Print a result in a format."""
+    if name == "json":
+        typer.echo(result.to_text(), nl=False)
+    else:
+        show_page(result.page(), name)
+
+
+def show_page(page: Page, name: str) -> None:
+    """Print a page in a format other than JSON; a table is as wide as the terminal."""
+    from ..report.table_pages import PAGE_FORMATS, render_page
+
+    text = render_page(page, width=output_width()) if name == "table" else PAGE_FORMATS[name](page)
+    typer.echo(text, nl=False)
+
+
+def _write_items(path: Path, first: Path, second: Path, options: CompareOptions) -> None:
+    import json
+
+    from ..comparison import changed_items
+
+    lines = [
+        json.dumps(change.to_json(), ensure_ascii=False, allow_nan=False)
+        for change in changed_items(first, second, options=options)
+    ]
+    write_file(path, "".join(f"{line}\n" for line in lines))
+    typer.echo(f"{len(lines):,} changed items written to {path}", err=True)
+
+
+__all__: list[str] = []
+
+
+@app.command(
+    epilog=examples(
+        "hallujudge gate runs/new --baseline runs/old \\", "  --max-regression chair_i=0.01"
+    )
+)
+def gate(
+    run: Annotated[Path, typer.Argument(help="Folder of the run that is checked.")],
+    baseline: Annotated[
+        Path | None,
+        input_option("--baseline", metavar="RUN", help="Folder of the run to compare with."),
+    ] = None,
+    max_regression: Annotated[
+        list[str] | None,
+        statistics_option(
+            "--max-regression", metavar="SCORE=X", help="Largest worsening; repeatable."
+        ),
+    ] = None,
+    maximum: Annotated[
+        list[str] | None,
+        statistics_option("--max", metavar="SCORE=X", help="Largest value; repeatable."),
+    ] = None,
+    minimum: Annotated[
+        list[str] | None,
+        statistics_option("--min", metavar="SCORE=X", help="Smallest value; repeatable."),
+    ] = None,
+    max_unscored: Annotated[
+        float | None,
+        statistics_option("--max-unscored", help="Largest share of items without a score."),
+    ] = None,
+    decide: Annotated[
+        str,
+        statistics_option("--decide", help="What fails a check: shown, observed or possible."),
+    ] = "shown",
+    name: Names = None,
+    allow: Allow = None,
+    confidence: Confidence = 0.95,
+    replicates: Replicates = 10_000,
+    seed: Seed = 0,
+    output_format: Format = "table",
+) -> ExitCode:
+    """Limits on regressions and scores, for CI: exit code 1 if one is exceeded."""
+    from ..comparison import GateLimits
+    from ..comparison import gate as gate_folders
+
+    check_format(output_format)
+    limits = GateLimits(
+        max_regression=_limits("--max-regression", max_regression),
+        maximum=_limits("--max", maximum),
+        minimum=_limits("--min", minimum),
+        max_unscored=max_unscored,
+        decide=cast("Decision", decide),
+    )
+    options = compare_options(name, allow, confidence, replicates, seed)
+    try:
+        result = gate_folders(run, baseline=baseline, limits=limits, options=options)
+    except InvalidInputError:
+        raise
+    except (HallujudgeError, OSError) as err:
+        # Exit code 1 means that a limit is exceeded, and nothing else.
+        raise InvalidInputError(str(err)) from err
+    show_result(result, output_format)
+    return ExitCode.OK if result.passed else ExitCode.FAILED
+
+
+def _limits(option: str, given: list[str] | None) -> dict[str, float]:
+    """Return score -> limit, from ``SCORE=X``.
+
+    Raises:
+        InvalidInputError: A value has another form, or a score has two limits.
+    """
+    limits: dict[str, float] = {}
+    for text in given or ():
+        score, equals, number = text.partition("=")
+        try:
+            limit = float(number)
+        except ValueError:
+            equals = ""
+        if not equals or not score:
+            raise InvalidInputError(
+                f"{option} {text!r:.80}: give a score and a number, such as f1=0.02"
+            )
+        if score in limits:
+            raise InvalidInputError(f"{option} gives {score!r:.80} two limits; give one")
+        limits[score] = limit
+    return limits
+
+
+@app.command(epilog=examples("hallujudge leaderboard runs/llava runs/minigpt runs/blip"))
+def leaderboard(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.")],
+    score: Annotated[
+        str,
+        input_option("--score", metavar="NAME", help="Score to rank by.", show_default=False),
+    ] = "",
+    name: Names = None,
+    allow: Allow = None,
+    confidence: Confidence = 0.95,
+    replicates: Replicates = 10_000,
+    seed: Seed = 0,
+    output_format: Format = "table",
+) -> ExitCode:
+    """Runs by rank, with intervals and groups that can't be told apart."""
+    from ..comparison import leaderboard as rank
+
+    check_format(output_format)
+    options = compare_options(name, allow, confidence, replicates, seed)
+    show_result(rank(*runs, score=score, options=options), output_format)
+    return ExitCode.OK

@@ -1,0 +1,250 @@
+"""Options made from declarations: fields of a shared dataclass, and options of a metric."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import (
+    Annotated,
+    Any,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import typer
+
+from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
+from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
+from hallujudge.metrics.framework.metric import OptionDefinition
+
+from ..errors import InvalidInputError
+from .app import input_option, judge_option, metric_option
+from .score_command import BOTH, compares_variants
+
+_MOST_BYTES = 400_000
+_NO_YES = ("no", "yes")
+_PANELS = {"input": input_option, "metric": metric_option, "judge": judge_option}
+_CONTEXT, _KEYWORD = "context", inspect.Parameter.KEYWORD_ONLY
+_RESPONSE_OPTIONS = {option.name: option for option in RESPONSE_OPTIONS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricOptions:
+    """The variant and the metric's own options, as given on the command line."""
+
+    variant: str
+    """The variant, or ``both``."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The options that were given, by name."""
+
+
+class DeclaredBy:
+    """Makes the options of a command from a metric's declaration.
+
+    A parameter of a grouped command is annotated ``Annotated[MetricOptions, DeclaredBy("chair")]``.
+
+    Args:
+        metric: The metric's name.
+        variant_flags: Further names of ``--variant``.
+    """
+
+    def __init__(self, metric: str, *variant_flags: str) -> None:
+        self._entry = metric_entry(metric)
+        self._flags = variant_flags
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for the variant, and one for each option of the metric."""
+        # Typer passes the context to a parameter of this type; it knows what was given.
+        yield inspect.Parameter(_CONTEXT, _KEYWORD, annotation=typer.Context)
+        help_text = _variant_help(self._entry)
+        flag = metric_option("--variant", *self._flags, help=help_text)
+        yield _parameter("variant", Annotated[str, flag], self._entry.variants[0])
+        for option in self._own():
+            yield _declared(option)
+
+    def build(self, given: Mapping[str, object]) -> MetricOptions:
+        """Return the variant and the options that were given; the engine knows the defaults.
+
+        Args:
+            given: Parameter name -> value.
+
+        Raises:
+            InvalidInputError: There is no such variant, or a file cannot be read.
+        """
+        context = cast("typer.Context", given[_CONTEXT])
+        if self._flags and given["variant"] not in (*self._entry.variants, BOTH):
+            raise InvalidInputError(
+                f"{' or '.join((*self._flags, '--variant'))} is {given['variant']!r:.80}; choose "
+                f"from {', '.join(self._entry.variants)}"
+            )
+        options = {
+            option.name: _content(option, given[option.name])
+            for option in self._own()
+            if _is_given(context, option.name)
+        }
+        return MetricOptions(variant=str(given["variant"]), options=options)
+
+    def _own(self) -> Iterator[OptionDefinition]:
+        # Every score command has the response options; RunOptions declares them.
+        return (option for option in self._entry.options if option.name not in _RESPONSE_OPTIONS)
+
+
+def response_option(name: str, *flags: str, note: str = "") -> Any:
+    """Return the flag of an option that every metric has.
+
+    Args:
+        name: Name of the option.
+        flags: Names on the command line.
+        note: Addition to the declared meaning.
+    """
+    return input_option(*flags, help=_RESPONSE_OPTIONS[name].meaning.rstrip(".") + f"{note}.")
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _content(option: OptionDefinition, value: object) -> str:
+    """Return the value of an option, or the text of the file that it names."""
+    if option.choices == _NO_YES:
+        return _NO_YES[bool(value)]
+    if not option.file:
+        return str(value)
+    flag, path = _flag(option), Path(str(value))
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InvalidInputError(
+                f"{flag} {path}: larger than {_MOST_BYTES} bytes; give another file"
+            )
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as err:
+        raise InvalidInputError(f"{flag} {path}: {err.strerror or err}; give a file") from err
+    except UnicodeDecodeError as err:
+        raise InvalidInputError(f"{flag} {path}: not UTF-8 text; save it as UTF-8") from err
+
+
+def _flag(option: OptionDefinition) -> str:
+    return f"--{option.name.replace('_', '-')}"
+
+
+def _declared(option: OptionDefinition) -> inspect.Parameter:
+    metavar = "FILE" if option.file else None
+    text = option.meaning if option.choices == _NO_YES else option.help
+    flag = _PANELS[option.purpose](_flag(option), help=text, metavar=metavar)
+    if option.choices == _NO_YES:
+        return _parameter(option.name, Annotated[bool, flag], default=False)
+    if option.file:
+        return _parameter(option.name, Annotated[Path | None, flag], None)
+    if option.number:
+        # The default depends on the variant, so none is shown.
+        return _parameter(option.name, Annotated[float | None, flag], None)
+    return _parameter(option.name, Annotated[str, flag], option.default)
+
+
+def _parameter(name: str, annotation: object, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
+
+
+def _variant_help(entry: MetricEntry) -> str:
+    *others, last = entry.variants
+    if compares_variants(entry):
+        return f"{', '.join(entry.variants)}, or {BOTH}."
+    return f"{', '.join(others)} or {last}." if others else f"{last}, the only variant."
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Group(Protocol):
+    """Parameters of a command that it gets as one value."""
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield the parameters."""
+        ...
+
+    def build(self, given: Mapping[str, object]) -> object:
+        """Return the value of the given parameters."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """A group of the fields of a dataclass."""
+
+    value: type
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for each field."""
+        hints = get_type_hints(self.value, include_extras=True)
+        for field in fields(self.value):
+            yield inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=_default(field),
+                annotation=hints[field.name],
+            )
+
+    def build(self, given: Mapping[str, object]) -> object:
+        """Return the dataclass with these fields."""
+        return self.value(**given)
+
+
+def grouped(command: Callable[P, T]) -> Callable[..., T]:
+    """Turn each parameter that is a group of options into those options.
+
+    Typer derives options from a command's signature and does not support groups of options. The
+    returned wrapper therefore has one parameter for each option, and passes the value built from
+    them to the command.
+
+    Args:
+        command: The command. A parameter annotated with a dataclass is a group of its fields,
+            which are annotated like options. One annotated with :class:`DeclaredBy` is a group
+            of the options that a metric declares.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    shown: list[inspect.Parameter] = []
+    groups: dict[str, tuple[_Group, list[str]]] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        hint = hints[parameter.name]
+        if group := _group_of(hint):
+            options = list(group.parameters())
+            groups[parameter.name] = (group, [option.name for option in options])
+            shown += options
+        else:
+            # Keyword-only, so that a field without a default may follow one with a default.
+            kind = inspect.Parameter.KEYWORD_ONLY
+            shown.append(parameter.replace(annotation=hint, kind=kind))
+
+    def called(**given: object) -> T:
+        built = {
+            name: group.build({option: given.pop(option) for option in options})
+            for name, (group, options) in groups.items()
+        }
+        return command(**given, **built)  # type: ignore[arg-type,call-arg]  # what Typer read off the signature
+
+    functools.update_wrapper(called, command)
+    # Typer must read the wrapper's signature, not that of the wrapped command.
+    del called.__dict__["__wrapped__"]
+    called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # inspect looks for it
+    called.__annotations__ = {option.name: option.annotation for option in shown}
+    return called
+
+
+def _group_of(hint: object) -> _Group | None:
+    if get_origin(hint) is Annotated:
+        return next((part for part in get_args(hint)[1:] if isinstance(part, DeclaredBy)), None)
+    return _Fields(hint) if is_dataclass(hint) and isinstance(hint, type) else None
+
+
+def _default(field: Field[object]) -> object:
+    return inspect.Parameter.empty if field.default is MISSING else field.default

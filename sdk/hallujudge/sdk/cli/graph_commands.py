@@ -1,0 +1,290 @@
+"""``hallujudge graph``: show, check and extend synonym graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hallujudge.judge_service.engine.resources import read_graph
+from hallujudge.synonym_graphs import GraphError, SynonymGraph
+
+from ..archives.local_files import read_bytes
+from ..errors import InvalidInputError, MissingExtraError, NotFoundError
+from ..spec_parts import graph_source
+from .app import ExitCode, StrictTyper, app, examples, input_option, metric_option, output_option
+from .options import LlmModel, LlmUrl, llm_options
+from .output import write_file
+
+if TYPE_CHECKING:
+    from hallujudge.synonym_graphs.tools import GraphPatch
+
+
+__all__: list[str] = []
+
+graph_app = StrictTyper(
+    help="Show, check and extend synonym graphs.",
+    no_args_is_help=True,
+    epilog=examples("hallujudge graph show coco puppy"),
+)
+app.add_typer(graph_app, name="graph")
+
+Graph = Annotated[str, typer.Argument(help="A shipped name, or a graph file.")]
+OutFile = Annotated[Path, output_option("--out", "-o", help="File to write.")]
+_KINDS = ("objects", "behaviors")
+_MAX_PATCH_BYTES = 16 << 20
+
+
+@graph_app.command(epilog=examples("hallujudge graph show coco puppy couch"))
+def show(
+    graph: Graph,
+    words: Annotated[list[str] | None, typer.Argument(help="Words; all roots without any.")] = None,
+) -> ExitCode:
+    """Show roots and forms of words."""
+    opened = _open(graph)
+    typer.echo(opened.label)
+    if not words:
+        for root in sorted(opened.roots):
+            typer.echo(f"{root}: {_named(opened, root)}")
+        return ExitCode.OK
+    lost = 0
+    for word in words:
+        roots = opened.roots_of(word)
+        lost += not roots
+        typer.echo(f"{word}: {'unknown' if not roots else 'leads to ' + ', '.join(roots)}")
+        for root in roots:
+            typer.echo(f"  {root}: {_named(opened, root)}")
+    return ExitCode.FAILED if lost else ExitCode.OK
+
+
+def _named(graph: SynonymGraph, root: str) -> str:
+    return ", ".join(form for form in graph.forms_of(root) if form != root) or "(no other form)"
+
+
+@graph_app.command(epilog=examples("hallujudge graph validate my_graph.json"))
+def validate(graph: Graph) -> ExitCode:
+    """Check a graph for cycles, contradictions and blanks."""
+    from hallujudge.synonym_graphs import GraphInvalidError, table_notes
+
+    try:
+        opened = _open(graph)
+    except InvalidInputError as err:
+        if isinstance(err.__cause__, GraphInvalidError):
+            for problem in err.__cause__.problems:
+                typer.echo(problem)
+        raise
+    typer.echo(f"{opened.label}: sound; {len(opened.roots)} roots, {len(opened.edges)} forms")
+    for note in table_notes(opened):
+        typer.echo(f"note: {note}")
+    return ExitCode.OK
+
+
+@graph_app.command(epilog=examples("hallujudge graph stats coco"))
+def stats(graph: Graph) -> ExitCode:
+    """Print figures of a graph."""
+    from hallujudge.synonym_graphs.tools import statistics_of
+
+    opened = _open(graph)
+    found = statistics_of(opened)
+    typer.echo(f"{opened.label}\nsha256 {opened.digest}")
+    for name in ("roots", "forms", "edges", "ambiguous", "phrases", "alone"):
+        typer.echo(f"{name:<10} {getattr(found, name):>7,}")
+    typer.echo("largest    " + ", ".join(f"{root} {count}" for root, count in found.largest))
+    return ExitCode.OK
+
+
+@graph_app.command(epilog=examples("hallujudge graph diff coco my_graph.json"))
+def diff(
+    first: Graph, second: Annotated[str, typer.Argument(help="The graph to compare with.")]
+) -> ExitCode:
+    """Print the differences between two graphs."""
+    from hallujudge.synonym_graphs.tools import difference
+
+    old, new = _open(first), _open(second)
+    found = difference(old, new)
+    typer.echo(f"--- {old.label}\n+++ {new.label}")
+    for sign, roots in (("-", found.lost_roots), ("+", found.new_roots)):
+        for root in roots:
+            typer.echo(f"{sign} root {root}")
+    for sign, links in (("-", found.removed), ("+", found.added)):
+        for form, root in links:
+            if form != root:
+                typer.echo(f"{sign} {form} -> {root}")
+    return ExitCode.OK
+
+
+@graph_app.command(
+    epilog=examples("hallujudge graph merge coco patch.json -o my_graph.json --name mine")
+)
+def merge(
+    graph: Graph,
+    with_: Annotated[
+        list[str], typer.Argument(metavar="OTHER", help="Patch files, or other graphs.")
+    ],
+    out: OutFile,
+    name: Annotated[str, output_option("--name", help="Name of the new graph.")] = "",
+    version: Annotated[str, output_option("--version", help="Version of the new graph.")] = "",
+) -> ExitCode:
+    """Apply patches to a graph, or join graphs, and write the result."""
+    from dataclasses import replace
+
+    from hallujudge.synonym_graphs.tools import apply_patch, merge_graphs
+
+    before = grown = _open(graph)
+    for other in with_:
+        patch = _patch_of(other)
+        try:
+            if patch is None:
+                grown = merge_graphs(grown, _open(other), version=version or grown.version)
+            else:
+                if patch.graph not in ("", before.label):
+                    typer.echo(
+                        f"note: {other} was made for {patch.graph}, not for {before.label}",
+                        err=True,
+                    )
+                if not any(entry.decision == "accept" for entry in patch.entries):
+                    typer.echo(
+                        f"note: nothing in {other} is accepted, so it changes nothing; set "
+                        '"decision" to "accept" and name a "root"',
+                        err=True,
+                    )
+                grown = apply_patch(grown, patch, version=version)
+        except GraphError as err:
+            raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
+    if name:
+        grown = replace(grown, name=name)
+    write_file(out, grown.to_json() + "\n")
+    more = len(grown.edges) - len(before.edges)
+    typer.echo(f"{before.label} -> {grown.label}: {more:+d} forms, written to {out}")
+    return ExitCode.OK
+
+
+@graph_app.command(
+    epilog=examples(
+        "hallujudge graph suggest mementos-comics-objects --items results/items.jsonl \\",
+        "    --kind objects -o patch.json",
+    )
+)
+def suggest(
+    graph: Graph,
+    items: Annotated[Path, input_option("--items", help="items.jsonl of a Mementos run.")],
+    kind: Annotated[str, input_option("--kind", help="objects or behaviors.")],
+    out: OutFile,
+    domain: Annotated[str, input_option("--domain", help="Only items of this domain.")] = "",
+    accept: Annotated[
+        list[str] | None,
+        metric_option("--accept", help="WORD=ROOT, or WORD for its best root; repeatable."),
+    ] = None,
+    reject: Annotated[
+        list[str] | None, metric_option("--reject", help="WORD that is not added; repeatable.")
+    ] = None,
+    accept_above: Annotated[
+        float, metric_option("--accept-above", help="Least score of best roots to accept.")
+    ] = 2.0,
+    wordnet: Annotated[
+        str,
+        metric_option("--wordnet", help="Folder of WordNet's files, or none to skip WordNet."),
+    ] = "",
+    embeddings: Annotated[
+        str, metric_option("--embeddings", help="Encoder of meaning: minilm, mpnet or a folder.")
+    ] = "",
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
+    least: Annotated[
+        int, input_option("--least", min=1, help="Fewest items that a word is in.")
+    ] = 1,
+    limit: Annotated[int, metric_option("--limit", min=1, help="Roots to rank for each word.")] = 5,
+) -> ExitCode:
+    """Rank roots for a run's unknown keywords and write them to a patch file.
+
+    Decisions that the file already holds are kept.
+    """
+    from .graph_suggestions import Sources, decided, kept, show_patch, suggested, unknown_words
+
+    if kind not in _KINDS:
+        raise InvalidInputError(f"--kind {kind!r}: choose from {', '.join(_KINDS)}")
+    earlier = _earlier_patch(out)
+    opened = _open(graph)
+    counts = {
+        word: count
+        for word, count in unknown_words(items, kind, domain).items()
+        if count >= least and not opened.roots_of(word)
+    }
+    sources = Sources(embeddings=embeddings, wordnet=wordnet, llm=llm_options(llm_url, llm_model))
+    patch = suggested(opened, counts, kind=kind, limit=limit, sources=sources)
+    patch = decided(kept(patch, earlier), accept or (), reject or (), accept_above)
+    write_file(out, patch.to_text())
+    show_patch(patch, out)
+    return ExitCode.OK
+
+
+@graph_app.command(epilog=examples("hallujudge graph draw coco --word dog -o dog.svg"))
+def draw(
+    graph: Graph,
+    out: Annotated[Path, output_option("--out", "-o", help="FILE.svg or FILE.png.")],
+    word: Annotated[
+        str, input_option("--word", help="Word whose neighbourhood is drawn; all without it.")
+    ] = "",
+    columns: Annotated[
+        int, output_option("--columns", min=1, max=20, help="Columns of cards.")
+    ] = 6,
+) -> ExitCode:
+    """Draw a word's neighbourhood or a whole graph."""
+    from hallujudge.synonym_graphs.tools import draw_domain, draw_neighbourhood
+
+    opened = _open(graph)
+    try:
+        svg = draw_neighbourhood(opened, word) if word else draw_domain(opened, columns=columns)
+    except KeyError as err:
+        raise NotFoundError(f"{opened.label} does not know {word!r}") from err
+    suffix = out.suffix.lower()
+    if suffix == ".svg":
+        write_file(out, svg)
+    elif suffix == ".png":
+        write_file(out, _png(svg))
+    else:
+        raise InvalidInputError(f"--out {out}: name it .svg or .png")
+    typer.echo(f"drawn to {out}")
+    return ExitCode.OK
+
+
+# Pieces -------------------------------------------------------------------------------------------
+
+
+def _open(name: str) -> SynonymGraph:
+    return read_graph(graph_source(name))
+
+
+def _patch_of(name: str) -> GraphPatch | None:
+    """Return a patch file's content; None if the file is a graph."""
+    from hallujudge.synonym_graphs.tools import PATCH_FORMAT, parse_patch
+
+    path = Path(name)
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return None
+    text = read_bytes(path, _MAX_PATCH_BYTES).decode("utf-8-sig", "replace")
+    if PATCH_FORMAT.partition("/")[0] not in text[:1000]:
+        return None
+    try:
+        return parse_patch(text, name=name)
+    except GraphError as err:
+        raise InvalidInputError(str(err)) from err
+
+
+def _earlier_patch(out: Path) -> GraphPatch | None:
+    """Return the patch that an earlier call wrote, with its decisions; None if there is none."""
+    if not out.exists():
+        return None
+    patch = _patch_of(str(out))
+    if patch is None:
+        raise InvalidInputError(f"--out {out} exists and is not a patch file; name another file")
+    return patch
+
+
+def _png(svg: str) -> bytes:
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError as err:
+        raise MissingExtraError.of("drawing PNG (SVG needs no extra)", "draw") from err
+    return bytes(svg_to_bytes(svg_string=svg, zoom=1.5))

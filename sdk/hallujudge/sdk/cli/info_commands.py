@@ -1,0 +1,373 @@
+"""``hallujudge metrics``, ``doctor`` and ``config``: what there is, and whether it works."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import platform
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
+from hallujudge.metrics.framework.published_figures import published_rows
+
+from ..client import Client
+from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
+from .app import ExitCode, StrictTyper, app, examples, output_option
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.judges import Check
+    from hallujudge.judge_service.settings.connection import Connection
+    from hallujudge.judge_service.settings.server_settings import ResolvedSettings
+    from hallujudge.metrics import ItemResult
+
+
+LISTING_FORMATS = ("table", "json")
+_WIDTH = 80
+
+metrics_app = StrictTyper(
+    help="List metrics, and show their scores, variants and options.",
+    no_args_is_help=True,
+    epilog=examples("hallujudge metrics list"),
+)
+app.add_typer(metrics_app, name="metrics")
+
+ListingFormat = Annotated[str, output_option("--format", help="Format: table or json.")]
+
+
+@metrics_app.command("list", epilog=examples("hallujudge metrics list"))
+def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's name
+    """Print every metric on one line."""
+    _check_listing_format(format)
+    entries = [metric_entry(name) for name in metric_names()]
+    if format == "json":
+        typer.echo(_json([_declared(entry) for entry in entries]))
+    else:
+        for line in _two_columns((entry.name, entry.metric.summary) for entry in entries):
+            typer.echo(line)
+    return ExitCode.OK
+
+
+@metrics_app.command("show", epilog=examples("hallujudge metrics show chair"))
+def show_metric(
+    name: Annotated[str, typer.Argument(help="Name of the metric.")],
+    format: ListingFormat = "table",  # the option's name
+) -> ExitCode:
+    """Print a metric's papers, variants, options, scores and statistics."""
+    _check_listing_format(format)
+    entry = metric_entry(name)
+    if format == "json":
+        typer.echo(_json(_declared(entry)))
+    else:
+        typer.echo("\n".join(_metric_page(entry)))
+    return ExitCode.OK
+
+
+def _check_listing_format(name: str) -> None:
+    if name not in LISTING_FORMATS:
+        raise InvalidInputError(f"--format {name!r}: choose from {', '.join(LISTING_FORMATS)}")
+
+
+def _declared(entry: MetricEntry) -> dict[str, object]:
+    metric = entry.metric
+    return {
+        "name": metric.name,
+        "summary": metric.summary,
+        "unit": metric.unit,
+        "papers": [asdict(paper) for paper in metric.papers],
+        "variants": [asdict(variant) for variant in metric.variants],
+        "options": [
+            {
+                "name": option.name,
+                "default": option.default,
+                "choices": option.choices,
+                "meaning": option.sentence,
+            }
+            for option in entry.options
+        ],
+        "scores": [
+            {
+                "name": score.name,
+                "meaning": score.meaning,
+                "unit": score.unit,
+                "direction": score.direction,
+            }
+            for score in metric.score_definitions
+        ],
+        "statistics": [
+            {"name": column.name, "meaning": column.meaning} for column in metric.columns
+        ],
+        "published": [asdict(row) for row in published_rows(metric)],
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False)
+
+
+def _metric_page(entry: MetricEntry) -> Iterator[str]:
+    metric = entry.metric
+    yield f"{metric.name}: {metric.summary}"
+    for paper in metric.papers:
+        yield textwrap.indent(textwrap.fill(paper.citation, _WIDTH - 2), "  ")
+    options = (
+        (
+            option.name,
+            f"{option.sentence} Default: {option.default or 'none'}."
+            + (f" Choices: {', '.join(option.choices)}." if option.choices else ""),
+        )
+        for option in entry.options
+    )
+    sections: dict[str, Iterable[tuple[str, str]]] = {
+        "variants": ((variant.name, variant.meaning) for variant in metric.variants),
+        "options": options,
+        "scores": ((score.name, score.sentence) for score in metric.score_definitions),
+        f"statistics, over {metric.unit}": (
+            (column.name, column.meaning) for column in metric.columns
+        ),
+    }
+    if published := published_rows(metric):
+        sections["published rows, for hallujudge report --baseline published:ROW"] = (
+            (row.name, f"{row.model}; {row.source}") for row in published
+        )
+    for title, rows in sections.items():
+        yield ""
+        yield title
+        yield from _two_columns(rows, indent="  ")
+
+
+def _two_columns(rows: Iterable[tuple[str, str]], indent: str = "") -> Iterator[str]:
+    """Return names and texts in two columns; long texts wrap within their column."""
+    table = list(rows)
+    wide = len(indent) + max(len(name) for name, _ in table) + 2
+    # A long name leaves too little room for its text, which then starts on the next line.
+    column = wide if wide <= _WIDTH // 2 else len(indent) + 4
+    for name, text in table:
+        label = f"{indent}{name}"
+        if wide <= _WIDTH // 2:
+            first = label.ljust(column)
+        else:
+            yield label
+            first = " " * column
+        yield from textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=" " * column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finding:
+    name: str
+    ok: bool
+    text: str
+    needed: bool = True
+
+
+def examine(
+    server: str | None, judges: Mapping[str, object], connection: Connection | None = None
+) -> ExitCode:
+    """Run every check and print the findings; a missing optional part is not a failure.
+
+    Args:
+        server: The address of a server to check too.
+        judges: Settings of the judges.
+        connection: Certificates and API key for the server.
+    """
+    findings = list(_findings(server, judges, connection))
+    for finding in findings:
+        mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
+        typer.echo(f"{mark:>6}  {finding.name}: {finding.text}")
+    failed = any(finding.needed and not finding.ok for finding in findings)
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _findings(
+    server: str | None, judges: Mapping[str, object], connection: Connection | None
+) -> Iterator[_Finding]:
+    from .. import __version__
+
+    yield _Finding(
+        name="release",
+        ok=True,
+        text=f"hallujudge {__version__} on Python {platform.python_version()}",
+    )
+    yield _finding_of("graphs", _graphs)
+    with Client.embedded() as client:
+        yield from _metric_findings(client, "here")
+    yield from _extras()
+    yield from _judge_findings(judges)
+    yield from _small_judges(judges)
+    if server is not None:
+        yield from _server_findings(server, connection)
+
+
+def _extras() -> Iterator[_Finding]:
+    from hallujudge.judge_service.installation import EXTRA_MODULES, install_advice, missing_modules
+
+    for extra in EXTRA_MODULES:
+        missing = missing_modules(extra)
+        text = f"{', '.join(missing)} missing: {install_advice(extra)}" if missing else "installed"
+        if extra == "spacy" and not missing:
+            text = f"installed; {_pipelines()}"
+        yield _Finding(name=f"extra {extra}", ok=not missing, text=text, needed=False)
+
+
+def _pipelines() -> str:
+    from hallujudge.judge_service.extractors.library_extractors import installed_pipelines
+
+    names = ", ".join(installed_pipelines())
+    return (
+        f"pipelines: {names}" if names else "no pipeline: python -m spacy download en_core_web_sm"
+    )
+
+
+def _judge_findings(arguments: Mapping[str, object]) -> Iterator[_Finding]:
+    """The llm judge's server, where one is set up."""
+    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+    from hallujudge.judge_service.judges import check_endpoint
+    from hallujudge.judge_service.settings.server_settings import load_settings
+
+    resolved = load_settings(arguments)
+    if not resolved.judges.llm_url and not resolved.judges.llm_model:
+        yield _Finding(
+            name="llm judge", ok=False, text="none is set up (--llm-url, --llm-model)", needed=False
+        )
+        return
+
+    async def checks() -> list[Check]:
+        factory = JudgeFactory(resolved.judges, resolved.keys)
+        try:
+            return await check_endpoint(factory.llm())
+        finally:
+            await factory.close()
+
+    try:
+        found = asyncio.run(checks())
+    except HallujudgeError as err:
+        yield _Finding(name="llm judge", ok=False, text=str(err))
+        return
+    for check in found:
+        yield _Finding(
+            name=f"llm judge, {check.name}",
+            ok=bool(check.ok),
+            text=check.detail,
+            needed=check.ok is not None,
+        )
+    answers = {check.name: check.ok for check in found}
+    if answers.get("model") is not False and answers.get("answer"):
+        yield from _judge_trials(arguments)
+
+
+def _small_judges(arguments: Mapping[str, object]) -> Iterator[_Finding]:
+    """Each small judge that the settings name, on a clear example."""
+    from hallujudge.judge_service.engine.judge_options import configured_small_judges
+    from hallujudge.judge_service.settings.server_settings import load_settings
+
+    resolved = load_settings(arguments)
+    for name in configured_small_judges(resolved.judges):
+        yield _finding_of(f"small judge {name}", partial(_small_verdict, resolved, name))
+
+
+def _small_verdict(resolved: ResolvedSettings, name: str) -> str:
+    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+    from hallujudge.judge_service.judges import check_small
+
+    async def checked() -> Check:
+        factory = JudgeFactory(resolved.judges, resolved.keys)
+        try:
+            return await check_small(factory.judge(name))
+        finally:
+            await factory.close()
+
+    check = asyncio.run(checked())
+    if not check.ok:
+        raise ValueError(check.detail)
+    return check.detail
+
+
+def _judge_trials(arguments: Mapping[str, object]) -> Iterator[_Finding]:
+    """Have the judge decide the clear example of each metric that has one."""
+    from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+
+    with Client.embedded(arguments) as client:
+        for name in metric_names():
+            entry = metric_entry(name)
+            if entry.judge_trial is not None:
+                yield _finding_of(f"llm judge, {name}", partial(_judge_score, client, entry))
+
+
+def _judge_score(client: Client, entry: MetricEntry) -> str:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+
+    trial = entry.judge_trial
+    assert trial is not None, "only metrics with a trial"
+    spec = ScoreSpec(metric=entry.name, variant=_plain(entry), options={entry.judge_option: "llm"})
+    found: list[ItemResult] = []
+    report = client.score_items(
+        spec, [trial.item], on_batch=lambda batch: found.extend(batch.results)
+    )
+    if reason := next((each.reason for each in found if each.reason), ""):
+        raise ValueError(f"no verdict on a clear example: {reason}: {found[0].detail}")
+    if report[trial.score].value != trial.value:
+        raise ValueError("the judge decides a clear example wrongly; choose a larger model")
+    return "decides a clear example as it should"
+
+
+def _plain(entry: MetricEntry) -> str:
+    """Return the variant that leaves what the judge does not decide unscored, if there is one."""
+    return "corrected" if "corrected" in entry.variants else ""
+
+
+def _finding_of(name: str, check: Callable[[], str]) -> _Finding:
+    try:
+        return _Finding(name=name, ok=True, text=check())
+    except MissingExtraError as err:
+        # A part that is not installed limits what can be scored; it is no defect.
+        return _Finding(name=name, ok=False, text=str(err), needed=False)
+    except (HallujudgeError, ValueError) as err:
+        return _Finding(name=name, ok=False, text=str(err))
+
+
+def _graphs() -> str:
+    from hallujudge.synonym_graphs import load_graph, shipped_graphs, validate_graph
+
+    labels = []
+    for name in shipped_graphs():
+        graph = load_graph(name)
+        if problems := validate_graph(graph):
+            raise ValueError(f"{graph.label}: {problems[0]}")
+        labels.append(graph.label)
+    return ", ".join(labels)
+
+
+def _server_findings(target: str, connection: Connection | None) -> Iterator[_Finding]:
+    with Client(target, timeout=10, connection=connection) as client:
+        reached = _finding_of(f"server {target}", lambda: f"release {client.server_info().version}")
+        yield reached
+        if reached.ok:
+            yield from _metric_findings(client, f"at {target}")
+
+
+def _metric_findings(client: Client, place: str) -> Iterator[_Finding]:
+    """Score each metric's own example with its defaults, models and weights included."""
+    from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+
+    for name in metric_names():
+        entry = metric_entry(name)
+        yield _finding_of(f"metric {name} {place}", partial(_try_scoring, client, entry))
+
+
+def _try_scoring(client: Client, entry: MetricEntry) -> str:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+
+    trial = entry.trial
+    report = client.score_items(ScoreSpec(metric=entry.name), [trial.item])
+    value = report[trial.score].value
+    if value != trial.value:
+        raise ValueError(
+            f"{trial.score} of a small example is {value}, not {trial.value:g}: "
+            "this installation scores wrongly; install hallujudge again"
+        )
+    return f"{trial.score} of a small example is {trial.value:g}, as it should be"

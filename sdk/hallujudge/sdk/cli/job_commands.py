@@ -1,0 +1,241 @@
+"""``hallujudge submit``, ``jobs``, ``fetch`` and ``batch``: runs that are judged elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InvalidInputError
+from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
+from .declared_options import grouped
+from .options import ApiKeyFile, TlsCa, TlsCert, TlsKey, connection_of
+from .score_command import Submission, batch_settings, submission
+
+if TYPE_CHECKING:
+    from ..client import Client
+    from ..jobs import JobInfo
+
+
+__all__: list[str] = []
+
+# Everything after the metric is that of its score command, whose options are its own.
+_METRIC_ARGUMENTS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+Job = Annotated[str, typer.Argument(metavar="JOB", help="Id that hallujudge submit printed.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobServer:
+    """The server that keeps jobs."""
+
+    server: Annotated[
+        str, server_option("--server", metavar="HOST:PORT", help="Server that keeps the jobs.")
+    ]
+    """Host and port."""
+    tls_ca: TlsCa = None
+    """The authority of its certificate."""
+    tls_cert: TlsCert = None
+    """The certificate of this client."""
+    tls_key: TlsKey = None
+    """Its private key."""
+    api_key_file: ApiKeyFile = None
+    """The file that contains the API key."""
+
+    def client(self) -> Client:
+        """Return a client of the server."""
+        from ..client import Client
+
+        given = (self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file)
+        return Client(self.server, connection=connection_of(self.server, *given))
+
+
+@app.command(
+    context_settings=_METRIC_ARGUMENTS,
+    epilog=examples(
+        "hallujudge submit tri-he -r answers.jsonl -R graphs.json --judge llm \\",
+        "    --server localhost:50051",
+    ),
+)
+def submit(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="METRIC", help="Metric and options of its score command."),
+    ],
+    request_id: Annotated[
+        str, server_option("--request-id", help="Id of the request; another one is another job.")
+    ] = "",
+) -> ExitCode:
+    """Submission of a run to a server, which scores it in the background."""
+    _check_submitted(command)
+    # Nothing is written: the folder is that of fetch.
+    given = ["score", *command, "--out", "."]
+    token = submission.set(Submission(request_id=request_id))
+    try:
+        code = app(given, standalone_mode=False)
+    finally:
+        submission.reset(token)
+    return ExitCode(code)
+
+
+def _check_submitted(command: Sequence[str]) -> None:
+    if command[0] == "all":
+        raise InvalidInputError("submit takes one metric at a time; submit each run by itself")
+    options = {part.partition("=")[0] for part in command}
+    refused = options & {"-o", "--out", "--resume", "--all-parsers"}
+    if refused:
+        raise InvalidInputError(
+            f"{min(refused)} is an option of results; give it to hallujudge fetch, or to score"
+        )
+
+
+@jobs_app.command("list", epilog=examples("hallujudge jobs list --server localhost:50051"))
+@grouped
+def list_command(*, at: JobServer) -> None:
+    """Your jobs, the newest first."""
+    with at.client() as client:
+        for info in client.jobs():
+            typer.echo(_job_line(info))
+
+
+@jobs_app.command("show", epilog=examples("hallujudge jobs show JOB --server localhost:50051"))
+@grouped
+def show_command(*, job: Job, at: JobServer) -> ExitCode:
+    """A job, and what hinders it."""
+    with at.client() as client:
+        return _print_job(client.job(job))
+
+
+@jobs_app.command("watch", epilog=examples("hallujudge jobs watch JOB --server localhost:50051"))
+@grouped
+def watch_command(*, job: Job, at: JobServer) -> ExitCode:
+    """Progress of a job until it ends."""
+    with at.client() as client:
+        return _print_job(
+            client.wait_for_job(job, lambda info: typer.echo(_job_line(info), err=True))
+        )
+
+
+@jobs_app.command("cancel", epilog=examples("hallujudge jobs cancel JOB --server localhost:50051"))
+@grouped
+def cancel_command(*, job: Job, at: JobServer) -> None:
+    """End of a job; its results are kept."""
+    with at.client() as client:
+        typer.echo(_job_line(client.cancel_job(job)))
+
+
+@jobs_app.command("delete", epilog=examples("hallujudge jobs delete JOB --server localhost:50051"))
+@grouped
+def delete_command(*, job: Job, at: JobServer) -> None:
+    """Deletion of a finished job with its results."""
+    with at.client() as client:
+        client.delete_job(job)
+    typer.echo(f"deleted {job}")
+
+
+@app.command(epilog=examples("hallujudge fetch JOB --server localhost:50051 --out results"))
+@grouped
+def fetch(
+    *,
+    job: Job,
+    at: JobServer,
+    out: Annotated[
+        Path,
+        output_option(
+            "--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False
+        ),
+    ],
+    wait: Annotated[bool, server_option("--wait", help="Wait until the job is finished.")] = False,
+    resume: Annotated[
+        bool, output_option("--resume", help="Continuation of a fetch that stopped in --out.")
+    ] = False,
+    html: Annotated[bool, output_option("--html", help="Also report.html.")] = False,
+) -> ExitCode:
+    """Results of a job, as score would have written them."""
+    from ..report import render_table
+    from ..runs import RunFolder
+
+    with at.client() as client:
+        if wait:
+            client.wait_for_job(job, lambda info: typer.echo(_job_line(info), err=True))
+        with RunFolder(out) as folder:
+            report = client.fetch_job(job, folder, resume=resume, html=html)
+    typer.echo(render_table(report), nl=False)
+    typer.echo(f"written to {out}")
+    return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
+
+
+def _job_line(info: JobInfo) -> str:
+    created = datetime.fromtimestamp(info.created_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    answered = info.scored + info.unscored
+    told = f"{info.id}  {created}  {info.state:9}  {answered:,} of {info.items:,} items"
+    if info.unscored:
+        told += f", {info.unscored:,} unscored"
+    return f"{told}  {info.problem}" if info.problem else told
+
+
+def _print_job(info: JobInfo) -> ExitCode:
+    """Print a job; return 1 if it can't be fetched any more, 3 if items are unscored."""
+    typer.echo(_job_line(info))
+    if info.problem_detail:
+        typer.echo(f"note: {info.problem_detail}", err=True)
+    if info.state in ("failed", "cancelled"):
+        return ExitCode.FAILED
+    return ExitCode.UNSCORED if info.state == "done" and info.unscored else ExitCode.OK
+
+
+# Everything after the file is a score command, whose options are its own.
+_SCORE_ARGUMENTS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+Score = Annotated[
+    list[str], typer.Argument(metavar="SCORE", help="Command: score and its options.")
+]
+
+
+@batch_app.command(
+    "export",
+    context_settings=_SCORE_ARGUMENTS,
+    epilog=examples(
+        "hallujudge batch export requests.jsonl \\",
+        "    score tri-he -r answers.jsonl -R graphs.json --judge llm -o run",
+    ),
+)
+def export_command(
+    requests: Annotated[Path, typer.Argument(metavar="FILE", help="File of requests to write.")],
+    score: Score,
+) -> ExitCode:
+    """Requests to language models that a score command would send, as a batch file."""
+    return _score_with(score, batch_requests=str(requests))
+
+
+@batch_app.command(
+    "import",
+    context_settings=_SCORE_ARGUMENTS,
+    epilog=examples(
+        "hallujudge batch import replies.jsonl \\",
+        "    score tri-he -r answers.jsonl -R graphs.json --judge llm -o run",
+    ),
+)
+def import_command(
+    replies: Annotated[Path, typer.Argument(metavar="FILE", help="File of replies to read.")],
+    score: Score,
+) -> ExitCode:
+    """Scores with a batch's replies, which go into the verdict cache of the run."""
+    return _score_with(score, batch_replies=str(replies))
+
+
+def _score_with(command: list[str], **settings: str) -> ExitCode:
+    if command[:1] != ["score"]:
+        raise InvalidInputError(
+            f"{command[0]!r} is not a score command; write score and its options after the file"
+        )
+    token = batch_settings.set(settings)
+    try:
+        code = app(command, standalone_mode=False)
+    finally:
+        batch_settings.reset(token)
+    return ExitCode(code)

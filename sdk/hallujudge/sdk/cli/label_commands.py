@@ -1,0 +1,298 @@
+"""``hallujudge label``, ``calibrate`` and ``judge``: human labels, and what they say of a judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InvalidInputError
+from .app import (
+    ExitCode,
+    StrictTyper,
+    app,
+    examples,
+    input_option,
+    judge_option,
+    label_app,
+    output_option,
+    statistics_option,
+)
+from .comparison_commands import Format, check_format, show_page
+from .options import LlmModel, LlmUrl, llm_options
+from .output import write_file
+
+if TYPE_CHECKING:
+    from ..labels import LabelPlan
+    from ..labels.label_plans import By
+
+
+__all__: list[str] = []
+
+_RESPONSE_CHARS = 2_000
+
+LabelledRun = Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")]
+
+
+@label_app.command(epilog=examples("hallujudge label plan results -n 100"))
+def plan(
+    run: LabelledRun,
+    count: Annotated[
+        int, input_option("-n", "--count", metavar="N", help="How many more to label.")
+    ] = 100,
+    by: Annotated[
+        str | None,
+        input_option("--by", metavar="UNIT", help="What to draw: claim (default) or item."),
+    ] = None,
+    seed: Annotated[
+        int | None, input_option("--seed", help="Seed of the random numbers; 0 if not given.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        output_option("--out", "-o", metavar="FILE", help="Plan; else label-plan.json in RUN."),
+    ] = None,
+    sheet: Annotated[
+        Path | None,
+        output_option("--sheet", metavar="FILE", help="CSV file to fill in with labels."),
+    ] = None,
+) -> ExitCode:
+    """Choose what to label next: a random sample by verdict and margin.
+
+    A plan that exists already is extended; what it draws and its seed stay. Labels in RUN show
+    where the judge errs, and more of the next ones are drawn there.
+    """
+    from ..calibration.label_files import PLAN, next_plan
+
+    path = out or run / PLAN
+    made = next_plan(run, path, count=count, by=_drawn_by(by), seed=seed)
+    write_file(path, made.to_text())
+    # Both files come before any output: a reader that closes the pipe (head) ends the command.
+    if sheet is not None:
+        write_file(sheet, _plan_sheet(made, run))
+    _print_plan(made)
+    if sheet is not None:
+        typer.echo(f"written to {sheet}", err=True)
+    typer.echo(f"written to {path}", err=True)
+    return ExitCode.OK
+
+
+@label_app.command("import", epilog=examples("hallujudge label import results labels.jsonl"))
+def import_labels(
+    run: LabelledRun,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Files of labels: JSON lines or CSV.")
+    ],
+) -> ExitCode:
+    """Add files of labels to labels.jsonl in a run's folder.
+
+    Read are the HTML page's export, tables with the columns item, claim and label, and responses
+    whose words are marked. A later label of one annotator replaces an earlier one. Rows without a
+    label are left out, so that a sheet may be imported again and again while it is filled in.
+    """
+    from ..calibration.label_files import add_labels
+
+    added = add_labels(run, files)
+    typer.echo(
+        f"{added.labels:,} labels of {added.claims:,} claims; items labelled in full: "
+        f"{added.items:,}; of claims or items that the run does not have: {added.unknown:,}; "
+        f"without a majority: {added.unsure:,}"
+    )
+    if added.blank:
+        typer.echo(f"{added.blank:,} rows have no label yet")
+    if added.note:
+        typer.echo(f"note: {added.note}")
+    typer.echo(f"written to {added.path}", err=True)
+    return ExitCode.OK
+
+
+def _drawn_by(name: str | None) -> By | None:
+    if name is None:
+        return None
+    if name == "claim":
+        return "claim"
+    if name == "item":
+        return "item"
+    raise InvalidInputError(f"--by {name!r:.80}: choose claim or item")
+
+
+def _print_plan(made: LabelPlan) -> None:
+    from ..calibration.score_corrections import FEW_LABELS
+
+    typer.echo(f"{len(made.units):,} {made.by}s to label, seed {made.seed}")
+    for stratum in made.strata:
+        margin = ""
+        if stratum.low is not None:
+            end = "" if stratum.high is None else f" to below {stratum.high:.4g}"
+            margin = f", margin from {stratum.low:.4g}{end}"
+        typer.echo(f"  {stratum.verdict}{margin}: {stratum.drawn:,} of {stratum.units:,}")
+    typer.echo("expected width of the interval of the share that is hallucinated, for this run:")
+    for gain in made.gains:
+        typer.echo(f"  {gain.labels:,} labels: {gain.width:.3f}")
+    if len(made.units) < FEW_LABELS:
+        typer.echo(
+            f"note: with fewer than {FEW_LABELS} labels calibrate reports the raw score; 100 are "
+            "better. Repeat the command to draw more."
+        )
+
+
+def _plan_sheet(made: LabelPlan, run: Path) -> str:
+    """Return a sheet to fill in, with what a person needs to see beside each claim."""
+    import csv
+    import io
+
+    from ..labels.verdicts import read_verdicts
+    from ..report.export_formats import csv_cell
+    from ..report.report_text import cut
+    from ..runs.stored_runs import read_run
+
+    items = {item.id: item for item in read_verdicts(read_run(run))}
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("item", "claim", "text", "image", "response", "label", "annotator"))
+    for unit in made.units:
+        item, claim = items[unit.item], "" if unit.claim is None else unit.claim
+        shown = (unit.text, item.cluster, cut(item.response, _RESPONSE_CHARS))
+        writer.writerow((csv_cell(unit.item), claim, *map(csv_cell, shown), "", ""))
+    return out.getvalue()
+
+
+@app.command(epilog=examples("hallujudge calibrate results --labels labels.jsonl"))
+def calibrate(
+    run: Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")],
+    labels: Annotated[
+        list[Path] | None,
+        input_option("--labels", metavar="FILE", help="File of labels; repeatable."),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        input_option("--plan", metavar="FILE", help="Plan of the labels; else that in RUN."),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        input_option("--reference", metavar="RUN", help="Run of a better judge, for --agreement."),
+    ] = None,
+    agreement: Annotated[
+        float | None,
+        statistics_option(
+            "--agreement",
+            metavar="SHARE",
+            help="Find the margin above which verdicts agree so often.",
+        ),
+    ] = None,
+    output_format: Format = "table",
+) -> ExitCode:
+    """Correct a run's scores by human labels, without judging again.
+
+    Without --labels, labels.jsonl in RUN is read. calibration.json in RUN keeps the result, which
+    reports and comparisons then show. With --agreement, cascade.json keeps the margin, for the
+    option --cascade of hallujudge score. With --reference, the margin is learnt from the verdicts
+    of another run of the same claims, and no score is corrected.
+    """
+    from ..calibration import CalibrateOptions, write_calibration, write_cascade
+    from ..calibration import calibrate as calibrate_run
+    from ..calibration.calibration_tables import calibration_page as page_of
+
+    check_format(output_format)
+    if reference is not None:
+        return _from_reference(run, reference, agreement, output_format, other=labels or plan)
+    options = CalibrateOptions(labels=tuple(labels or ()), plan=plan, agreement=agreement)
+    found = calibrate_run(run, options)
+    written = [write_calibration(run, found), write_cascade(run, found)]
+    if output_format == "json":
+        typer.echo(found.to_text(), nl=False)
+    else:
+        show_page(page_of(found), output_format)
+    typer.echo(f"written to {' and '.join(str(path) for path in written if path)}", err=True)
+    return ExitCode.OK
+
+
+def _from_reference(
+    run: Path, reference: Path, agreement: float | None, output_format: str, *, other: object
+) -> ExitCode:
+    from ..calibration import learn_margin, write_cascade
+    from ..calibration.calibration_tables import margin_page as margin_page_of
+    from ..calibration.label_files import cascade_text
+
+    if agreement is None or other:
+        raise InvalidInputError(
+            "--reference goes with --agreement, and without --labels and --plan; only labels of "
+            "people correct scores"
+        )
+    learnt = learn_margin(run, reference=reference, agreement=agreement)
+    path = write_cascade(run, learnt.calibration, learnt.reference)
+    if output_format == "json":
+        typer.echo(cascade_text(learnt.calibration, learnt.reference), nl=False)
+    else:
+        show_page(margin_page_of(learnt), output_format)
+    typer.echo(f"written to {path}", err=True)
+    return ExitCode.OK
+
+
+_judge_app = StrictTyper(
+    help="How well a judge does.",
+    no_args_is_help=True,
+    epilog=examples("hallujudge judge card --on results --labels labels.jsonl"),
+)
+app.add_typer(_judge_app, name="judge")
+
+
+@_judge_app.callback()
+def _judge() -> None:
+    """How well a judge does."""
+
+
+@_judge_app.command("list", epilog=examples("hallujudge judge list"))
+def list_() -> None:
+    """Print the small judges: model, licence, input, known accuracy."""
+    from hallujudge.judge_service.engine.judge_options import small_judge_table
+
+    typer.echo(small_judge_table(), nl=False)
+
+
+@_judge_app.command(epilog=examples("hallujudge judge card --on results --labels labels.jsonl"))
+def card(
+    run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the judge's run.")],
+    labels: Annotated[
+        list[Path] | None,
+        input_option("--labels", metavar="FILE", help="File of human labels; repeatable."),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        input_option("--reference", metavar="RUN", help="Run of a judge taken as the truth."),
+    ] = None,
+    flips: Annotated[
+        int,
+        judge_option("--flips", metavar="N", min=0, help="Claims to judge again in seven ways."),
+    ] = 0,
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
+    out: Annotated[
+        Path | None, output_option("--out", "-o", metavar="FILE", help="JSON file of the card.")
+    ] = None,
+    output_format: Format = "table",
+) -> ExitCode:
+    """Print a judge's report card: agreement, biases, margins, costs.
+
+    Nothing is judged again, except with --flips: N claims are repeated, reworded, put together and
+    reordered, which takes about six calls for each.
+    """
+    from ..calibration import judge_card
+    from ..calibration.calibration_tables import card_page
+
+    check_format(output_format)
+    found = judge_card(
+        run,
+        labels=tuple(labels or ()),
+        reference=reference,
+        flips=flips,
+        judges=llm_options(llm_url, llm_model),
+    )
+    if out is not None:
+        write_file(out, found.to_text())
+        typer.echo(f"written to {out}", err=True)
+    if output_format == "json":
+        typer.echo(found.to_text(), nl=False)
+    else:
+        show_page(card_page(found), output_format)
+    return ExitCode.OK

@@ -1,0 +1,228 @@
+"""What commands print and write: files, notes, and errors in terms of options."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from hallujudge.metrics.framework.reasons import UnscoredReason
+
+from ..errors import OutputError
+from ..runs.parts import ReasonCounts, UnscoredCounts
+from .options import JudgeOptions
+
+if TYPE_CHECKING:
+    from typer.exceptions import TyperException
+
+    from hallujudge.judge_service.llm.estimate import Estimate
+
+
+_FILE_WIDTH = 80
+_MAX_TERMINAL_WIDTH = 120
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Return whether a stream is a terminal; it is None if the shell closed it."""
+    return stream is not None and stream.isatty()
+
+
+def output_width() -> int:
+    """Return the columns that tables on standard output may take."""
+    if not is_terminal(sys.stdout):
+        return _FILE_WIDTH
+    return min(shutil.get_terminal_size().columns, _MAX_TERMINAL_WIDTH)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file, and create its folder if it does not exist.
+
+    Raises:
+        OutputError: The file can't be written.
+    """
+    data = content if isinstance(content, bytes) else content.encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    except OSError as err:
+        raise OutputError.of(path, err, "give another path") from err
+
+
+_ARGUMENT = re.compile(
+    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|Client|Connection)\((?P<name>\w+)=(?P<value>[^()]*)\)|\b(?P<bare>references|baseline)=…"
+)
+_OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
+# Settings of judges in this process; a server's have the same names, but are set elsewhere.
+_SETTINGS = (*(entry.name for entry in fields(JudgeOptions)), "matcher_download")
+# Settings of a server that `hallujudge serve` has flags for.
+_SERVE = ("allow_anonymous", "http_host", "http_port", "keys_file", "tls_ca", "tls_cert", "tls_key")
+_TYPED_FLAGS: ContextVar[tuple[str, ...]] = ContextVar("typed_flags", default=())
+# Types of pydantic's errors, with which typer reads numbers.
+_NEEDED = {
+    "int_parsing": "give a whole number",
+    "int_from_float": "give a whole number",
+    "float_parsing": "give a number",
+    "greater_than_equal": "give {ge} or more",
+    "less_than_equal": "give {le} or less",
+}
+_FLAG_OF_ERROR = re.compile(r"Invalid value for .*?'(?P<flag>[^']*)': ")
+# All other options have the names of their fields.
+_FIELD_FLAGS = {
+    "key_map": "--map",
+    "human_keys": "--human-key",
+    "claims_only": "--claims",
+    "display": "--options",
+    "nouns": "--nouns-file",
+    "maximum": "--max",
+    "minimum": "--min",
+}
+_OPTION_FLAGS = {"failure_texts": "--failure-text", "questions_per_image": "--questions"}
+_NAMES = {flag: name for name, flag in (_FIELD_FLAGS | _OPTION_FLAGS).items()} | {"-n": "count"}
+
+
+@contextmanager
+def typed_flags(arguments: Iterable[str]) -> Iterator[None]:
+    """Take the command and the flags of these arguments as those that were typed."""
+    command, *others = *arguments, ""
+    flags = (part.partition("=")[0] for part in others if _is_flag(part))
+    token = _TYPED_FLAGS.set((command, *flags))
+    try:
+        yield
+    finally:
+        _TYPED_FLAGS.reset(token)
+
+
+def in_flags(message: str) -> str:
+    """Replace names of Python arguments in a message by command-line options.
+
+    ``InputOptions(id_key=…)`` becomes ``--id-key``, ``Client(progress_timeout=…)``
+    ``--progress-timeout``, ``references=…`` ``--references``, and ``the option unparsed = wrong``
+    ``--unparsed wrong``. Names of flags that were typed become these flags: ``confidence is 2``
+    becomes ``--confidence is 2``. Settings of judges become flags unless a server is called, where
+    they keep their names.
+    """
+    flags = _ARGUMENT.sub(_flag, message)
+    flags = _OPTION.sub(_option_flag, flags)
+    typed = _TYPED_FLAGS.get()
+    names = {flag: _NAMES.get(flag) or flag[2:].replace("-", "_") for flag in typed[1:]}
+    if "--server" not in typed and not message.startswith("settings file "):
+        own = (*_SETTINGS, *_SERVE) if "serve" in typed else _SETTINGS
+        names.update({_flag_of(name): name for name in own})
+    for flag, name in names.items():
+        flags = _bare(name).sub(flag, flags)
+    # Ids and keys are as the file has them; a terminal would obey their control characters.
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in flags)
+
+
+def _is_flag(part: str) -> bool:
+    return part.startswith("--") or part in _NAMES
+
+
+def _bare(name: str) -> re.Pattern[str]:
+    """Return what matches a name outside of paths and quotes; a word only where it is the subject.
+
+    The name of a setting stays if the setting is from the environment or a file.
+    """
+    given = r"(?: \(from argument\))?"
+    if "_" in name:
+        return re.compile(rf"(?<![\w/.'\"-]){name}(?: = 1)?{given}(?![\w/'\"]|\.\w| \(from )")
+    return re.compile(rf"^{name}{given}(?= is | are )")
+
+
+def _flag_of(name: str) -> str:
+    return _FIELD_FLAGS.get(name) or _OPTION_FLAGS.get(name) or f"--{name.replace('_', '-')}"
+
+
+def _flag(match: re.Match[str]) -> str:
+    if match["bare"]:
+        return f"--{match['bare']}"
+    flag = _flag_of(match["name"])
+    return flag if match["value"] in ("…", "True") else f"{flag} {match['value']}".replace("'", "")
+
+
+def _option_flag(match: re.Match[str]) -> str:
+    flag = _flag_of(match["name"])
+    return f"{flag} {match['value']}" if match["value"] else flag
+
+
+def usage_error(error: TyperException) -> str:
+    """Return an error of typer's; one about a value names the value and what to give."""
+    message = error.format_message()
+    told = getattr(error.__cause__, "errors", None)
+    flag = _FLAG_OF_ERROR.match(message)
+    if told is None or flag is None:
+        return message
+    problem = told()[0]
+    needed = _NEEDED.get(problem["type"])
+    if needed is None:
+        return message.replace(": Value error, ", ": ")
+    bounds = {name: _plain(bound) for name, bound in problem.get("ctx", {}).items()}
+    needed = needed.format(**bounds)
+    return f"{flag['flag']} is {problem['input']!r:.80}; {needed}"
+
+
+def _plain(bound: object) -> object:
+    """Return a bound of an option as people write it: 0 instead of 0.0."""
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
+
+
+_SHOWN_REASONS = 5
+
+
+def unscored_notes(counts: UnscoredCounts) -> tuple[str, ...]:
+    """Return one sentence for each reason of a run, the most frequent first."""
+    return (
+        *_reason_lines(counts.items, "items", "unscored"),
+        *_reason_lines(counts.claims, "claims", "without a verdict"),
+    )
+
+
+def _reason_lines(reasons: ReasonCounts, what: str, failed: str) -> list[str]:
+    return [
+        f"{count:,} {what if count > 1 else what[:-1]} {failed}: "
+        f"{_reason_sentence(reason, *reasons.examples[reason])}"
+        for reason, count in reasons.counts.most_common(_SHOWN_REASONS)
+    ]
+
+
+def _reason_sentence(reason: str, item_id: str, detail: str) -> str:
+    """Return a reason's sentence, an example and the next step."""
+    known = UnscoredReason.__members__.get(reason)
+    example = f"Example: item {item_id}: {detail}".rstrip(": ").rstrip(".")
+    if known is None:
+        return f"{reason}. {example}."
+    return f"{reason}. {known.sentence} {example}. Next step: {known.next_step}"
+
+
+def estimate_line(estimate: Estimate) -> str:
+    """Return one judge's or extractor's calls, tokens and cost as one line."""
+    return (
+        f"{estimate.judge}: {estimate.calls} calls ({estimate.cached} answered by the cache, "
+        f"{estimate.repeated} repeated), {estimate.prompt_tokens} prompt tokens, at most "
+        f"{estimate.most_completion_tokens} generated; {_cost_text(estimate)}; counted by "
+        f"{estimate.counter}"
+    )
+
+
+def _cost_text(estimate: Estimate) -> str:
+    """The cost; never a number where a part of it is not known."""
+    if estimate.unknown_texts:
+        return (
+            f"cost not known: the claims of {estimate.unknown_texts} responses are not extracted "
+            "yet, and their calls are not counted"
+        )
+    if estimate.cost_at_most is None:
+        return "cost not known: no prices are set"
+    if not estimate.calls:
+        return "no cost: no calls"
+    if not estimate.cost_at_most:
+        return "no cost: the prices are set to 0"
+    # Four decimals would show a small cost as 0.0000.
+    cost = estimate.cost_at_most
+    return f"cost at most {cost:.4f}" if cost >= 0.01 else f"cost at most {cost:.2g}"

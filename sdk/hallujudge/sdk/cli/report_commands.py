@@ -1,0 +1,317 @@
+"""``hallujudge report``, ``view``, ``merge``, ``rescore`` and ``analyze``.
+
+Commands on complete runs.
+"""
+
+from __future__ import annotations
+
+import webbrowser
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.metrics import Report
+from hallujudge.metrics.framework.published_figures import published_rows
+
+from ..errors import InvalidInputError
+from ..runs import read_run
+from ..runs.manifest import PAGE
+from .app import ExitCode, app, examples, metric_option, output_option, server_option
+from .comparison_commands import Allow
+from .output import in_flags, write_file
+from .run_options import by_domain
+
+if TYPE_CHECKING:
+    from ..report.page import Images
+    from ..runs import StoredRun
+
+
+__all__: list[str] = []
+
+_REPORT_FORMATS = ("table", "json", "markdown", "csv", "latex", "html", "parquet")
+_PAGE_OF_TWO = "comparison.html"
+
+ReportedRuns = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN", help="Folder that hallujudge score wrote, or two."),
+]
+ReportFormats = Annotated[
+    list[str] | None,
+    output_option("--format", "-f", metavar="NAME", help=f"{', '.join(_REPORT_FORMATS)}."),
+]
+PageFile = Annotated[
+    Path | None,
+    output_option("--out", "-o", metavar="FILE", help="HTML file; else report.html in RUN."),
+]
+Title = Annotated[str, output_option("--title", metavar="TEXT", help="Title of the page.")]
+Baseline = Annotated[
+    str | None,
+    output_option("--baseline", metavar="RUN", help="Run to compare with, or published:ROW."),
+]
+Pictures = Annotated[
+    str,
+    output_option("--images", metavar="SOURCE", help="Folder, or URL with {id} or {group}."),
+]
+Embed = Annotated[bool, output_option("--embed-images", help="Thumbnails inside the page.")]
+
+
+@app.command(epilog=examples("hallujudge report results --format html --images val2014"))
+def report(
+    runs: ReportedRuns,
+    format: ReportFormats = None,  # the option's name
+    out: PageFile = None,
+    title: Title = "",
+    baseline: Baseline = None,
+    images: Pictures = "",
+    embed_images: Embed = False,
+    allow: Allow = None,
+) -> ExitCode:
+    """Reports of a run in any format, without scoring again.
+
+    Two runs make one page: their differences, and their items side by side.
+    """
+    from ..comparison.differences import page_of_two
+    from ..runs import read_run
+
+    names = _report_formats(format, runs)
+    options = {
+        "--out": out, "--title": title, "--baseline": baseline, "--images": images,
+        "--embed-images": embed_images,
+    }  # fmt: skip
+    _check_page(names, len(runs), [option for option, value in options.items() if value])
+    stored = [read_run(run) for run in runs]
+    page = out or (runs[0] / PAGE if len(runs) == 1 else Path(_PAGE_OF_TWO))
+    for name in names:
+        if name == "html":
+            pictures = _images(images, page.parent, embed=embed_images)
+            if len(stored) == 1:
+                write_file(page, _page_of_one(stored[0], title, baseline, pictures))
+            else:
+                write_file(page, page_of_two(*runs, images=pictures, allow=tuple(allow or ())))
+            typer.echo(f"written to {page}", err=True)
+        elif name == "parquet":
+            typer.echo(f"written to {stored[0].items_to_parquet()}", err=True)
+        else:
+            _print(stored[0], name)
+    return ExitCode.OK
+
+
+def _report_formats(given: list[str] | None, runs: list[Path]) -> list[str]:
+    if len(runs) > 2:
+        raise InvalidInputError(
+            f"{len(runs)} runs: a page shows one or two; hallujudge compare and hallujudge "
+            "leaderboard take more"
+        )
+    default = ["table"] if len(runs) == 1 else ["html"]
+    names = [name.strip() for part in given or default for name in part.split(",")]
+    if unknown := [name for name in names if name not in _REPORT_FORMATS]:
+        raise InvalidInputError(
+            f"--format {unknown[0]!r}: choose from {', '.join(_REPORT_FORMATS)}"
+        )
+    if len(runs) == 2 and names != ["html"]:
+        raise InvalidInputError(
+            "two runs have only an HTML page here; hallujudge compare prints their differences in "
+            "other formats"
+        )
+    return names
+
+
+def _check_page(names: list[str], runs: int, options: list[str]) -> None:
+    """Refuse options that only a page has, or only the page of one run."""
+    if options and "html" not in names:
+        raise InvalidInputError(f"{options[0]} is for the page only; add --format html")
+    if runs == 2 and (alone := [each for each in options if each in ("--title", "--baseline")]):
+        raise InvalidInputError(f"{alone[0]} is for the page of one run; leave it out, or a run")
+
+
+def _print(run: StoredRun, name: str) -> None:
+    from ..report import PRINTED, render_markdown, render_table
+
+    if name == "table":
+        text = render_table(run.report, calibration=run.calibration())
+    elif name == "markdown":
+        text = render_markdown(run.report, run.calibration())
+    else:
+        text = PRINTED[name](run.report)
+    typer.echo(text, nl=False)
+
+
+def _images(given: str, folder: Path, *, embed: bool) -> Images:
+    from ..report.page import Images
+
+    if embed and not given:
+        raise InvalidInputError("--embed-images needs the folder of the pictures: --images FOLDER")
+    return Images.of(given, page=folder, embed=embed)
+
+
+def _page_of_one(run: StoredRun, title: str, baseline: str | None, images: Images) -> str:
+
+    about = replace(run.about(), date=run.date())
+    if title:
+        about = replace(about, title=title)
+    if baseline is not None:
+        about = replace(about, baseline=baseline_of(baseline, run.report.metric))
+    return run.page(about, images)
+
+
+@app.command(epilog=examples("hallujudge view runs"))
+def view(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of runs.")],
+    port: Annotated[int, server_option("--port", help="Port; 0 for a free one.")] = 0,
+    browser: Annotated[
+        bool, server_option("--browser/--no-browser", help="Open the overview in a browser.")
+    ] = True,
+) -> ExitCode:
+    """Pages of all runs below a folder, on this machine only."""
+    from ..viewer import Viewer
+
+    viewer = Viewer(folder, port)
+    typer.echo(f"{viewer.address} shows the runs of {folder}; Ctrl-C ends it")
+    if browser:
+        webbrowser.open(viewer.address)
+    try:
+        viewer.serve()
+    except KeyboardInterrupt:
+        viewer.stop()
+    return ExitCode.OK
+
+
+StoredRunFolder = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Folder that hallujudge score wrote.")
+]
+MergedRuns = Annotated[
+    list[Path], typer.Argument(metavar="RUN", help="Folders that hallujudge score wrote.")
+]
+NewRun = Annotated[
+    Path,
+    output_option("--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False),
+]
+WithPage = Annotated[bool, output_option("--html", help="Also report.html.")]
+
+
+@app.command(epilog=examples("hallujudge merge shard-1 shard-2 --out results"))
+def merge(runs: MergedRuns, out: NewRun, html: WithPage = False) -> ExitCode:
+    """Runs over different items as one run, without scoring again."""
+    from ..runs import merge_runs
+
+    return _print_new_run(merge_runs(runs, out, html=html), out)
+
+
+@app.command(epilog=examples("hallujudge rescore results --variant corrected --out corrected"))
+def rescore(
+    run: StoredRunFolder,
+    variant: Annotated[str, metric_option("--variant", help="Variant to score by.")],
+    out: NewRun,
+    html: WithPage = False,
+) -> ExitCode:
+    """Scores of a run by another variant, with the verdicts that the run has."""
+    from ..rescoring import rescore_run
+
+    return _print_new_run(rescore_run(run, out, variant=variant, html=html), out)
+
+
+def _print_new_run(made: Report, out: Path) -> ExitCode:
+    from ..report import render_table
+
+    typer.echo(render_table(made), nl=False)
+    typer.echo(f"written to {out}")
+    return ExitCode.UNSCORED if made.coverage.unscored else ExitCode.OK
+
+
+_MOST_WORDS = 1000
+
+
+@app.command(epilog=examples("hallujudge analyze results --words 10,20,40"))
+def analyze(
+    run: Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")],
+    words: Annotated[
+        str | None,
+        metric_option("--words", help="tri-he: word counts of the trend, such as 10,20,40."),
+    ] = None,
+    share: Annotated[
+        float, metric_option("--share", help="tri-he: share of object pairs that are frequent.")
+    ] = 0.2,
+    companions: Annotated[
+        int,
+        metric_option("--companions", help="mementos: usual companions of a behaviour."),
+    ] = 5,
+    behavior_graph: Annotated[
+        list[str] | None,
+        metric_option("--behavior-graph", help="mementos: graph of behaviours, as in score."),
+    ] = None,
+    as_json: Annotated[
+        bool, output_option("--json", help="Content of analysis.json instead of tables.")
+    ] = False,
+) -> ExitCode:
+    """Analyze a run: the papers' tables, and agreement with given judgements."""
+    from ..analysis import ANALYSIS_FILE, AnalysisOptions
+    from ..analysis import analyze as analyze_run
+    from ..report import render_analysis
+
+    options = AnalysisOptions(
+        words=_cut_offs(words),
+        share=share,
+        companions=companions,
+        behavior_graphs=by_domain(behavior_graph, "behaviors"),
+    )
+    analysis = analyze_run(run, options)
+    write_file(run / ANALYSIS_FILE, analysis.to_text())
+    typer.echo(analysis.to_text() if as_json else render_analysis(analysis), nl=False)
+    for note in analysis.notes:
+        typer.echo(f"note: {in_flags(note)}", err=True)
+    return ExitCode.OK
+
+
+def _cut_offs(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    try:
+        numbers = sorted({int(part) for part in text.split(",")})
+    except ValueError as err:
+        raise InvalidInputError(
+            f"--words {text!r:.80}: give whole numbers with commas, such as 10,20,40"
+        ) from err
+    if len(numbers) > _MOST_WORDS:
+        raise InvalidInputError(f"--words gives {len(numbers)} numbers; at most {_MOST_WORDS}")
+    return tuple(numbers)
+
+
+PUBLISHED = "published:"
+"""Beginning of a baseline that names a row of a paper's table."""
+
+
+def baseline_of(given: str, metric: str) -> tuple[str, dict[str, float]]:
+    """Return a baseline's name, with its paper and table, and its scores.
+
+    Args:
+        given: The folder of a run, or ``published:`` and the name of a row.
+        metric: The metric of the run that is compared.
+
+    Raises:
+        ArchiveError: The folder does not hold a run.
+        InvalidInputError: The run is of another metric, or the metric has no such row.
+    """
+    if given.startswith(PUBLISHED):
+        return _published_baseline(given.removeprefix(PUBLISHED), metric)
+    held = read_run(Path(given)).report
+    if held.metric != metric:
+        raise InvalidInputError(
+            f"{given}: a run of {held.metric}, not of {metric}; give a run of {metric} to compare "
+            "with"
+        )
+    values = {name: score.value for name, score in held.scores.items() if score.value is not None}
+    return Path(given).name, values
+
+
+def _published_baseline(name: str, metric: str) -> tuple[str, dict[str, float]]:
+    rows = published_rows(metric_entry(metric).metric)
+    row = next((row for row in rows if row.name == name), None)
+    if row is None:
+        known = ", ".join(row.name for row in rows) or "none"
+        raise InvalidInputError(
+            f"no published row of {metric} has the name {name!r:.80}; the rows are: {known}"
+        )
+    return f"{row.model} ({row.source})", dict(row.scores)

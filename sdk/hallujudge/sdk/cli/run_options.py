@@ -1,0 +1,281 @@
+"""Options that the score commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from ..archives import InputOptions
+from ..errors import InvalidInputError
+from ..score_run import ScoreRun
+from .app import input_option, output_option, server_option, statistics_option
+from .declared_options import response_option
+from .options import ApiKeyFile, Server, TlsCa, TlsCert, TlsKey, connection_flags, connection_of
+from .score_command import BOTH, FORMATS, BothVariants, ScoreCommand
+
+# Texts, not paths: a path drops one of the slashes of a URL.
+Responses = Annotated[
+    str,
+    input_option(
+        "--responses",
+        "-r",
+        metavar="FILE",
+        help="File, folder, pattern or URL of responses; - for stdin.",
+        show_default=False,
+    ),
+]
+References = Annotated[
+    str | None,
+    input_option(
+        "--references", "-R", metavar="FILE", help="File of references, unless responses hold them."
+    ),
+]
+AllowDuplicates = Annotated[
+    bool, input_option("--allow-duplicates", help="Score of every response of a duplicate id.")
+]
+AllowMissing = Annotated[
+    bool,
+    input_option("--allow-missing", help="References without a response become unscored."),
+]
+Workers = Annotated[
+    int,
+    server_option(
+        "--workers",
+        min=0,
+        metavar="N",
+        help="Processes that score; 0: one per core in large runs.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Options of every score command. Fields of :class:`ScoreRun` have the same names here."""
+
+    id_key: Annotated[str | None, input_option("--id-key", help="Key of the id.")] = None
+    """Key of the item id."""
+    text_key: Annotated[
+        str | None, input_option("--text-key", help="Key of the response's text.")
+    ] = None
+    """Key of the response's text."""
+    map: Annotated[
+        list[str] | None,
+        input_option(
+            "--map",
+            metavar="NAME=KEY",
+            help="Key of a value, as in label=doc.answer; repeatable.",
+        ),
+    ] = None
+    """Keys of values that the archive names differently."""
+    allow_unknown: Annotated[
+        bool,
+        input_option("--allow-unknown", help="Responses without a reference become unscored."),
+    ] = False
+    """Whether responses without a reference become unscored instead of stopping the run."""
+    group_by: Annotated[
+        list[str] | None,
+        statistics_option(
+            "--group-by", "-g", metavar="KEY", help="Key to report groups by; repeatable."
+        ),
+    ] = None
+    """Keys to report groups by."""
+    confidence: Annotated[
+        float, statistics_option("--confidence", help="Confidence level of the intervals.")
+    ] = 0.95
+    """Confidence level of the intervals."""
+    count_empty: Annotated[
+        bool,
+        response_option("count_empty", "--count-empty"),
+    ] = False
+    """Whether empty responses and failure texts are scored."""
+    failure_text: Annotated[
+        list[str] | None,
+        response_option("failure_texts", "--failure-text", note="; or a file; repeatable"),
+    ] = None
+    """More texts that replace a response when a call failed."""
+    out: Annotated[
+        Path,
+        output_option(
+            "--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False
+        ),
+    ]
+    """Folder for the results."""
+    format: Annotated[
+        list[str] | None,
+        output_option("--format", "-f", metavar="NAME", help=f"{', '.join(FORMATS)}; repeatable."),
+    ] = None
+    """What to print and which pages to write."""
+    resume: Annotated[
+        bool, output_option("--resume", help="Continuation of the run that stopped in --out.")
+    ] = False
+    """Whether to go on with the run that stopped in the folder."""
+    workers: Workers = 0
+    """Processes that score."""
+    engine: Annotated[
+        str,
+        server_option("--engine", help="Where processes run: local, or ray (extra ray)."),
+    ] = "local"
+    """Where processes run."""
+    ray_address: Annotated[
+        str,
+        server_option(
+            "--ray-address", metavar="ADDRESS", help="Running Ray cluster; none starts one here."
+        ),
+    ] = ""
+    """Address of a Ray cluster."""
+    no_text: Annotated[
+        bool,
+        output_option("--no-text", help="Hashes of responses in items.jsonl, not their text."),
+    ] = False
+    """Whether items.jsonl holds a hash of each response instead of its text."""
+    quiet: Annotated[bool, output_option("--quiet", "-q", help="Scores only.")] = False
+    """Whether only scores are printed."""
+    verbose: Annotated[
+        bool, output_option("--verbose", "-v", help="Also each unscored item and its reason.")
+    ] = False
+    """Whether unscored items are listed."""
+    server: Server = None
+    """Host and port of the server."""
+    tls_ca: TlsCa = None
+    """Authority of the server's certificate."""
+    tls_cert: TlsCert = None
+    """Certificate of this client."""
+    tls_key: TlsKey = None
+    """Private key of the certificate."""
+    api_key_file: ApiKeyFile = None
+    """File that contains the API key."""
+    progress_timeout: Annotated[
+        float,
+        server_option(
+            "--progress-timeout", help="Seconds without progress of the server that end a run."
+        ),
+    ] = 600.0
+    """Seconds for which the server may be at work without progress."""
+    reconnect_timeout: Annotated[
+        float,
+        server_option(
+            "--reconnect-timeout", min=0, help="Seconds for which a lost server is tried again."
+        ),
+    ] = 120.0
+    """Seconds for which a server that was lost in the middle of a run is tried again."""
+
+    def of(
+        self, run: ScoreRun, judges: Mapping[str, object] | None = None
+    ) -> ScoreCommand | BothVariants:
+        """Return the command that scores a run with these options.
+
+        Args:
+            run: What the metric's own options say.
+            judges: Settings of judges in this process.
+
+        Raises:
+            InvalidInputError: Both --quiet and --verbose are given.
+        """
+        if self.quiet and self.verbose:
+            raise InvalidInputError("--quiet and --verbose are both given; choose one")
+        connected = (self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file)
+        inputs = replace(
+            run.inputs or InputOptions(),
+            key_map=_key_map(self.map or ()),
+            **self._shared_with(InputOptions),
+        )
+        command = ScoreCommand(
+            run=replace(
+                run,
+                **self._shared_with(ScoreRun),
+                inputs=inputs,
+                options={**(run.options or {}), **self._response_options()},
+            ),
+            **{
+                **self._shared_with(ScoreCommand),
+                "judges": judges or {},
+                "connection": connection_of(self.server, *connected),
+                "connection_flags": connection_flags(*connected),
+                "formats": _split(self.format),
+            },
+        )
+        return BothVariants(command=command) if run.variant == BOTH else command
+
+    def _response_options(self) -> dict[str, str]:
+        """Return how missing responses are recognised, where that is not the default."""
+        options = {"count_empty": "true"} if self.count_empty else {}
+        if self.failure_text:
+            options["failure_texts"] = "\n".join(map(_text_or_file, self.failure_text))
+        return options
+
+    def _shared_with(self, other: type) -> dict[str, Any]:
+        """Return the options that another value has fields for, by name."""
+        names = {entry.name for entry in fields(self)}
+        return {
+            entry.name: value
+            for entry in fields(other)
+            if entry.name in names and (value := getattr(self, entry.name)) is not None
+        }
+
+
+def _key_map(given: Iterable[str]) -> dict[str, str]:
+    """Return common key -> key of the archive, from ``NAME=KEY``.
+
+    Raises:
+        InvalidInputError: A pair has no equals sign, or a name is given twice.
+    """
+    keys: dict[str, str] = {}
+    for pair in given:
+        name, equals, key = (part.strip() for part in pair.partition("="))
+        if not (name and equals and key):
+            raise InvalidInputError(
+                f"--map {pair}: write the name, an equals sign and the archive's key, such as "
+                "--map label=doc.answer"
+            )
+        if name in keys:
+            raise InvalidInputError(f"--map {name} is given twice: {keys[name]} and {key}")
+        keys[name] = key
+    return keys
+
+
+def _text_or_file(given: str) -> str:
+    """Return the content of a file of texts, or the text itself.
+
+    Raises:
+        InvalidInputError: The file is not UTF-8 text.
+    """
+    try:
+        path = Path(given)
+        return path.read_text(encoding="utf-8-sig") if path.is_file() else given
+    except UnicodeDecodeError as err:
+        raise InvalidInputError(
+            f"--failure-text {given}: not UTF-8 text; save it as UTF-8"
+        ) from err
+    except OSError:
+        # A text may be longer than the longest allowed file name.
+        return given
+
+
+def _split(given: list[str] | None) -> tuple[str, ...]:
+    """Return the formats, given repeatedly, with commas, or both; ``table`` if none is given."""
+    names = [name.strip() for part in given or [] for name in part.split(",")]
+    return tuple(name for name in names if name) or ("table",)
+
+
+def by_domain(graphs: list[str] | None, role: str) -> dict[str, str]:
+    """Return domain -> graph, from ``GRAPH`` (the empty domain: any) and ``DOMAIN=GRAPH``.
+
+    Args:
+        graphs: The values of the option.
+        role: What the graphs are of, for errors.
+
+    Raises:
+        InvalidInputError: Two graphs are given for one domain.
+    """
+    chosen: dict[str, str] = {}
+    for value in graphs or ():
+        domain, equals, name = value.partition("=")
+        single = not equals or Path(value).exists()
+        key, graph = ("", value) if single else (domain, name)
+        if key in chosen:
+            where = f"{role} of {key}" if key else role
+            raise InvalidInputError(f"two graphs for {where}: {chosen[key]} and {graph}; give one")
+        chosen[key] = graph
+    return chosen

@@ -1,0 +1,395 @@
+"""``hallujudge serve``, ``keys`` and ``top``: the server, its API keys and its load."""
+
+from __future__ import annotations
+
+import enum
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hallujudge.judge_service.access.caller import MAX_LIMIT, MAX_WEIGHT
+
+from ..errors import InvalidInputError
+from .app import (
+    ExitCode,
+    access_option,
+    app,
+    budget_option,
+    config_app,
+    examples,
+    judge_option,
+    keys_app,
+    output_option,
+    server_option,
+)
+from .declared_options import grouped
+from .options import (
+    ApiKeyFile,
+    JudgeOptions,
+    LlmModel,
+    LlmUrl,
+    TlsCa,
+    TlsCert,
+    TlsKey,
+    connection_of,
+    llm_options,
+)
+from .output import is_terminal
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.access.key_store import ApiKey
+    from hallujudge.judge_service.access.spending import Ledger
+
+
+__all__: list[str] = []
+
+
+class ConfigFormat(enum.StrEnum):
+    """Output formats of ``config show``."""
+
+    TEXT = "text"
+    TOML = "toml"
+
+
+@app.command(epilog=examples("hallujudge serve --port 50051"))
+@grouped
+def serve(
+    *,
+    host: Annotated[str | None, server_option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, server_option(help="Port; 0 for a free one.")] = None,
+    http_host: Annotated[str | None, server_option(help="Address of HTTP with JSON.")] = None,
+    http_port: Annotated[int | None, server_option(help="Port of HTTP with JSON.")] = None,
+    max_message_bytes: Annotated[int | None, server_option(help="Most bytes of a message.")] = None,
+    max_batch_items: Annotated[int | None, server_option(help="Most items of a message.")] = None,
+    max_running_calls: Annotated[
+        int | None, server_option(help="Most calls that run at once.")
+    ] = None,
+    max_waiting_calls: Annotated[int | None, server_option(help="Most calls that wait.")] = None,
+    workers: Annotated[
+        int | None, server_option(help="Worker processes; -1 for one a core, 1 for none.")
+    ] = None,
+    max_memory_bytes: Annotated[
+        int | None, server_option(help="Most memory for messages, results, graphs and models.")
+    ] = None,
+    tls_cert: Annotated[
+        str | None, access_option(metavar="FILE", help="Certificate of the server (PEM).")
+    ] = None,
+    tls_key: Annotated[
+        str | None, access_option(metavar="FILE", help="Private key of --tls-cert.")
+    ] = None,
+    tls_ca: Annotated[
+        str | None,
+        access_option(metavar="FILE", help="Authority of certificates that clients must show."),
+    ] = None,
+    keys_file: Annotated[
+        str | None, access_option(metavar="FILE", help="File of API keys; see hallujudge keys.")
+    ] = None,
+    allow_anonymous: Annotated[
+        bool, access_option("--allow-anonymous", help="Serve callers without a key.")
+    ] = False,
+    reflection: Annotated[
+        str | None, access_option(help="Self-description over gRPC: auto, on or off.")
+    ] = None,
+    drain_seconds: Annotated[
+        float | None, server_option(help="Seconds that calls have to finish on SIGTERM.")
+    ] = None,
+    metrics_host: Annotated[str | None, server_option(help="Address of the metrics page.")] = None,
+    metrics_port: Annotated[
+        int | None, server_option(help="Port of metrics and health over HTTP.")
+    ] = None,
+    access_log: Annotated[
+        str | None, output_option(help="File of one JSON line a call; - for stdout.")
+    ] = None,
+    trace_endpoint: Annotated[
+        str | None, output_option(help="OpenTelemetry collector that receives traces.")
+    ] = None,
+    jobs_database: Annotated[
+        str | None, server_option(metavar="FILE|URL", help="Where jobs are kept; off: no jobs.")
+    ] = None,
+    log_level: Annotated[
+        str | None, output_option(help="Log level: debug, info, warning or error.")
+    ] = None,
+    vllm: Annotated[
+        str | None, judge_option("--vllm", help="Model of a vLLM server to start and watch.")
+    ] = None,
+    tensor_parallel_size: Annotated[
+        int | None, judge_option(help="Number of GPUs that vLLM spreads a layer over.")
+    ] = None,
+    data_folder: Annotated[
+        str | None, output_option(help="Folder for logs of started processes.")
+    ] = None,
+    config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
+    judges: JudgeOptions,
+) -> None:
+    """Serve scores over gRPC, and HTTP if asked, until SIGTERM or Ctrl-C."""
+    from hallujudge.judge_service.__main__ import run_server
+
+    arguments: dict[str, object] = {
+        "host": host,
+        "port": port,
+        "http_host": http_host,
+        "http_port": http_port,
+        "max_message_bytes": max_message_bytes,
+        "max_batch_items": max_batch_items,
+        "max_running_calls": max_running_calls,
+        "max_waiting_calls": max_waiting_calls,
+        "workers": workers,
+        "max_memory_bytes": max_memory_bytes,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+        "tls_ca": tls_ca,
+        "keys_file": keys_file,
+        "allow_anonymous": 1 if allow_anonymous else None,
+        "reflection": reflection,
+        "drain_seconds": drain_seconds,
+        "metrics_host": metrics_host,
+        "metrics_port": metrics_port,
+        "access_log": access_log,
+        "trace_endpoint": trace_endpoint,
+        "jobs_database": jobs_database,
+        "log_level": log_level,
+        "vllm": vllm,
+        "vllm_tensor_parallel_size": tensor_parallel_size,
+        "data_folder": data_folder,
+        **judges.given(),
+    }
+    run_server(arguments, config)
+
+
+@app.command(epilog=examples("hallujudge doctor --server localhost:50051"))
+def doctor(
+    server: Annotated[
+        str | None, server_option("--server", help="HOST:PORT of a server to check too.")
+    ] = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    api_key_file: ApiKeyFile = None,
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
+) -> ExitCode:
+    """Check this installation, and a server if one is named."""
+    from .info_commands import examine
+
+    connection = connection_of(server, tls_ca, tls_cert, tls_key, api_key_file)
+    return examine(server, llm_options(llm_url, llm_model), connection)
+
+
+@config_app.command(epilog=examples("hallujudge config show --format toml"))
+def show(
+    config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
+    format: Annotated[
+        ConfigFormat, output_option("--format", "-f", help="Output format: text or toml.")
+    ] = ConfigFormat.TEXT,
+) -> None:
+    """Print every setting with its source."""
+    from hallujudge.judge_service.settings.server_settings import load_settings, settings_toml
+
+    resolved = load_settings(file=config)
+    if format is ConfigFormat.TOML:
+        typer.echo(settings_toml(resolved), nl=False)
+        return
+    for setting in resolved.sources:
+        typer.echo(f"{setting.name} = {setting.value!r}  # {setting.source}: {setting.help}")
+
+
+_File = Annotated[
+    Path | None,
+    access_option(
+        "--file", metavar="FILE", help="File of keys; without it, the setting keys_file."
+    ),
+]
+_PERIOD = re.compile(r"(?P<number>\d{1,7})(?P<unit>[hd])", re.ASCII)
+_MOST_DAYS = 36_500
+
+
+@keys_app.command(epilog=examples("hallujudge keys create ana --scope score --expires 90d"))
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is.")],
+    *,
+    scope: Annotated[
+        list[str],
+        access_option(
+            "--scope", metavar="SCOPE", help="score, extract, judge or admin; repeatable."
+        ),
+    ],
+    expires: Annotated[
+        str, access_option(metavar="WHEN", help="End: 90d, 12h, or a day such as 2027-01-31.")
+    ] = "",
+    calls_per_minute: Annotated[
+        int | None, budget_option(min=1, max=MAX_LIMIT, help="Most calls in a minute.")
+    ] = None,
+    max_concurrency: Annotated[
+        int | None, budget_option(min=1, max=MAX_LIMIT, help="Most calls at once.")
+    ] = None,
+    judge_calls_per_day: Annotated[
+        int | None,
+        budget_option(min=0, max=MAX_LIMIT, help="Most calls to language models in a day (UTC)."),
+    ] = None,
+    cost_per_day: Annotated[
+        float | None,
+        budget_option(min=0, max=MAX_LIMIT, help="Most money for language models in a day (UTC)."),
+    ] = None,
+    weight: Annotated[
+        int, budget_option(min=1, max=MAX_WEIGHT, help="Share where callers queue, beside others.")
+    ] = 1,
+    file: _File = None,
+) -> None:
+    """Make a key and print it, once."""
+    from hallujudge.judge_service.access.caller import Limits, Scope
+    from hallujudge.judge_service.access.key_store import create_key
+
+    known = {one.value: one for one in Scope}
+    scopes = [part.strip() for text in scope for part in text.split(",")]
+    if unknown := [one for one in scopes if one not in known]:
+        raise InvalidInputError(
+            f"--scope {unknown[0]!r:.80} does not exist; choose from {', '.join(known)}"
+        )
+    path = _keys_path(file)
+    key = create_key(
+        path,
+        name,
+        scopes=[known[one] for one in dict.fromkeys(scopes)],
+        expires=_expiry(expires),
+        limits=Limits(
+            calls_per_minute=calls_per_minute,
+            max_concurrency=max_concurrency,
+            judge_calls_per_day=judge_calls_per_day,
+            cost_per_day=cost_per_day,
+            weight=weight,
+        ),
+    )
+    typer.echo(key)
+    typer.echo(
+        f"note: {path} keeps only its hash, so this is the only time that the key is shown. Give "
+        "it to clients as HALLUJUDGE_API_KEY, or in a file that HALLUJUDGE_API_KEY_FILE names",
+        err=True,
+    )
+
+
+@keys_app.command("list", epilog=examples("hallujudge keys list --file keys.json"))
+def list_keys(file: _File = None) -> None:
+    """Print the keys, without their secrets, and what they spent today."""
+    from hallujudge.judge_service.access.key_store import now, read_keys
+
+    moment, ledger = now(), _ledger()
+    try:
+        for key in read_keys(_keys_path(file)):
+            typer.echo(_key_line(key, moment, ledger))
+    finally:
+        if ledger is not None:
+            ledger.close()
+
+
+@keys_app.command(epilog=examples("hallujudge keys revoke k3jd7a2m --file keys.json"))
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, from keys list.")],
+    *,
+    file: _File = None,
+) -> None:
+    """End a key; servers refuse it within a second."""
+    from hallujudge.judge_service.access.key_store import revoke_key
+
+    key = revoke_key(_keys_path(file), key_id)
+    typer.echo(f"revoked {key.id} ({key.name})")
+
+
+def _keys_path(file: Path | None) -> Path:
+    from hallujudge.judge_service.settings.server_settings import load_settings
+
+    if file is not None:
+        return file
+    if not (known := load_settings().server.keys_file):
+        raise InvalidInputError(
+            "no file of keys is named; give --file, or set HALLUJUDGE_KEYS_FILE"
+        )
+    return Path(known)
+
+
+def _ledger() -> Ledger | None:
+    """Return what keeps the spending of keys; None: nothing was spent yet."""
+    from hallujudge.judge_service.access.spending import Ledger
+    from hallujudge.judge_service.settings.server_settings import load_settings, spending_path
+
+    path = spending_path(load_settings())
+    return Ledger(path) if path.exists() else None
+
+
+def _expiry(text: str) -> str:
+    """Return when a key ends, as the file has it."""
+    if not text:
+        return ""
+    moment = datetime.now(UTC)
+    if match := _PERIOD.fullmatch(text):
+        left = timedelta(hours=int(match["number"]) * (24 if match["unit"] == "d" else 1))
+        problem = "such a key is never valid"
+    else:
+        left = _day(text) - moment
+        problem = "a key ends as that day begins (00:00 UTC), which is past"
+    if left <= timedelta():
+        raise InvalidInputError(f"--expires {text:.40}: {problem}; give a later end")
+    if left > timedelta(days=_MOST_DAYS):
+        raise InvalidInputError(
+            f"--expires {text:.40}: that is more than {_MOST_DAYS} days; give an earlier end, or "
+            "leave --expires out for a key without an end"
+        )
+    return (moment + left).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _day(text: str) -> datetime:
+    """Return the beginning of a day."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as err:
+        raise InvalidInputError(
+            f"--expires {text!r:.40}: write 90d, 12h, or a day such as 2027-01-31"
+        ) from err
+
+
+def _key_line(key: ApiKey, moment: str, ledger: Ledger | None) -> str:
+    limits = {
+        name: value
+        for name in ("calls_per_minute", "max_concurrency", "judge_calls_per_day", "cost_per_day")
+        if (value := getattr(key.limits, name)) is not None
+    }
+    parts = [
+        key.id,
+        key.name,
+        key.state(moment),
+        ",".join(scope.value for scope in key.scopes),
+        f"created {key.created}",
+        f"ends {key.expires}" if key.expires else "never ends",
+        *(f"{name.replace('_', ' ')} {value:g}" for name, value in limits.items()),
+        *([f"weight {key.limits.weight}"] if key.limits.weight > 1 else []),
+    ]
+    if ledger is not None and (spent := ledger.spent(key.id)).calls:
+        parts.append(f"today {spent.calls} judge calls, cost {spent.cost:.4f}")
+    return "  ".join(parts)
+
+
+@app.command(epilog=examples("hallujudge top localhost:9464"))
+def top(
+    address: Annotated[
+        str, typer.Argument(metavar="[HOST:PORT]", help="A server's metrics page.")
+    ] = "127.0.0.1:9464",
+    interval: Annotated[
+        float, server_option(help="Seconds between readings.", min=0.2, max=3600)
+    ] = 2.0,
+) -> ExitCode:
+    """A server at work: clients, queue, judges, rates and cost."""
+    from ..top.reading import fetch, metrics_url
+    from ..top.screen import TopApp
+
+    read = partial(fetch, metrics_url(address))
+    read()  # a wrong address is told as an error, not on the screen
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        raise InvalidInputError(
+            f"hallujudge top needs a terminal; {metrics_url(address)} has its figures for programs"
+        )
+    TopApp(read, address, interval).run()
+    return ExitCode.OK

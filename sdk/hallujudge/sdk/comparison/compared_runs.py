@@ -1,0 +1,282 @@
+"""Runs as comparisons need them, and the options of comparisons."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition
+from hallujudge.metrics.calibration.calibrated_scores import Calibration
+from hallujudge.metrics.framework.comparison import ComparisonSettings
+
+from ..backends.base import metric_of
+from ..errors import InvalidInputError
+from ..runs import RunReport
+from ..runs.run_report import RunReport as _RunReport
+from ..runs.saved_items import questions_of
+from ..runs.stored_runs import StoredRun, read_run
+from .results import RunLabel
+
+RunSource: TypeAlias = "str | Path | RunReport"
+"""The folder of a run, or a report that holds its items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """How runs are compared."""
+
+    scores: Sequence[str] = ()
+    """Names of the scores that are compared; empty for all."""
+    names: Sequence[str] = ()
+    """Names of the runs, one for each; empty for the names of their folders."""
+    allow: Sequence[str] = ()
+    """Fields of the signature that may differ, such as ``v`` for the release."""
+    confidence: float = 0.95
+    """Confidence level of the intervals; 1 minus the level of the tests."""
+    replicates: int = 10_000
+    """Number of replicates of the bootstrap, and of random swaps of the permutation test."""
+    seed: int = 0
+    """Seed of the random numbers."""
+
+    def settings(self) -> ComparisonSettings:
+        """Return the statistical settings.
+
+        Raises:
+            InvalidInputError: A number is out of range.
+        """
+        try:
+            return ComparisonSettings(
+                confidence=self.confidence, replicates=self.replicates, seed=self.seed
+            )
+        except ValueError as err:
+            raise InvalidInputError(str(err)) from err
+
+
+# What says nothing about how items were scored. Intervals are made anew.
+_MAY_DIFFER = frozenset({"ci", "n", "unscored"})
+_WORDS = {
+    "var": "variant",
+    "v": "release",
+    "graph": "synonym graph",
+    "match": "object matcher",
+    "extract": "extractor",
+    "tentative": "tentative claims",
+    "soft": "probabilities in place of verdicts",
+    "responses": "handling of empty responses",
+}
+_VALUE_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunData:
+    """A run with the results of its items."""
+
+    label: RunLabel
+    """Name, folder, signature and counts."""
+    metric: Metric
+    """The metric, as the run used it."""
+    fields: Mapping[str, str]
+    """The fields of the signature."""
+    references: str
+    """Hash of the file of references; empty if it is unknown."""
+    results: Mapping[str, ItemResult] = field(repr=False)
+    """Item id -> result, in the order of the responses."""
+    questions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Item id -> question, of the items whose question is kept."""
+    calibration: Calibration | None = None
+    """Its scores corrected by human labels; None without labels."""
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.label.name
+
+    def scored(self, identifier: str) -> bool:
+        """Return whether an item is scored."""
+        return self.results[identifier].outcome is Outcome.SCORED
+
+
+def read_runs(
+    sources: Sequence[RunSource], options: CompareOptions, *, least: int = 2
+) -> tuple[RunData, ...]:
+    """Read runs and check that they can be compared.
+
+    Raises:
+        InvalidInputError: There are too few runs, or they were scored in different ways.
+        ArchiveError: A folder does not hold a complete run, or an id occurs twice in it.
+    """
+    if len(sources) < least:
+        raise InvalidInputError(
+            f"{len(sources)} run given; a comparison needs at least {least}. Give another folder"
+        )
+    names = _names(sources, options.names)
+    heads = [_Head.of(source) for source in sources]
+    for head, name in zip(heads[1:], names[1:], strict=True):
+        _refuse_other(heads[0], head, (names[0], name), options.allow)
+    return tuple(head.data(name) for head, name in zip(heads, names, strict=True))
+
+
+def checked_scores(metric: Metric, wanted: Sequence[str]) -> tuple[ScoreDefinition, ...]:
+    """Return the definitions of scores by name; all of the metric if none is wanted.
+
+    Raises:
+        InvalidInputError: The metric has no such score.
+    """
+    known = {score.name: score for score in metric.scores}
+    for name in wanted:
+        if name not in known:
+            raise InvalidInputError(
+                f"{metric.name} has no score {name!r:.80}; choose from {', '.join(known)}"
+            )
+    return tuple(known[name] for name in dict.fromkeys(wanted)) or tuple(metric.scores)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """What is known of a run before its items are read."""
+
+    source: str
+    metric: Metric
+    signature: str
+    stored: StoredRun | None = None
+    report: _RunReport | None = None
+
+    @classmethod
+    def of(cls, source: RunSource) -> _Head:
+        if isinstance(source, _RunReport):
+            if len(source.items) != source.coverage.items:
+                raise InvalidInputError(
+                    f"the report holds {len(source.items)} of its {source.coverage.items} items; "
+                    "score with keep_items=True to compare it"
+                )
+            metric = metric_of(source.metric, source.variant, source.settings)
+            return cls(source="", metric=metric, signature=source.signature, report=source)
+        run = read_run(source)
+        return cls(source=str(run.folder), metric=run.metric, signature=run.signature, stored=run)
+
+    def results(self) -> Iterator[ItemResult]:
+        if self.stored is not None:
+            return self.stored.results()
+        assert self.report is not None, "a run is in a folder or in memory"
+        return (item.result for item in self.report.items)
+
+    def data(self, name: str) -> RunData:
+        results = _by_id(self.results(), self.source or name)
+        label = RunLabel(
+            name=name,
+            source=self.source,
+            signature=self.signature,
+            items=len(results),
+            scored=sum(result.outcome is Outcome.SCORED for result in results.values()),
+        )
+        fields = parsed_signature(self.signature)
+        return RunData(
+            label=label,
+            metric=self.metric,
+            fields=fields,
+            references=self._references(),
+            results=results,
+            questions=self._questions(),
+            calibration=self.stored.calibration() if self.stored is not None else None,
+        )
+
+    def _questions(self) -> dict[str, str]:
+        if self.stored is not None:
+            return self.stored.questions()
+        assert self.report is not None, "a run is in a folder or in memory"
+        return questions_of(each.item for each in self.report.items)
+
+    def _references(self) -> str:
+        manifest = self.stored.manifest if self.stored is not None else None
+        described = manifest.inputs.get("references", {}) if manifest is not None else {}
+        return str(described.get("sha256", ""))
+
+
+def parsed_signature(signature: str) -> dict[str, str]:
+    """Return the fields of a signature after the metric."""
+    return dict(part.partition(":")[::2] for part in signature.split("|")[1:])
+
+
+def _by_id(results: Iterable[ItemResult], where: str) -> dict[str, ItemResult]:
+    found: dict[str, ItemResult] = {}
+    for result in results:
+        if result.id in found:
+            raise InvalidInputError(
+                f"{where}: item {result.id!r:.80} appears twice, so items can't be joined by id; "
+                "score the run without duplicates"
+            )
+        found[result.id] = result
+    return found
+
+
+def _refuse_other(first: _Head, second: _Head, names: Sequence[str], allow: Sequence[str]) -> None:
+    """Refuse runs that were scored in different ways.
+
+    Raises:
+        InvalidInputError: A field of the signatures differs that may not.
+    """
+    if first.metric.name != second.metric.name:
+        raise InvalidInputError(
+            f"{names[0]} and {names[1]} can't be compared: the metrics are {first.metric.name} "
+            f"and {second.metric.name}; give runs of one metric"
+        )
+    one, other = parsed_signature(first.signature), parsed_signature(second.signature)
+    different = [
+        key
+        for key in dict.fromkeys((*one, *other))
+        if one.get(key) != other.get(key) and key not in _MAY_DIFFER.union(allow)
+    ]
+    if different:
+        told = "; ".join(_told(key, one, other) for key in different)
+        raise InvalidInputError(
+            f"{names[0]} and {names[1]} can't be compared: {told}. Score both in the same way, or "
+            f"allow the difference with CompareOptions(allow={','.join(different)})"
+        )
+
+
+def _told(key: str, one: Mapping[str, str], other: Mapping[str, str]) -> str:
+    word = f"{_WORDS[key]} ({key})" if key in _WORDS else key
+    values = (fields.get(key, "none")[:_VALUE_CHARS] for fields in (one, other))
+    return f"{word} {' and '.join(values)}"
+
+
+def _names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
+    """Return a distinct name for each run: as given, or of its folder."""
+    if given and len(given) != len(sources):
+        raise InvalidInputError(
+            f"{len(given)} name{'s' * (len(given) != 1)} for {len(sources)} runs; give one name "
+            "for each run"
+        )
+    names = list(given) or _folder_names(sources)
+    folders = [_real(source) for source in sources if not isinstance(source, _RunReport)]
+    if twice := [folder for folder in folders if folders.count(folder) > 1]:
+        raise InvalidInputError(f"{twice[0]} is given twice; give different runs")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise InvalidInputError(
+            f"two runs have the name {repeated[0]!r:.80}; give each run once, under its own name"
+        )
+    return names
+
+
+def _real(folder: str | Path) -> Path:
+    # Path.resolve raises a RuntimeError for links that go around in a circle.
+    return Path(os.path.realpath(folder))
+
+
+def _folder_names(sources: Sequence[RunSource]) -> list[str]:
+    """Return the folders' names, with as many parents as it takes to tell them apart."""
+    parts = [
+        (f"run {place}",) if isinstance(source, _RunReport) else _real(source).parts
+        for place, source in enumerate(sources, start=1)
+    ]
+    if len(set(parts)) < len(parts):
+        # One folder twice: the caller refuses its name, which is best told as it was given.
+        return list(map(str, sources))
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-depth:]) for part in parts]
+        if len(set(names)) == len(names):
+            break
+    return names

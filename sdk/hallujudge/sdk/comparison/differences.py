@@ -1,0 +1,355 @@
+"""Compares runs with a baseline: differences with intervals and p-values, and their page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics import ScoreDefinition
+from hallujudge.metrics.calibration.calibrated_scores import (
+    CalibratedScore,
+    Calibration,
+    ScoreEstimate,
+)
+from hallujudge.metrics.framework.comparison import (
+    ComparisonSettings,
+    PairedDifference,
+    paired_differences,
+)
+from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
+from hallujudge.metrics.framework.significance import holm
+
+from ..errors import InvalidInputError
+from ..runs.manifest import JOURNAL, partial
+from ..runs.saved_items import about_of
+from ..runs.stored_runs import read_run
+from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
+from .item_pairs import PairedRuns
+from .results import Comparison, CorrectedDifference, Finding, Pair, RunLabel, ScoreDifference
+
+if TYPE_CHECKING:
+    from ..report.page import Images
+
+
+def corrected_differences(
+    first: Calibration, second: Calibration, scores: Sequence[ScoreDefinition]
+) -> Iterator[CorrectedDifference]:
+    """Yield the differences of scores that labels correct in both runs.
+
+    Both scores err alike where an image is hard for both models. The correlation of their errors
+    comes from what each image adds to them, and the interval from both scores' own intervals (Zou,
+    Toward Using Confidence Intervals to Compare Correlations, Psychological Methods 12, 2007).
+
+    Args:
+        first: Calibration of the first run.
+        second: Calibration of the second run.
+        scores: The scores that are compared.
+    """
+    for score in scores:
+        one, other = (each.scores.get(score.name) for each in (first, second))
+        if one is None or other is None or one.recommended != "ppi++" != other.recommended:
+            continue
+        if one.corrected is not None and other.corrected is not None:
+            yield _corrected_difference(score, one, other, one.corrected, other.corrected)
+
+
+def _corrected_difference(
+    score: ScoreDefinition,
+    one: CalibratedScore,
+    other: CalibratedScore,
+    first: ScoreEstimate,
+    second: ScoreEstimate,
+) -> CorrectedDifference:
+    correlation = _correlation(one, other)
+    difference = second.value - first.value
+    low = difference - _reach(_below(second), _above(first), correlation)
+    high = difference + _reach(_above(second), _below(first), correlation)
+    return CorrectedDifference(
+        score=score.name,
+        direction=score.direction,
+        first=first.value,
+        second=second.value,
+        difference=round(difference, 12),
+        ci_low=round(low, 12),
+        ci_high=round(high, 12),
+        labels=(one.labels, other.labels),
+        finding=_interval_finding(score, low, high),
+    )
+
+
+def _correlation(one: CalibratedScore, other: CalibratedScore) -> float:
+    """Return the correlation of two scores' errors over the images of both runs."""
+    both = one.influence.keys() & other.influence.keys()
+    shared = math.fsum(one.influence[key] * other.influence[key] for key in sorted(both))
+    sizes = [math.fsum(n * n for n in each.influence.values()) for each in (one, other)]
+    return shared / math.sqrt(sizes[0] * sizes[1]) if all(sizes) else 0.0
+
+
+def _reach(one: float, other: float, correlation: float) -> float:
+    return math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))
+
+
+def _below(estimate: ScoreEstimate) -> float:
+    return estimate.value - (estimate.value if estimate.ci_low is None else estimate.ci_low)
+
+
+def _above(estimate: ScoreEstimate) -> float:
+    return (estimate.value if estimate.ci_high is None else estimate.ci_high) - estimate.value
+
+
+def _interval_finding(score: ScoreDefinition, low: float, high: float) -> Finding:
+    """Return what the interval shows of the second run."""
+    if low <= 0 <= high:
+        return "none"
+    if score.direction == "neither":
+        return "higher" if low > 0 else "lower"
+    return "better" if (low > 0) == (score.direction == "higher") else "worse"
+
+
+def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparison:
+    """Compare runs with the first of them, without judging anything again.
+
+    Items are joined by id. The interval of a difference is the paired bootstrap's over clusters
+    (images or videos), the p-value a permutation test's that swaps clusters between the runs.
+    P-values are corrected by Holm's method for all tests of the comparison.
+
+    Args:
+        runs: Folders of runs, or reports that hold their items; the baseline first.
+        options: Which scores, and how.
+
+    Returns:
+        Differences by score, coverage and changed items of each run against the first.
+
+    Raises:
+        InvalidInputError: There are fewer than two runs, they were scored in different ways, a
+            score is unknown, or no item is scored in both runs of a pair.
+        ArchiveError: A folder does not hold a complete run.
+    """
+    options = options or CompareOptions()
+    return compare_runs(read_runs(runs, options), options)
+
+
+def compare_runs(runs: Sequence[RunData], options: CompareOptions) -> Comparison:
+    """Compare runs that were read."""
+    settings = options.settings()
+    first, *others = runs
+    scores = checked_scores(first.metric, options.scores)
+    pairs = [pair_of(PairedRuns.of(first, other), scores, settings) for other in others]
+    tests = sum(d.p is not None for pair in pairs for d in pair.differences)
+    return Comparison(
+        metric=first.metric.name,
+        variant=first.metric.variant,
+        runs=tuple(_labels(runs, pairs)),
+        pairs=corrected(pairs, 1 - settings.confidence),
+        tests=tests,
+        confidence=settings.confidence,
+        method=settings.text,
+        notes=(*data_notes(runs, options), *_notes(pairs)),
+    )
+
+
+def _labels(runs: Sequence[RunData], pairs: Sequence[Pair]) -> Iterable[RunLabel]:
+    """Yield what is shown of each run; where corrected scores are, with their signature."""
+    corrected_runs = {
+        name for pair in pairs if pair.corrected for name in (pair.first, pair.second)
+    }
+    for run in runs:
+        found = run.calibration if run.name in corrected_runs else None
+        yield run.label if found is None else replace(run.label, signature=found.signature)
+
+
+def pair_of(
+    paired: PairedRuns, scores: Sequence[ScoreDefinition], settings: ComparisonSettings
+) -> Pair:
+    """Return how the second of two runs differs from the first; p-values are not corrected.
+
+    Raises:
+        InvalidInputError: No item is scored in both runs.
+    """
+    names, coverage = (paired.first.name, paired.second.name), paired.coverage()
+    if not coverage.compared:
+        raise InvalidInputError(
+            f"no item is scored in both {names[0]} and {names[1]}; the reasons are in their "
+            "report.json"
+        )
+    found = {
+        difference.score: difference
+        for group, clusters in paired.clusters(scores)
+        for difference in paired_differences(group, clusters, settings)
+    }
+    return Pair(
+        first=names[0],
+        second=names[1],
+        coverage=coverage,
+        differences=tuple(_difference(score, found[score.name]) for score in scores),
+        changes=tuple(paired.changes(scores)),
+        changed_items=paired.changed_items(),
+        corrected=tuple(_differences_of_corrected(paired, scores, settings)),
+    )
+
+
+def _differences_of_corrected(
+    paired: PairedRuns, scores: Sequence[ScoreDefinition], settings: ComparisonSettings
+) -> Iterable[CorrectedDifference]:
+    """Return the differences of corrected scores, of runs with the comparison's confidence."""
+    first, second = paired.first.calibration, paired.second.calibration
+    if first is None or second is None:
+        return ()
+    if {first.confidence, second.confidence} != {settings.confidence}:
+        return ()
+    return corrected_differences(first, second, scores)
+
+
+def _difference(score: ScoreDefinition, found: PairedDifference) -> ScoreDifference:
+    return ScoreDifference(
+        score=score.name,
+        direction=score.direction,
+        first=found.first,
+        second=found.second,
+        difference=found.difference,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        p=found.p,
+        p_corrected=found.p,
+        finding="none",
+        clusters=found.clusters,
+        changed=found.changed,
+    )
+
+
+def corrected(pairs: Sequence[Pair], level: float) -> tuple[Pair, ...]:
+    """Return pairs with p-values corrected for all tests in them, and with findings.
+
+    Args:
+        pairs: Pairs of runs.
+        level: Level of the tests.
+    """
+    p_values = [d.p for pair in pairs for d in pair.differences if d.p is not None]
+    adjusted = iter(holm(p_values))
+
+    def settled(difference: ScoreDifference) -> ScoreDifference:
+        if difference.p is None:
+            return difference
+        p = next(adjusted)
+        return replace(difference, p_corrected=p, finding=_tested_finding(difference, p, level))
+
+    return tuple(replace(pair, differences=tuple(map(settled, pair.differences))) for pair in pairs)
+
+
+def _tested_finding(difference: ScoreDifference, p: float, level: float) -> Finding:
+    """Return what a p-value shows of the second run, in the score's own direction."""
+    if p > level or not difference.difference:
+        return "none"
+    higher = difference.difference > 0
+    if difference.direction == "neither":
+        return "higher" if higher else "lower"
+    return "better" if higher == (difference.direction == "higher") else "worse"
+
+
+def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str]:
+    """Yield notes on fields that differ and were allowed to, other references and questions."""
+    if len({run.references for run in runs if run.references}) > 1:
+        yield (
+            "The runs were scored with different files of references. Check that they say the same "
+            "about the items that are compared."
+        )
+    for run in runs[1:]:
+        yield from _other_questions(runs[0], run)
+    for run in runs:
+        if run.label.source and partial(Path(run.label.source), JOURNAL).exists():
+            yield (
+                f"A newer run into the folder of {run.name} is not complete; the results of the "
+                "earlier one are compared."
+            )
+    for key in dict.fromkeys(options.allow):
+        values = dict.fromkeys(run.fields.get(key, "none") for run in runs)
+        if len(values) > 1:
+            yield (
+                f"The runs differ in {key}: {', '.join(values)}. This may explain a difference as "
+                "well as the models do."
+            )
+
+
+def _other_questions(first: RunData, second: RunData) -> Iterable[str]:
+    """Yield a note if ids name other questions in the other run, as in two splits of POPE."""
+    common = first.questions.keys() & second.questions.keys()
+    other = sum(first.questions[each] != second.questions[each] for each in common)
+    if other:
+        yield (
+            f"{other:,} of {len(common):,} items ask another question in {second.name} than in "
+            f"{first.name}: the runs are not over the same data, and their difference compares "
+            "different questions."
+        )
+
+
+def _notes(pairs: Iterable[Pair]) -> Iterable[str]:
+    for pair in pairs:
+        yield from coverage_notes(pair)
+        few = {d.clusters for d in pair.differences if d.clusters < FEW_CLUSTERS}
+        if few:
+            yield (
+                f"{pair.second} against {pair.first}: intervals are unreliable below "
+                f"{FEW_CLUSTERS} clusters (images or videos); the fewest of a score is {min(few)}."
+            )
+
+
+def coverage_notes(pair: Pair) -> Iterable[str]:
+    """Yield a note on items that are not compared."""
+    coverage = pair.coverage
+    out = {
+        f"unscored in {pair.first} only": coverage.unscored_first,
+        f"unscored in {pair.second} only": coverage.unscored_second,
+        "unscored in both": coverage.unscored_both,
+        f"in {pair.first} only": coverage.only_first,
+        f"in {pair.second} only": coverage.only_second,
+    }
+    told = ", ".join(f"{count:,} {where}" for where, count in out.items() if count)
+    if told:
+        yield f"Items that count in no difference: {told}. Compared are {coverage.compared:,}."
+
+
+def page_of_two(
+    first: Path,
+    second: Path,
+    *,
+    images: Images | None = None,
+    allow: tuple[str, ...] = (),
+    overview: str = "",
+) -> str:
+    """Return the page of two complete runs: their differences, and their items side by side.
+
+    Args:
+        first: Folder of the baseline.
+        second: Folder of the other run.
+        images: Where pictures come from; None for no pictures.
+        allow: Fields of the signature that may differ.
+        overview: Address of the page of all runs; empty for a page that stands alone.
+
+    Raises:
+        InvalidInputError: The runs were scored in different ways, or have no item in common.
+        ArchiveError: A folder does not hold a complete run.
+    """
+    from ..report.page import render_comparison
+    from ..report.page.compared_runs import Differences, PageRun
+
+    runs = [read_run(folder) for folder in (first, second)]
+    found = compare(first, second, options=CompareOptions(allow=allow))
+    sides = [
+        PageRun(
+            title=label.name,
+            report=run.report,
+            parts=run.page_parts(),
+            content=about_of(run.manifest).content,
+        )
+        for run, label in zip(runs, found.runs, strict=True)
+    ]
+    return render_comparison(
+        sides[0],
+        sides[1],
+        Differences(rows=found.pairs[0].differences, method=found.method, notes=found.notes),
+        images=images,
+        overview=overview,
+    )

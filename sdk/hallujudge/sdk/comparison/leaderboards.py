@@ -1,0 +1,308 @@
+"""Ranks runs by a score and finds groups that tests can't tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import cast
+
+from hallujudge.metrics import Outcome, ScoreDefinition
+from hallujudge.metrics.framework.columns_and_scores import Direction
+from hallujudge.metrics.framework.comparison import ComparisonSettings
+from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
+from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.framework.significance import compact_letters
+
+from ..errors import InvalidInputError
+from ..report.report_text import counted
+from ..report.table_pages import Grid, Page, show_number, show_p, show_range
+from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
+from .differences import corrected, data_notes, pair_of
+from .gates import report_of
+from .item_pairs import PairedRuns, common_items
+from .results import Pair, RunLabel, Shown, sources_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderboardRow:
+    """A run and its place."""
+
+    rank: int
+    """Rank, counted from 1; equal scores have equal ranks."""
+    run: str
+    """The run's name."""
+    value: float
+    """Its score, over the items that are scored in all runs."""
+    ci_low: float | None
+    """Lower end of the score's interval; None without one."""
+    ci_high: float | None
+    """Upper end of the interval."""
+    groups: str
+    """Letters; runs that share a letter can't be told apart."""
+    unscored: int
+    """How many of the run's items are unscored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairTest:
+    """Two runs, tested against each other."""
+
+    first: str
+    """The run with the better rank."""
+    second: str
+    """The other run."""
+    difference: float
+    """Second minus first."""
+    ci_low: float | None
+    """Lower end of the difference's interval; None without one."""
+    ci_high: float | None
+    """Upper end of the interval."""
+    p: float
+    """Two-sided p-value of the paired permutation test."""
+    p_corrected: float
+    """The p-value after Holm's correction for all pairs of runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaderboard(Shown):
+    """Runs by rank."""
+
+    metric: str
+    """The metric's name."""
+    variant: str
+    """The variant."""
+    score: str
+    """The score by which runs are ranked."""
+    direction: Direction
+    """Which end of the score is better."""
+    items: int
+    """How many items are scored in all runs."""
+    runs: tuple[RunLabel, ...]
+    """The runs, in the order in which they were given."""
+    rows: tuple[LeaderboardRow, ...]
+    """The runs by rank."""
+    tests: tuple[PairTest, ...]
+    """Every pair of runs."""
+    confidence: float
+    """Confidence level of the intervals; 1 minus the level of the tests."""
+    method: str
+    """How intervals and p-values were made."""
+    notes: tuple[str, ...] = ()
+    """Warnings, one sentence each."""
+
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the leaderboard as plain values."""
+        return cast("Mapping[str, JsonValue]", asdict(self))
+
+    def page(self) -> Page:
+        """Return the ranks and the tests as tables."""
+        interval = f"{self.confidence * 100:g}% interval"
+        ranks = Grid(
+            title=f"{self.score}, {self.direction} is better, over {self.items:,} items",
+            headings=("rank", "run", self.score, interval, "group", "unscored"),
+            rows=tuple(map(_shown_row, self.rows)),
+            keys=("rank", "run", "value", "ci_low", "ci_high", "groups", "unscored"),
+            values=tuple(tuple(asdict(row).values()) for row in self.rows),
+        )
+        tests = Grid(
+            title="Pairs of runs",
+            headings=("run", "against", "difference", interval, "p", "p (Holm)"),
+            rows=tuple(map(_shown_test, self.tests)),
+            keys=("first", "second", "difference", "ci_low", "ci_high", "p", "p_corrected"),
+            values=tuple(tuple(asdict(test).values()) for test in self.tests),
+            spare=("p",),
+        )
+        return Page(
+            title=f"{self.metric} ({self.variant}): leaderboard",
+            grids=(ranks, tests),
+            sentences=(
+                "Runs that share a letter can't be told apart: p (Holm) of the paired permutation "
+                f"test, corrected for {counted(len(self.tests), 'pair')}, is above "
+                f"{1 - self.confidence:.4g}.",
+            ),
+            notes=self.notes,
+            sources={**sources_of(self.runs), "method": self.method},
+        )
+
+
+def _shown_row(row: LeaderboardRow) -> tuple[str, ...]:
+    return (
+        str(row.rank),
+        row.run,
+        show_number(row.value),
+        show_range(row.ci_low, row.ci_high),
+        row.groups,
+        f"{row.unscored:,}",
+    )
+
+
+def _shown_test(test: PairTest) -> tuple[str, ...]:
+    return (
+        test.second,
+        test.first,
+        show_number(test.difference, signed=True),
+        show_range(test.ci_low, test.ci_high, signed=True),
+        show_p(test.p),
+        show_p(test.p_corrected),
+    )
+
+
+def leaderboard(
+    *runs: RunSource, score: str = "", options: CompareOptions | None = None
+) -> Leaderboard:
+    """Rank runs by a score, without judging anything again.
+
+    All runs are ranked over the items that are scored in every one of them. Every pair is tested,
+    and p-values are corrected by Holm's method for the number of pairs.
+
+    Args:
+        runs: Folders of runs, or reports that hold their items.
+        score: The score's name; empty for the metric's first score with a better end.
+        options: How runs are compared; its ``scores`` are not used.
+
+    Raises:
+        InvalidInputError: There are fewer than two runs, they were scored in different ways, the
+            score is unknown or has no better end, or no item is scored in all runs.
+        ArchiveError: A folder does not hold a complete run.
+    """
+    options = options or CompareOptions()
+    settings = options.settings()
+    data = read_runs(runs, options)
+    chosen = _chosen(data[0], score)
+    compared = _over_common_items(data, chosen)
+    ranked = sorted(
+        (
+            (_row(run, each, chosen, options), each)
+            for run, each in zip(data, compared, strict=True)
+        ),
+        key=lambda entry: entry[0].value * (-1 if chosen.direction == "higher" else 1),
+    )
+    rows = [row for row, _ in ranked]
+    pairs = _pairs([each for _, each in ranked], chosen, settings)
+    tests = tuple(_test(pair) for pair in pairs)
+    return Leaderboard(
+        metric=data[0].metric.name,
+        variant=data[0].metric.variant,
+        score=chosen.name,
+        direction=chosen.direction,
+        items=pairs[0].coverage.compared,
+        runs=tuple(run.label for run in data),
+        rows=_grouped(rows, tests, 1 - settings.confidence),
+        tests=tests,
+        confidence=settings.confidence,
+        method=settings.text,
+        notes=(*data_notes(data, options), *_notes(data, pairs)),
+    )
+
+
+def _chosen(run: RunData, name: str) -> ScoreDefinition:
+    scores = checked_scores(run.metric, (name,) if name else ())
+    directed = [score for score in scores if score.direction != "neither"]
+    if not directed:
+        raise InvalidInputError(
+            f"{run.metric.name}'s {name} has no better end, so that runs can't be ranked by it; "
+            "choose another score"
+        )
+    return directed[0]
+
+
+def _over_common_items(runs: Sequence[RunData], score: ScoreDefinition) -> list[RunData]:
+    """Return the runs over the items that all have.
+
+    An item that is unscored in one run is unscored in all, unless the score is about such items.
+    """
+    common = common_items(runs)
+    first = [replace(run, results={key: run.results[key] for key in common}) for run in runs]
+    pairs = [PairedRuns.of(first[0], other) for other in first[1:]]
+    if any(pair.about_unscored((score,)) for pair in pairs):
+        return first
+    shared = {
+        key: result
+        for key in common
+        for run in runs
+        if (result := run.results[key]).outcome is Outcome.UNSCORED
+    }
+    if len(shared) == len(common):
+        raise InvalidInputError("no item is scored in all runs; see the coverage in report.json")
+    return [replace(run, results={**run.results, **shared}) for run in first]
+
+
+def _row(
+    run: RunData, compared: RunData, score: ScoreDefinition, options: CompareOptions
+) -> LeaderboardRow:
+    found = report_of(compared, options.confidence).scores[score.name]
+    if found.value is None:
+        raise InvalidInputError(
+            f"{score.name} of {run.name} is undefined over the items that all runs have; leave the "
+            "run out, or choose another score"
+        )
+    return LeaderboardRow(
+        rank=0,
+        run=run.name,
+        value=found.value,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        groups="",
+        unscored=run.label.items - run.label.scored,
+    )
+
+
+def _pairs(
+    runs: Sequence[RunData], score: ScoreDefinition, settings: ComparisonSettings
+) -> tuple[Pair, ...]:
+    if score.largest_of:
+        raise InvalidInputError(
+            f"{score.name} is the largest of several scores, for which there is no paired test; "
+            "choose another score"
+        )
+    pairs = [
+        pair_of(PairedRuns.of(first, second), (score,), settings)
+        for first, second in combinations(runs, 2)
+    ]
+    return corrected(pairs, 1 - settings.confidence)
+
+
+def _test(pair: Pair) -> PairTest:
+    [found] = pair.differences
+    assert found.difference is not None, "both scores are defined"
+    assert found.p is not None, "scores without a test are refused"
+    assert found.p_corrected is not None, "it was corrected"
+    return PairTest(
+        first=pair.first,
+        second=pair.second,
+        difference=found.difference,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        p=found.p,
+        p_corrected=found.p_corrected,
+    )
+
+
+def _grouped(
+    rows: Sequence[LeaderboardRow], tests: Sequence[PairTest], level: float
+) -> tuple[LeaderboardRow, ...]:
+    """Return the rows with ranks and letters."""
+    places = {row.run: place for place, row in enumerate(rows)}
+    different = [(places[t.first], places[t.second]) for t in tests if t.p_corrected <= level]
+    letters = compact_letters(len(rows), different)
+    values = [row.value for row in rows]
+    return tuple(
+        replace(row, rank=values.index(row.value) + 1, groups=groups)
+        for row, groups in zip(rows, letters, strict=True)
+    )
+
+
+def _notes(runs: Sequence[RunData], pairs: Sequence[Pair]) -> Iterator[str]:
+    items = pairs[0].coverage.compared
+    if most := max(run.label.items for run in runs) - items:
+        yield (
+            f"{most:,} items are not scored in every run and count for none; {items:,} are "
+            "compared. Scores may differ from the reports."
+        )
+    fewest = min(pair.differences[0].clusters for pair in pairs)
+    if fewest < FEW_CLUSTERS:
+        yield (
+            f"Intervals are unreliable below {FEW_CLUSTERS} clusters (images or videos); there are "
+            f"{fewest}."
+        )

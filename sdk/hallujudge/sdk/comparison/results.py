@@ -1,0 +1,458 @@
+"""Results of comparisons: frozen values, shown as text, tables and pages."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+from hallujudge.metrics.framework.columns_and_scores import Direction
+from hallujudge.metrics.framework.results import JsonValue
+
+from ..report.report_text import ABSENT
+from ..report.table_pages import Grid, Page, show_number, show_p, show_range
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+Finding: TypeAlias = Literal["better", "worse", "higher", "lower", "none"]
+"""What a test shows of the second run; ``none`` shows neither a difference nor equality."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLabel:
+    """A run that is compared."""
+
+    name: str
+    """Name of the run."""
+    source: str
+    """Its folder; empty for a report in memory."""
+    signature: str
+    """Its signature."""
+    items: int
+    """How many items it has."""
+    scored: int
+    """How many of them are scored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairCoverage:
+    """Which items two runs have in common. Only items that are scored in both are compared."""
+
+    compared: int
+    """Items that are scored in both runs."""
+    unscored_first: int
+    """Items of both runs that are unscored in the first run only."""
+    unscored_second: int
+    """Items of both runs that are unscored in the second run only."""
+    unscored_both: int
+    """Items that are unscored in both runs."""
+    only_first: int
+    """Items that the second run does not have."""
+    only_second: int
+    """Items that the first run does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreDifference:
+    """The difference of a score between two runs, over the items that are scored in both."""
+
+    score: str
+    """The score's name."""
+    direction: Direction
+    """Which end of the range is better."""
+    first: float | None
+    """The score of the first run; None if undefined."""
+    second: float | None
+    """The score of the second run."""
+    difference: float | None
+    """Second minus first."""
+    ci_low: float | None
+    """Lower end of the difference's interval; None without an interval."""
+    ci_high: float | None
+    """Upper end of the interval."""
+    p: float | None
+    """Two-sided p-value of the permutation test; None without a test."""
+    p_corrected: float | None
+    """The p-value after Holm's correction for all tests of the comparison."""
+    finding: Finding
+    """What the corrected p-value shows of the second run."""
+    clusters: int
+    """How many clusters (images or videos) count in the score."""
+    changed: int
+    """How many of them have other statistics in the second run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedDifference:
+    """The difference of a score that human labels correct in both runs."""
+
+    score: str
+    """The score's name."""
+    direction: Direction
+    """Which end of the range is better."""
+    first: float
+    """The corrected score of the first run, over all its items."""
+    second: float
+    """The corrected score of the second run."""
+    difference: float
+    """Second minus first."""
+    ci_low: float
+    """Lower end of the difference's interval."""
+    ci_high: float
+    """Upper end of the interval."""
+    labels: tuple[int, int]
+    """Labels of the first and of the second run."""
+    finding: Finding
+    """What the interval shows of the second run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreChanges:
+    """How many items have another score of their own in the second run."""
+
+    score: str
+    """The score's name."""
+    direction: Direction
+    """Which end of the range is better."""
+    higher: int
+    """Items with a higher score in the second run."""
+    lower: int
+    """Items with a lower score in the second run."""
+    same: int
+    """Items with the same score in both."""
+    newly_wrong: int
+    """Items with the best possible score in the first run and another in the second."""
+    newly_right: int
+    """Items with the best possible score in the second run and another in the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two runs, and how the second differs from the first."""
+
+    first: str
+    """Name of the first run."""
+    second: str
+    """Name of the second run."""
+    coverage: PairCoverage
+    """Which items are compared."""
+    differences: tuple[ScoreDifference, ...]
+    """The differences of the scores."""
+    changes: tuple[ScoreChanges, ...]
+    """How single items changed, for scores that an item has of its own."""
+    changed_items: int
+    """How many compared items have other statistics in the second run."""
+    corrected: tuple[CorrectedDifference, ...] = ()
+    """Differences of scores corrected by human labels, if both runs are calibrated."""
+
+    def __getitem__(self, score: str) -> ScoreDifference:
+        """Return the difference of a score.
+
+        Raises:
+            KeyError: No score has that name.
+        """
+        for difference in self.differences:
+            if difference.score == score:
+                return difference
+        raise KeyError(score)
+
+
+class Shown(ABC):
+    """A result with a table: ``print(result)``, a notebook's cell, ``result.to_pandas()``."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the result as plain values."""
+
+    @abstractmethod
+    def page(self) -> Page:
+        """Return the result as tables and sentences."""
+
+    def to_text(self) -> str:
+        """Return the result as JSON text, which is deterministic; ends with a line feed."""
+        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_pandas(self) -> DataFrame:
+        """Return the first table as a DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from ..report.export_formats import frame
+
+        return frame(self.page().grids[0].records())
+
+    def __str__(self) -> str:
+        from ..report.table_pages import render_page
+
+        return render_page(self.page()).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        from ..report.table_pages import notebook_page
+
+        return notebook_page(self.page())
+
+
+_KEYS = (
+    "first",
+    "second",
+    "score",
+    "direction",
+    "first_value",
+    "second_value",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "p",
+    "p_corrected",
+    "finding",
+    "clusters",
+    "changed",
+    "items",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Shown):
+    """Runs compared with the first of them."""
+
+    metric: str
+    """The metric's name."""
+    variant: str
+    """The variant."""
+    runs: tuple[RunLabel, ...]
+    """The runs, the baseline first."""
+    pairs: tuple[Pair, ...]
+    """Each run after the first, compared with the first."""
+    tests: int
+    """How many tests Holm's correction is for."""
+    confidence: float
+    """Confidence level of the intervals; 1 minus the level of the tests."""
+    method: str
+    """How intervals and p-values were made; quote it with them."""
+    notes: tuple[str, ...] = ()
+    """Warnings, one sentence each."""
+
+    def __getitem__(self, score: str) -> ScoreDifference:
+        """Return the difference of a score between the first two runs.
+
+        Raises:
+            KeyError: No score has that name.
+        """
+        return self.pairs[0][score]
+
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the comparison as plain values."""
+        return cast("Mapping[str, JsonValue]", asdict(self))
+
+    def page(self) -> Page:
+        """Return the comparison as tables and sentences."""
+        rows = [(pair, each) for pair in self.pairs for each in pair.differences]
+        single = len(self.pairs) == 1
+        names = (self.pairs[0].first, self.pairs[0].second) if single else ("first", "second")
+        differences = Grid(
+            title=f"Differences: {_subject(self.pairs)}",
+            headings=(
+                *(() if single else ("run",)),
+                "score",
+                "better end",
+                *names,
+                "difference",
+                f"{self.confidence * 100:g}% interval",
+                "p",
+                "p (Holm)",
+                f"{names[1] if single else 'run'} is",
+            ),
+            rows=tuple(_shown(pair, each, single=single) for pair, each in rows),
+            keys=_KEYS,
+            values=tuple(_values(pair, each) for pair, each in rows),
+            spare=("better end", "p", "first", "second"),
+        )
+        return Page(
+            title=f"{self.metric} ({self.variant}): comparison",
+            grids=(
+                differences,
+                *(_corrected(pair, self.confidence) for pair in self.pairs if pair.corrected),
+                *(_changes(pair) for pair in self.pairs if pair.changes),
+            ),
+            sentences=tuple(self._sentences()),
+            notes=self.notes,
+            sources={**sources_of(self.runs), "method": self.method},
+        )
+
+    def _sentences(self) -> list[str]:
+        level = f"{1 - self.confidence:.4g}"
+        return [
+            *(
+                f"{pair.second} against {pair.first}: {pair.coverage.compared:,} items are scored "
+                f"in both; {pair.changed_items:,} of them have other statistics."
+                for pair in self.pairs
+            ),
+            "Intervals: paired bootstrap over images or videos. p: permutation test that swaps "
+            f"them between the runs. p (Holm): corrected for all {self.tests} tests of this "
+            f"comparison. Runs are told apart if it is at most {level}; not told apart does not "
+            "mean equal.",
+        ]
+
+
+def _corrected(pair: Pair, confidence: float) -> Grid:
+    """Return the differences of scores that human labels correct."""
+    return Grid(
+        title=f"Corrected by human labels: {pair.second} against {pair.first}",
+        headings=(
+            "score",
+            "better end",
+            pair.first,
+            pair.second,
+            "difference",
+            f"{confidence * 100:g}% interval",
+            "labels",
+            f"{pair.second} is",
+        ),
+        rows=tuple(
+            (
+                each.score,
+                better_end(each.direction),
+                show_number(each.first),
+                show_number(each.second),
+                show_number(each.difference, signed=True),
+                show_range(each.ci_low, each.ci_high, signed=True),
+                f"{each.labels[0]:,} and {each.labels[1]:,}",
+                "not told apart" if each.finding == "none" else each.finding,
+            )
+            for each in pair.corrected
+        ),
+        keys=(
+            "score",
+            "direction",
+            "first",
+            "second",
+            "difference",
+            "ci_low",
+            "ci_high",
+            "finding",
+        ),
+        values=tuple(
+            (
+                each.score,
+                each.direction,
+                each.first,
+                each.second,
+                each.difference,
+                each.ci_low,
+                each.ci_high,
+                each.finding,
+            )
+            for each in pair.corrected
+        ),
+    )
+
+
+def sources_of(runs: tuple[RunLabel, ...]) -> dict[str, str]:
+    """Return the name and signature of each run."""
+    return {run.name: run.signature for run in runs}
+
+
+def better_end(direction: Direction) -> str:
+    """Return which end of a score is better; a dash if neither is."""
+    return ABSENT if direction == "neither" else direction
+
+
+def _subject(pairs: tuple[Pair, ...]) -> str:
+    others = ", ".join(pair.second for pair in pairs)
+    return f"{others} against {pairs[0].first}"
+
+
+def _shown(pair: Pair, each: ScoreDifference, *, single: bool) -> tuple[str, ...]:
+    return (
+        *(() if single else (pair.second,)),
+        each.score,
+        better_end(each.direction),
+        show_number(each.first),
+        show_number(each.second),
+        show_number(each.difference, signed=True),
+        show_range(each.ci_low, each.ci_high, signed=True),
+        show_p(each.p),
+        show_p(each.p_corrected),
+        "not told apart" if each.finding == "none" else each.finding,
+    )
+
+
+def _values(pair: Pair, each: ScoreDifference) -> tuple[str | int | float | None, ...]:
+    return (
+        pair.first,
+        pair.second,
+        each.score,
+        each.direction,
+        each.first,
+        each.second,
+        each.difference,
+        each.ci_low,
+        each.ci_high,
+        each.p,
+        each.p_corrected,
+        each.finding,
+        each.clusters,
+        each.changed,
+        pair.coverage.compared,
+    )
+
+
+def _changes(pair: Pair) -> Grid:
+    """Return how single items changed, in the score's own direction."""
+    counts = [
+        (each, *_better_worse(each.direction, each.higher, each.lower)) for each in pair.changes
+    ]
+    return Grid(
+        title=f"Items of {pair.second} against {pair.first}",
+        headings=(
+            "score of an item",
+            "better is",
+            "better",
+            "worse",
+            "same",
+            "newly right",
+            "newly wrong",
+        ),
+        rows=tuple(
+            (
+                each.score,
+                better_end(each.direction),
+                better,
+                worse,
+                f"{each.same:,}",
+                *_newly(each.direction, each.newly_right, each.newly_wrong),
+            )
+            for each, better, worse in counts
+        ),
+        keys=("score", "direction", "higher", "lower", "same", "newly_right", "newly_wrong"),
+        values=tuple(
+            (
+                each.score,
+                each.direction,
+                each.higher,
+                each.lower,
+                each.same,
+                each.newly_right,
+                each.newly_wrong,
+            )
+            for each in pair.changes
+        ),
+    )
+
+
+def _better_worse(direction: str, higher: int, lower: int) -> tuple[str, str]:
+    if direction == "neither":
+        return f"{higher:,} higher", f"{lower:,} lower"
+    better, worse = (higher, lower) if direction == "higher" else (lower, higher)
+    return f"{better:,}", f"{worse:,}"
+
+
+def _newly(direction: str, right: int, wrong: int) -> tuple[str, str]:
+    return (ABSENT, ABSENT) if direction == "neither" else (f"{right:,}", f"{wrong:,}")

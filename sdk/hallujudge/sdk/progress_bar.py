@@ -1,0 +1,171 @@
+"""Progress of a run on standard error: a bar on a terminal, a line every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hallujudge.judge_service.engine.streams import RunProgress
+
+PLAIN_SECONDS = 10.0
+"""Time between two lines where there is no terminal."""
+
+_POLL_SECONDS = 1.0
+
+
+class Progress:
+    """How far a run is.
+
+    Args:
+        total: Number of items.
+        clock: Seconds on a clock that never goes back.
+    """
+
+    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.total = total
+        self.done = 0
+        self._clock = clock
+        self._started = clock()
+        self._kept = 0
+        self._unscored = 0
+        self._now = RunProgress()
+
+    def kept(self, items: int, unscored: int) -> None:
+        """Count items that were scored before the run was resumed."""
+        self._kept += items
+        self.scored(items, unscored)
+
+    def scored(self, items: int, unscored: int) -> None:
+        """Count items with results."""
+        self.done += items
+        self._unscored += unscored
+        self._now = RunProgress(answers=self._now.answers, cost=self._now.cost)
+
+    def waits(self, now: RunProgress) -> None:
+        """Take over calls, cost and what is waited for."""
+        self._now = now
+
+    @property
+    def waiting(self) -> str:
+        """What is waited for; empty: nothing, the run is at work."""
+        return self._now.waiting
+
+    def details(self) -> str:
+        """Return rate, time left, unscored items, calls and cost, as far as they are known."""
+        rate = (self.done - self._kept) / max(self._clock() - self._started, 1e-9)
+        parts = [f"{rate:,.0f}/s" if rate >= 10 or not rate else f"{rate:.2f}/s"]
+        if rate:
+            parts.append(f"{_duration((self.total - self.done) / rate)} left")
+        if self._unscored:
+            parts.append(f"{self._unscored:,} unscored")
+        if self._now.answers:
+            parts.append(f"{self._now.answers:,} calls")
+        if self._now.cost is not None:
+            parts.append(f"cost {self._now.cost:.4f}")
+        return ", ".join(parts)
+
+    def line(self) -> str:
+        """Return everything in one line."""
+        share = 100 * self.done // max(self.total, 1)
+        waiting = f"; waiting: {self.waiting}" if self.waiting else ""
+        return f"scored {self.done:,} of {self.total:,} ({share} %), {self.details()}{waiting}"
+
+
+class PlainLines:
+    """Writes a line of progress every ten seconds.
+
+    Args:
+        progress: The progress.
+        write: Writes a line.
+        clock: Seconds on a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        write: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._progress = progress
+        self._write = write
+        self._clock = clock
+        self._due = clock() + PLAIN_SECONDS
+
+    def tick(self) -> None:
+        """Write a line if one is due."""
+        if self._clock() >= self._due:
+            self._write(self._progress.line())
+            self._due = self._clock() + PLAIN_SECONDS
+
+
+@contextmanager
+def shown_progress(total: int) -> Iterator[Progress]:
+    """Show progress while the block runs, and yield what counts it.
+
+    Args:
+        total: Number of items.
+    """
+    progress = Progress(total)
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    with _bar(progress) if terminal else _lines(progress):
+        yield progress
+
+
+@contextmanager
+def _lines(progress: Progress) -> Iterator[None]:
+    lines = PlainLines(progress, _write)
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.wait(_POLL_SECONDS):
+            lines.tick()
+
+    # A thread, so that a run that waits says so.
+    thread = threading.Thread(target=run, name="hallujudge-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
+def _bar(progress: Progress) -> Iterator[None]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task
+    from rich.progress import Progress as RichProgress
+    from rich.text import Text
+
+    class Told(ProgressColumn):
+        """The first column: it reads the progress whenever the bar is drawn."""
+
+        def render(self, task: Task) -> Text:
+            task.completed = progress.done
+            return Text(f"waiting: {progress.waiting}" if progress.waiting else "scoring")
+
+    class Details(ProgressColumn):
+        """The last column."""
+
+        def render(self, task: Task) -> Text:  # noqa: ARG002
+            return Text(progress.details())
+
+    columns = (Told(), BarColumn(), MofNCompleteColumn(), Details())
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
+        bar.add_task("scoring", total=progress.total)
+        yield
+
+
+def _write(line: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

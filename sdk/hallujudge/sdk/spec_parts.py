@@ -1,0 +1,141 @@
+"""Parts of a spec from user input: graph names and paths, group keys, intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.resources import read_graph
+from hallujudge.judge_service.engine.spec import (
+    GraphLayout,
+    GraphSource,
+    InlineGraph,
+    ScoreSpec,
+    ShippedGraph,
+)
+from hallujudge.metrics import IntervalSettings
+from hallujudge.synonym_graphs import (
+    GraphError,
+    is_pickle,
+    read_released_pickle,
+    released_json,
+    shipped_graphs,
+    table_notes,
+)
+
+from .errors import InvalidInputError, NotFoundError
+
+_MAX_GRAPH_BYTES = 16 << 20
+
+
+def graph_sources(
+    metric: str, graph: str | Path | Mapping[str, str] | None
+) -> dict[str, GraphSource]:
+    """Return role -> graph.
+
+    Args:
+        metric: The metric's name.
+        graph: A shipped name or a file, for the metric's first role; or role -> either.
+
+    Raises:
+        NotFoundError: The metric or a graph is unknown.
+        InvalidInputError: A graph file can't be read.
+    """
+    entry = metric_entry(metric)
+    if isinstance(graph, (str, Path)):
+        graph = dict.fromkeys(entry.graph_roles[:1] or ("objects",), str(graph))
+    return {role: graph_source(name) for role, name in (graph or {}).items()}
+
+
+def group_keys(metric: str, group_by: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys to report groups by: the metric's own, then those that were given.
+
+    Raises:
+        NotFoundError: The metric is unknown.
+    """
+    if isinstance(group_by, str):
+        raise InvalidInputError(f"group_by is the text {group_by!r}; give a list, [{group_by!r}]")
+    return tuple(dict.fromkeys((*metric_entry(metric).group_by, *group_by)))
+
+
+def interval_settings(confidence: float) -> IntervalSettings:
+    """Return how intervals are made.
+
+    Raises:
+        InvalidInputError: A number is out of range.
+    """
+    try:
+        return IntervalSettings(confidence=confidence)
+    except ValueError as err:
+        raise InvalidInputError(str(err)) from err
+
+
+def graph_source(name_or_path: str) -> GraphSource:
+    """Return the graph of a shipped name or of a file.
+
+    Raises:
+        NotFoundError: The name is neither a shipped graph nor a file.
+        InvalidInputError: The file can't be read.
+    """
+    if name_or_path in shipped_graphs():
+        return ShippedGraph(name=name_or_path)
+    path = Path(name_or_path)
+    # A link to nothing, or to itself, is a file that can't be read.
+    if not name_or_path or not (path.exists() or path.is_symlink()):
+        raise NotFoundError(
+            f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped_graphs())}) "
+            "nor a file",
+            reason="GRAPH_UNKNOWN",
+            metadata={"graph": name_or_path},
+        )
+    # File names may hold bytes that are not UTF-8; signatures and messages may not.
+    name = path.stem.encode(errors="replace").decode()
+    # Any text is a valid table, so a broken JSON file must not be read as one.
+    layout: GraphLayout = "json" if path.suffix.lower() == ".json" else "auto"
+    return InlineGraph(name=name, text=_graph_text(path), layout=layout)
+
+
+def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
+    """Return notes on oddities of the user's graphs that have a defined meaning.
+
+    Raises:
+        InvalidInputError: A graph is broken.
+    """
+    notes: list[str] = []
+    for source in spec.graphs.values():
+        if isinstance(source, InlineGraph):
+            notes += (f"graph {source.name}: {note}" for note in table_notes(read_graph(source)))
+    return tuple(notes[:20])
+
+
+def reference_notes(spec: ScoreSpec, items: Iterable[object]) -> tuple[str, ...]:
+    """Return notes for the report on words of the references, if they are known.
+
+    Args:
+        spec: How the items are scored.
+        items: The items; those of an archive know the words of its references.
+    """
+    names: frozenset[str] = getattr(items, "reference_names", frozenset)()
+    return metric_entry(spec.metric).reference_notes(spec, names) if names else ()
+
+
+def _graph_text(path: Path) -> str:
+    """Return a graph file as text; a released pickle is converted to JSON."""
+    try:
+        if path.stat().st_size > _MAX_GRAPH_BYTES:
+            raise InvalidInputError(
+                f"graph file {path} is larger than {_MAX_GRAPH_BYTES} bytes; split it"
+            )
+        data = path.read_bytes()
+        if is_pickle(data) or path.suffix in (".pkl", ".pickle"):
+            return released_json(read_released_pickle(data, source=str(path)))
+        return data.decode("utf-8-sig")
+    except OSError as err:
+        raise InvalidInputError(
+            f"graph file {path}: {err.strerror or err}; give a graph file"
+        ) from err
+    except GraphError as err:
+        raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
+    except UnicodeDecodeError as err:
+        raise InvalidInputError(f"graph file {path} is not UTF-8 text; save it as UTF-8") from err
