@@ -56,27 +56,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command_tree() -> typer.Typer:
     """Return the command line with all its commands."""
     # Importing a module adds its commands to the tree; families are imported when they are used.
-    from . import archive_commands as archive
-    from . import archive_commands as audit
-    from . import archive_commands as score_all
-    from . import comparison_commands as compare
-    from . import comparison_commands as gate
-    from . import comparison_commands as leaderboard
-    from . import graph_commands as graph
-    from . import info_commands as doctor
-    from . import info_commands as metrics
-    from . import job_commands as batch
-    from . import job_commands as jobs
-    from . import label_commands as calibrate
-    from . import label_commands as judge
-    from . import label_commands as label
-    from . import report_commands as analyze
-    from . import report_commands as report
-    from . import report_commands as stored
-    from . import report_commands as view
-    from . import server_commands as keys
-    from . import server_commands as serve
-    from . import server_commands as top
+    from . import (  # noqa: F401
+        archive_commands,
+        comparison_commands,
+        graph_commands,
+        info_commands,
+        job_commands,
+        label_commands,
+        report_commands,
+        server_commands,
+    )
 
     return app
 

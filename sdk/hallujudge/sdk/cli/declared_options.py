@@ -186,12 +186,12 @@ class _Fields:
     def parameters(self) -> Iterator[inspect.Parameter]:
         """Yield a parameter for each field."""
         hints = get_type_hints(self.value, include_extras=True)
-        for field in fields(self.value):
+        for declared in fields(self.value):
             yield inspect.Parameter(
-                field.name,
+                declared.name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=_default(field),
-                annotation=hints[field.name],
+                default=_default(declared),
+                annotation=hints[declared.name],
             )
 
     def build(self, given: Mapping[str, object]) -> object:

@@ -213,8 +213,8 @@ def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
         rows = codec.read(content) if codec is not None else ()
     except (KeyError, MsgspecError) as err:
         raise damaged_items(err) from err
-    for made, fields in rows:
-        yield made, _result_of(fields)
+    for made, values in rows:
+        yield made, _result_of(values)
 
 
 @cache

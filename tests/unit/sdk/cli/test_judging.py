@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hallujudge.sdk.cli.run_options import JudgeOptions
+from hallujudge.sdk.cli.options import JudgeOptions
 
 
 def test_several_servers_are_one_setting() -> None:
