@@ -132,7 +132,7 @@ def test_the_graphs_are_imported_without_the_libraries_that_read_text() -> None:
     assert loaded_by("hallujudge.synonym_graphs", heavy) == []
 
 
-@pytest.mark.parametrize("module", ["engine.judge_factory", "extractors.llm"])
+@pytest.mark.parametrize("module", ["engine.judge_factory", "extractors.llm_extractors"])
 def test_the_judges_are_imported_without_a_client_library(module: str) -> None:
     assert loaded_by(f"hallujudge.judge_service.{module}", ("aiohttp", "openai", "numpy")) == []
 

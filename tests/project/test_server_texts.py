@@ -17,7 +17,7 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 STARTED = {
     "judge_service/hallujudge/judge_service/llm/vllm.py",
     "judge_service/hallujudge/judge_service/__main__.py",
-    "judge_service/hallujudge/judge_service/extras.py",
+    "judge_service/hallujudge/judge_service/installation.py",
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import typer
 
-import hallujudge.judge_service.engine.registry
+import hallujudge.judge_service.engine.families
 import hallujudge.metrics
 import hallujudge.sdk.archives
 import hallujudge.sdk.cli
@@ -165,7 +165,7 @@ def shout(
 # Everything that the family is, beside its line in FAMILIES, a .proto, tests and pages.
 FILES = {
     hallujudge.metrics: METRIC,
-    hallujudge.judge_service.engine.registry: ENGINE,
+    hallujudge.judge_service.engine.families: ENGINE,
     hallujudge.sdk.archives: ARCHIVE,
     hallujudge.sdk.cli: COMMAND,
 }

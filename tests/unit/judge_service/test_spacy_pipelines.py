@@ -8,7 +8,7 @@ import pytest
 
 from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.extractors.rules.rule_extractors import (
+from hallujudge.judge_service.extractors import (
     library_extractors as spacy_pipelines,
 )
 

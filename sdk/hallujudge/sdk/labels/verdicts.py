@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.errors import fault_of
@@ -94,7 +93,7 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
             f"{run.folder}: scores of {name} do not depend on verdicts that labels could correct; "
             f"give a run of {', '.join(KINDS)}"
         )
-    claims_of = import_module(f".{name.replace('-', '_')}", __package__).claims_of
+    claims_of = _CLAIMS_OF[name]
     for record in records_of(run.folder / ITEMS, run.signature):
         result = result_of(record, run.metric.columns)
         if result.outcome is Outcome.SCORED:
@@ -209,3 +208,10 @@ def answer_claims(
             margin=None if margin is None else certainty(float(margin), claim["judge"]),
             span=(int(span[0]), int(span[1])) if span else None,
         )
+
+
+_CLAIMS_OF: Mapping[str, Callable[[Any, Mapping[str, str]], Iterator[DecidedClaim]]] = {
+    "chair": caption_mentions,
+    "tri-he": answer_claims,
+    "event-hallusion": judged_description,
+}

@@ -20,10 +20,9 @@ from hallujudge.judge_service.errors import (
     UnavailableError,
     VersionMismatchError,
 )
-from hallujudge.judge_service.jobs.database import Database
+from hallujudge.judge_service.jobs.database import Database, versions
 from hallujudge.judge_service.jobs.job import Answer, Job, JobLimits, JobState, NewJob, Problem
 from hallujudge.judge_service.jobs.job_store import JobProgress, JobStore
-from hallujudge.judge_service.jobs.tables import versions
 
 DAY = 86_400.0
 
