@@ -206,14 +206,14 @@ def _by_number(references: References) -> dict[str, Objects] | None:
     quotes = {given: given.count(b'"') for given in names}
     # A duplicate id, which the decoder drops without a word, has quotes, too.
     whole = text.count(b'"') == 2 * len(entries) + sum(map(quotes.__getitem__, lists))
-    if not whole or not _are_numbers(entries):
+    if not whole or not are_plain_numbers(entries):
         return None
     shared = {objects: objects for objects in names.values()}
     objects = {given: shared[found] for given, found in names.items()}
     return dict(zip(entries, map(objects.__getitem__, lists), strict=True))
 
 
-def _are_numbers(ids: Collection[str]) -> bool:
+def are_plain_numbers(ids: Collection[str]) -> bool:
     """Return whether all ids are digits, and too few for the name of a file."""
     digits = "".join(ids)
     if not digits.isascii() or not digits.isdigit() or "" in ids:

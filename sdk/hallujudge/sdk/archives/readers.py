@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import islice
@@ -22,6 +22,122 @@ from .layouts import ArchiveReader, recognised
 from .local_files import STDIN
 from .records import Record, Records, read_records
 from .table_files import read_frame
+
+# How many records are searched for the keys that an error lists.
+_RECORDS_LOOKED_AT = 100
+
+
+def read_items(
+    metric: str,
+    responses: Responses,
+    references: References | None,
+    *,
+    options: InputOptions | None = None,
+    group_by: tuple[str, ...] = (),
+    metric_groups: tuple[str, ...] = (),
+    checked: CheckedArchive | None = None,
+) -> ItemSource:
+    """Return the items of a metric after checking the whole archive.
+
+    The archive is read once before anything is scored, so that an error in its last line costs no
+    judge call. JSON files need eight bytes of memory for each id; tables are held in memory.
+
+    Args:
+        metric: The metric's name.
+        responses: A file (JSON, JSON lines, CSV, TSV, XLSX, Parquet or a log of Inspect AI, also
+            with gzip or zstd), a folder or a pattern of such files, a URL, ``-`` for standard
+            input, a mapping id -> text, a DataFrame, or any iterable of records.
+        references: The same for references; None where responses carry them.
+        options: How archives are read and joined.
+        group_by: Keys whose values the items carry as fields; paths such as ``doc.category``
+            lead into objects.
+        metric_groups: Keys of the metric itself, which items may lack.
+        checked: What is known of the archive if its bytes were checked before; it is then read
+            once, from where scoring begins. Readers of other metrics check it again.
+
+    Raises:
+        ArchiveError: A file can't be read, ids are missing or duplicate, or ids don't join; each
+            is named.
+        InvalidInputError: No item has one of the keys to group by.
+        UnsupportedError: The SDK has no archive reader for the metric.
+    """
+    family = _family(metric)
+    if family is None:
+        raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
+    references = _single(references)
+    if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
+        raise ArchiveError("both responses and references are standard input; give one as a file")
+    options = options or InputOptions()
+    path = Path(responses) if isinstance(responses, (str, Path)) else None
+    if path is not None and hasattr(family, "reads_folder") and family.reads_folder(path):
+        given = Opened(source=path)
+    else:
+        given = open_responses(responses, metric, options)
+    known = open_references(references)
+    assert given.source is not None, "only references may be None"
+    keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
+    # POPE's question ids appear once in each category of lmms-eval's samples. Question files have
+    # no other id, so that a join still goes by question id.
+    own_id = metric == "pope" and given.reader is not None and references is None
+    options = _with_common_keys(options, converted=given.converted, own_id=own_id)
+    trusting: Mapping[str, CheckedReader] = getattr(family, "CHECKED_READERS", {})
+    if checked is not None and metric in trusting:
+        return trusting[metric](given.source, known.source, options, keys, checked)
+    try:
+        source: ItemSource = family.READERS[metric](given.source, known.source, options, keys)
+    except ArchiveError as err:
+        raise _renamed(explained(err, metric, given, known), given, known) from err
+    groups = group_notes(source, group_by, (given.source, known.source)) if group_by else ()
+    return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups))
+
+
+def reads_folder(path: Path) -> str:
+    """Return the metric whose own reader reads a folder as a whole; empty if there is none."""
+    for family in FAMILIES:
+        module = import_module(f".{family}", __package__)
+        if hasattr(module, "reads_folder") and module.reads_folder(path):
+            return str(next(iter(module.READERS)))
+    return ""
+
+
+def _family(metric: str) -> ModuleType | None:
+    """Return the module of a metric's archive reader; None if it has none."""
+    for family in FAMILIES:
+        module = import_module(f".{family}", __package__)
+        if metric in module.READERS:
+            return module
+    return None
+
+
+def _single(references: References | None) -> References | None:
+    """Return the only file of a list with one file; other values as they are."""
+    if isinstance(references, list) and len(references) == 1:
+        [only] = references
+        return only if isinstance(only, (str, Path)) else references
+    return references
+
+
+def _with_common_keys(options: InputOptions, *, converted: bool, own_id: bool) -> InputOptions:
+    """Return the options, with the common keys that records have unless the user named some.
+
+    Args:
+        options: The options.
+        converted: Whether a layout's reader made the records.
+        own_id: Whether such records are told apart by their common id alone.
+    """
+    mapped = options.key_map
+    text_key = "response" if converted or "response" in mapped else None
+    id_key = "id" if (converted and own_id) or "id" in mapped else None
+    return replace(options, text_key=options.text_key or text_key, id_key=options.id_key or id_key)
+
+
+def _renamed(err: ArchiveError, *archives: Opened) -> ArchiveError:
+    """Return an error with the names that the user gave for temporary copies."""
+    message = str(err)
+    for archive in archives:
+        for path, name in archive.names.items():
+            message = message.replace(path, name)
+    return ArchiveError(message, metadata=dict(err.metadata))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,23 +163,23 @@ class Opened:
         return next(iter(self.names.values()), "")
 
 
-def open_responses(
-    responses: Responses, metric: str, options: InputOptions, reads_folder: Callable[[Path], bool]
-) -> Opened:
+def open_responses(responses: Responses, metric: str, options: InputOptions) -> Opened:
     """Return an archive of responses, converted to the common keys where its layout is known.
 
     Args:
         responses: The archive.
         metric: The metric that scores it.
         options: How archives are read.
-        reads_folder: Whether the metric's own reader reads a folder as a whole.
 
     Raises:
         ArchiveError: It can't be read, or belongs to another metric; the message names it.
     """
-    if isinstance(responses, (str, Path)) and reads_folder(Path(responses)):
-        return Opened(source=Path(responses))
-    opened = _opened_source(responses, "responses", metric)
+    if isinstance(responses, (str, Path)):
+        opened = _opened_path(responses, metric)
+    elif isinstance(responses, Mapping):
+        opened = Opened(source=responses)
+    else:
+        opened = _opened_records(_listed(responses, "responses"), metric)
     if not options.key_map:
         return opened
     return replace(opened, source=_mapped(opened, options.key_map))
@@ -89,33 +205,9 @@ def open_references(references: References | None) -> Opened:
         raise ArchiveError(
             f"{references}: {len(files)} files, where one file of references is needed; name it"
         )
-    return _opened_source(references, "references", "")
-
-
-def _are_paths(source: object) -> bool:
-    return isinstance(source, list) and all(isinstance(path, (str, Path)) for path in source or [0])
-
-
-def _plain_file(file: FoundFile) -> Opened:
-    with with_given_name(file):
-        content = read_format(file.path)
-    return Opened(source=content.source, notes=content.notes, names=_names_of_copies([file]))
-
-
-def _names_of_copies(files: list[FoundFile]) -> dict[str, str]:
-    return {str(file.path): file.name for file in files if str(file.path) != file.name}
-
-
-def _opened_source(source: Responses | References | None, role: str, metric: str) -> Opened:
-    if isinstance(source, (str, Path)):
-        return _opened_path(source, metric)
-    if source is None or isinstance(source, Mapping):
-        return Opened(source=source)
-    rows = read_frame(source, role)
-    records = rows if rows is not None else source
-    if not isinstance(records, Records):
-        records = list(records)
-    return _opened_records(records, metric) if role == "responses" else Opened(source=records)
+    if references is None or isinstance(references, Mapping):
+        return Opened(source=references)
+    return Opened(source=_listed(references, "references"))
 
 
 def _opened_path(source: str | Path, metric: str) -> Opened:
@@ -134,6 +226,23 @@ def _opened_path(source: str | Path, metric: str) -> Opened:
         notes=(*notes, *(note for archive in archives for note in archive.content.notes)),
         names=names,
     )
+
+
+def _listed(source: Iterable[object], role: str) -> list[object] | Records:
+    """Return records that can be read twice, also from a DataFrame."""
+    rows = read_frame(source, role)
+    records: Iterable[object] = source if rows is None else rows
+    return records if isinstance(records, Records) else list(records)
+
+
+def _plain_file(file: FoundFile) -> Opened:
+    with with_given_name(file):
+        content = read_format(file.path)
+    return Opened(source=content.source, notes=content.notes, names=_names_of_copies([file]))
+
+
+def _names_of_copies(files: list[FoundFile]) -> dict[str, str]:
+    return {str(file.path): file.name for file in files if str(file.path) != file.name}
 
 
 def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:
@@ -303,11 +412,8 @@ def _reader_of(opened: Opened) -> ArchiveReader | None:
         return None
 
 
-_RECORDS_LOOKED_AT = 100
-
-
 def group_notes(
-    source: ItemSource, keys: Iterable[str], archives: Iterable[Responses | References | None]
+    source: ItemSource, keys: tuple[str, ...], archives: Iterable[Responses | References | None]
 ) -> tuple[str, ...]:
     """Return a note for each key that some items lack.
 
@@ -319,9 +425,6 @@ def group_notes(
     Raises:
         InvalidInputError: No item has a key; the message names the existing keys.
     """
-    keys = tuple(keys)
-    if not keys:
-        return ()
     lacking: Counter[str] = Counter()
     kept: set[str] = set()
     for item in source:
@@ -359,114 +462,3 @@ def _key_paths(values: Mapping[str, object]) -> Iterator[str]:
             yield from (f"{key}.{inner}" for inner in value if isinstance(inner, str))
         elif not isinstance(value, (list, tuple)):
             yield key
-
-
-def _family(metric: str) -> ModuleType | None:
-    """Return the module of a metric's archive reader; None if it has none."""
-    for family in FAMILIES:
-        module = import_module(f".{family}", __package__)
-        if metric in module.READERS:
-            return module
-    return None
-
-
-def reads_folder(path: Path) -> str:
-    """Return the metric whose own reader reads a folder as a whole; empty if there is none."""
-    for family in FAMILIES:
-        module = import_module(f".{family}", __package__)
-        if hasattr(module, "reads_folder") and module.reads_folder(path):
-            return str(next(iter(module.READERS)))
-    return ""
-
-
-def read_items(
-    metric: str,
-    responses: Responses,
-    references: References | None,
-    *,
-    options: InputOptions | None = None,
-    group_by: tuple[str, ...] = (),
-    metric_groups: tuple[str, ...] = (),
-    checked: CheckedArchive | None = None,
-) -> ItemSource:
-    """Return the items of a metric after checking the whole archive.
-
-    The archive is read once before anything is scored, so that an error in its last line costs no
-    judge call. JSON files need eight bytes of memory for each id; tables are held in memory.
-
-    Args:
-        metric: The metric's name.
-        responses: A file (JSON, JSON lines, CSV, TSV, XLSX, Parquet or a log of Inspect AI, also
-            with gzip or zstd), a folder or a pattern of such files, a URL, ``-`` for standard
-            input, a mapping id -> text, a DataFrame, or any iterable of records.
-        references: The same for references; None where responses carry them.
-        options: How archives are read and joined.
-        group_by: Keys whose values the items carry as fields; paths such as ``doc.category``
-            lead into objects.
-        metric_groups: Keys of the metric itself, which items may lack.
-        checked: What is known of the archive if its bytes were checked before; it is then read
-            once, from where scoring begins. Readers of other metrics check it again.
-
-    Raises:
-        ArchiveError: A file can't be read, ids are missing or duplicate, or ids don't join; each
-            is named.
-        InvalidInputError: No item has one of the keys to group by.
-        UnsupportedError: The SDK has no archive reader for the metric.
-    """
-    family = _family(metric)
-    if family is None:
-        raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
-    references = _single(references)
-    if _is_stdin(responses) and _is_stdin(references):
-        raise ArchiveError("both responses and references are standard input; give one as a file")
-    options = options or InputOptions()
-    given = open_responses(
-        responses, metric, options, getattr(family, "reads_folder", lambda _path: False)
-    )
-    known = open_references(references)
-    keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
-    options = _with_common_keys(options, given, metric, joined=references is not None)
-    assert given.source is not None, "only references may be None"
-    trusting: Mapping[str, CheckedReader] = getattr(family, "CHECKED_READERS", {})
-    if checked is not None and metric in trusting:
-        return trusting[metric](given.source, known.source, options, keys, checked)
-    try:
-        source: ItemSource = family.READERS[metric](given.source, known.source, options, keys)
-    except ArchiveError as err:
-        raise _renamed(explained(err, metric, given, known), given, known) from err
-    groups = group_notes(source, group_by, (given.source, known.source))
-    return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups))
-
-
-def _with_common_keys(
-    options: InputOptions, given: Opened, metric: str, *, joined: bool
-) -> InputOptions:
-    """Return the options, with the common keys that records have unless the user named some."""
-    mapped = options.key_map
-    text_key = "response" if given.converted or "response" in mapped else None
-    # POPE's question ids appear once in each category of lmms-eval's samples. Question files have
-    # no other id, so that a join still goes by question id.
-    own_id = given.converted and metric == "pope" and given.reader is not None and not joined
-    id_key = "id" if own_id or "id" in mapped else None
-    return replace(options, text_key=options.text_key or text_key, id_key=options.id_key or id_key)
-
-
-def _renamed(err: ArchiveError, *archives: Opened) -> ArchiveError:
-    """Return an error with the names that the user gave for temporary copies."""
-    message = str(err)
-    for archive in archives:
-        for path, name in archive.names.items():
-            message = message.replace(path, name)
-    return ArchiveError(message, metadata=dict(err.metadata))
-
-
-def _single(references: References | None) -> References | None:
-    """Return the only file of a list with one file; other values as they are."""
-    if isinstance(references, list) and len(references) == 1:
-        [only] = references
-        return only if isinstance(only, (str, Path)) else references
-    return references
-
-
-def _is_stdin(source: object) -> bool:
-    return isinstance(source, (str, Path)) and str(source) == STDIN

@@ -22,6 +22,8 @@ _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
 _TEXT = {str}
 _OBJECT = {dict}
+# Records of a mapping that are made at a time.
+_GATHERED = 128
 
 
 class Record(NamedTuple):
@@ -45,13 +47,13 @@ class RecordBatch(NamedTuple):
     place: Callable[[int], str]
     """Returns the place of one, which few need."""
 
-    def record(self, index: int) -> Record:
-        """Return a record."""
-        return _record((self.values[index], self.position + index, self.place(index)))
-
-    def records(self) -> Iterable[Record]:
-        """Return all records."""
-        return map(self.record, range(len(self.values)))
+    def records(self) -> Iterator[Record]:
+        """Return the records."""
+        start, place = self.position, self.place
+        return (
+            _record((values, start + index, place(index)))
+            for index, values in enumerate(self.values)
+        )
 
 
 class Records:
@@ -92,10 +94,6 @@ _record = cast(
 
 def read_records(
     source: str | Path | Iterable[object] | Mapping[str, object],
-    *,
-    start: Mark | None = None,
-    size: int = 0,
-    marks: Marks | None = None,
 ) -> Iterator[Record]:
     """Yield the records of a file, of a list, or of a mapping id -> text or record.
 
@@ -104,15 +102,11 @@ def read_records(
 
     Args:
         source: Where the records come from.
-        start: Where to begin in a file; None for the beginning.
-        size: How many bytes of a file to read from there; 0 for all.
-        marks: Where to note places of a file to begin.
 
     Raises:
         ArchiveError: The file can't be read, or an entry is not a record.
     """
-    batches = read_record_batches(source, start=start, size=size, marks=marks)
-    return (record for batch in batches for record in batch.records())
+    return (record for batch in read_record_batches(source) for record in batch.records())
 
 
 def read_record_batches(
@@ -122,10 +116,33 @@ def read_record_batches(
     size: int = 0,
     marks: Marks | None = None,
 ) -> Iterator[RecordBatch]:
-    """Yield what :func:`read_records` does, many at a time where lines hold one each."""
+    """Yield what :func:`read_records` does, many at a time where lines hold one each.
+
+    Args:
+        source: Where the records come from.
+        start: Where to begin in a file; None for the beginning.
+        size: How many bytes of a file to read from there; 0 for all.
+        marks: Where to note places of a file to begin.
+    """
     if isinstance(source, (str, Path)):
         return _of_file(Path(source), start or Mark(), size, marks)
-    return map(_one, _of_values(_entries(source)))
+    if isinstance(source, Mapping):
+        return _of_mapping(source)
+    return map(_one, _of_values((value, f"record {i}") for i, value in enumerate(source)))
+
+
+def _of_mapping(source: Mapping[str, object]) -> Iterator[RecordBatch]:
+    if source and _is_record(source) and _is_by_columns(source):
+        raise _by_columns("the mapping")
+    ids = list(source)
+    for start in range(0, len(ids), _GATHERED):
+        some = ids[start : start + _GATHERED]
+        values = [_as_record(key, source[key]) for key in some]
+        yield RecordBatch(values, start, partial(_entry_place, some))
+
+
+def _entry_place(ids: Sequence[object], index: int) -> str:
+    return f"entry {ids[index]!r}"
 
 
 def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterator[RecordBatch]:
@@ -192,15 +209,6 @@ def _no_record(value: object, place: str) -> ArchiveError:
     return ArchiveError(
         f"{place}: expected a JSON object, found {json_kind(value)}: {shown(value)}"
     )
-
-
-def _entries(source: Iterable[object] | Mapping[str, object]) -> Iterator[tuple[object, str]]:
-    if isinstance(source, Mapping):
-        if _is_record(source) and source and _is_by_columns(source):
-            raise _by_columns("the mapping")
-        yield from ((_as_record(key, value), f"entry {key!r}") for key, value in source.items())
-    else:
-        yield from ((value, f"record {index}") for index, value in enumerate(source))
 
 
 def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
@@ -284,7 +292,7 @@ def _is_id_to_text(value: Mapping[str, object]) -> bool:
     )
 
 
-def _as_record(key: object, value: object) -> object:
+def _as_record(key: object, value: object) -> Mapping[str, object]:
     if _is_record(value):
         return {"id": key, **value}
     return {"id": key, "text": value}
