@@ -40,7 +40,6 @@ from hallujudge.metrics import (
     VidhalOrderingMetric,
 )
 from hallujudge.metrics.framework.claims import Sentence
-from hallujudge.metrics.framework.metric import ExpandingMetric
 from hallujudge.metrics.infact.operators import INVARIANT, TEMPORAL, TEXT_ONLY
 from hallujudge.metrics.mementos import MementosMetric
 from hallujudge.sdk import InputOptions, read_items
@@ -99,9 +98,8 @@ def _population(
     names = [metric.unit, *(column.name for column in metric.columns)]
     table = np.column_stack([np.ones(len(keys)), np.array(statistics, dtype=np.float64)])
     items = {column: table[:, place] for place, column in enumerate(names)}
-    if isinstance(metric, ExpandingMetric):
-        # Columns that need a whole table are made of items; clusters have their sums.
-        items |= metric.expand(items)
+    # Columns that need a whole table are made of items; clusters have their sums.
+    items |= metric.expand(items)
     _, of = np.unique(keys, return_inverse=True)
     clusters = {
         column: np.bincount(of, weights=numbers).astype(np.float64)

@@ -20,7 +20,7 @@ from support.archive_samples import (
 )
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.answers import YES_NO_PARSERS
+from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.sdk import Client, InputOptions, score_all
 
 SPLITS = ("adversarial", "popular", "random")

@@ -13,7 +13,7 @@ import pytest
 from oracles import vlmevalkit_pope as oracle
 from support.archive_samples import QUESTION_LAYOUTS, Question
 
-from hallujudge.metrics.answers import YES_NO_PARSERS
+from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.sdk.audit import Audit, AuditOptions, ScoreAudit, audit
 
 SPLITS = ("adversarial", "popular", "random")

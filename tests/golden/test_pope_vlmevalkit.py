@@ -11,7 +11,7 @@ import pytest
 from oracles import vlmevalkit_pope as oracle
 
 from hallujudge.metrics import Report, Score
-from hallujudge.metrics.answers import YES_NO_PARSERS
+from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.sdk import Client
 
 SPLITS = ("random", "popular", "adversarial")

@@ -15,7 +15,9 @@ from oracles import answers_published as oracle
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Report, Tally
-from hallujudge.metrics.answers import YES_NO_PARSERS, read_choice, read_order, read_order_published
+from hallujudge.metrics.answers.choices import read_choice
+from hallujudge.metrics.answers.orders import read_order, read_order_published
+from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.metrics.infact import InfactItem, InfactRun
 from hallujudge.metrics.pope import PopeItem, PopeMetric
 from hallujudge.metrics.vidhal import VidhalItem, VidhalOrderingMetric, ndcg_of

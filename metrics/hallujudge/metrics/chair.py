@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, ratio, share
 from .framework.fast_values import maker_of
-from .framework.metric import PUBLISHED, MetricBase, OptionDefinition, Paper, VariantDefinition
+from .framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
 from .framework.results import Item, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
@@ -83,16 +83,16 @@ _verdict = cast(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChairMetric(MetricBase):
+class ChairMetric(Metric):
     """CHAIR (Rohrbach et al., Object Hallucination in Image Captioning, EMNLP 2018).
 
     A mention is *hallucinated* if its object is not among the image's reference objects.
 
-    * ``chair_i`` = hallucinated mentions / all mentions (section 3.1; papers/pope.txt, formula 1)
-    * ``chair_s`` = captions with a hallucinated mention / all captions (formula 2)
+    * ``chair_i`` = hallucinated mentions / all mentions (section 3.1)
+    * ``chair_s`` = captions with a hallucinated mention / all captions
     * ``recall`` = reference objects mentioned / reference objects, summed over captions, as the
       later scripts report it
-    * ``mean_words`` = words in all captions / captions (``Len`` in papers/pope.txt, Table 1)
+    * ``mean_words`` = words in all captions / captions (``Len`` in Table 1 of the POPE paper)
 
     ``published`` follows the released script to the last digit. Its unexpected
     behaviour:
@@ -106,11 +106,11 @@ class ChairMetric(MetricBase):
     * the script divides by zero when no caption mentions any object; here the score is None;
     * one lineage scores an unknown image id against an empty reference, so that everything is
       hallucinated, another stops with an error. Here an item without reference is unscored;
-    * ``mean_words`` counts what single spaces separate, which gives the printed ``Len`` (two words
+    * ``mean_words`` counts what single spaces separate, which yields the printed ``Len`` (two words
       either side of a blank line count as one).
 
-    ``corrected`` reads the graph as it was meant (see the matcher), leaves out mentions that say an
-    object is absent ("there is no dog"), and counts as words what any white space separates.
+    ``corrected`` reads the graph as it was meant (see the matcher), leaves out mentions of absent
+    objects ("there is no dog"), and counts as words what any white space separates.
 
     Attributes:
         variant: ``published`` or ``corrected``.

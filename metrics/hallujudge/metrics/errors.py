@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["MergeError", "MetricError", "OptionError", "UnknownVariantError"]
-
 
 class MetricError(ValueError):
     """Base class of the errors of metrics."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from .answers import YES_NO_PARSERS, YesNo
+from .answers.yes_no import YES_NO_PARSERS, YesNo
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from .framework.metric import OptionDefinition, Paper, SoftMetric, VariantDefinition, soft_option
 from .framework.results import Item, JsonValue, ScoredItem
@@ -43,8 +43,8 @@ class EventHallusionItem(Item):
     response: str | None = None
     """The model's description of the video; None without one."""
     judgement: str | None = None
-    """The judge's reply about the description, which starts with yes or no; empty if the judge
-    failed, None without a judge."""
+    """The judge's reply about the description, which starts with yes or no. Empty if the judge
+    failed; None without a judge."""
     event: str = ""
     """What happens in the video, with which our judge compares the description: in the split
     ``interleave`` the unexpected event."""
@@ -80,7 +80,7 @@ class EventHallusionEvidence:
     probability: float | None = None
     """The judge's probability that the description is right."""
     judging: tuple[dict[str, JsonValue], ...] = field(default=())
-    """The judges that were called, in order; empty: none was."""
+    """The judges that were called, in order. Empty if none was."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return each question's outcome, the description's, and the judges that were called."""
@@ -171,7 +171,7 @@ class EventHallusionMetric(SoftMetric):
     Attributes:
         variant: ``published`` or ``corrected``.
         judgements: Where judgements of descriptions come from: ``given``, or a judge.
-        judge: The judge, its prompts and its parameters, for the signature; empty: none is asked.
+        judge: The judge, its prompts and its parameters, for the signature. Empty without a judge.
         soft: ``yes`` counts probabilities of descriptions instead of verdicts.
     """
 

@@ -6,8 +6,6 @@ A family ``NAME`` is ``metrics/NAME``, ``engine/families/NAME.py``, ``archives/N
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES"]
-
 FAMILIES = [
     "chair",
     "pope",

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from .answers import yes_no_parser
 from .answers.closed_questions import AnswerEvidence, yes_bias_scores
-from .framework.columns_and_scores import Column, ScoreDefinition, ratio, share
-from .framework.metric import MetricBase, Paper, VariantDefinition
+from .answers.yes_no import yes_no_parser
+from .framework.columns_and_scores import Column, ScoreDefinition, mean_of, ratio, share
+from .framework.metric import Metric, Paper, VariantDefinition
 from .framework.results import Item, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray, Sums
+    from .framework.columns_and_scores import FloatArray
 
 
 PAPER_SETS = (
@@ -108,26 +108,13 @@ def set_columns(items: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     return out
 
 
-def _mean(kind: str) -> Callable[[Sums], FloatArray]:
-    """Return the plain mean of five sets' accuracies; NaN if one has no pair."""
-    parts = [ratio(f"{kind}_{name}", name) for name in PAPER_SETS]
-
-    def value(sums: Sums) -> FloatArray:
-        total = parts[0](sums)
-        for part in parts[1:]:
-            total = total + part(sums)
-        return total / len(parts)
-
-    return value
-
-
 def _mean_score(kind: str) -> ScoreDefinition:
     return ScoreDefinition(
         name=f"mean_{kind}_accuracy",
         meaning=f"{kind}_accuracy, mean over the paper's five sets",
         direction="higher",
         columns=tuple(column for name in PAPER_SETS for column in (f"{kind}_{name}", name)),
-        value=_mean(kind),
+        value=mean_of(*(ratio(f"{kind}_{name}", name) for name in PAPER_SETS)),
         count="parsed",
     )
 
@@ -161,7 +148,7 @@ _OPPOSITE = {"yes": "no", "no": "yes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VideoHallucerMetric(MetricBase):
+class VideoHallucerMetric(Metric):
     """VideoHallucer (Wang et al., 2024; released script ``evaluation_utils.py``, ``cal_score``).
 
     A pair is a basic question, about what the video shows, and a hallucinated one.

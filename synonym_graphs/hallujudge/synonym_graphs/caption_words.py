@@ -1,4 +1,24 @@
-"""Tokens of a caption with their places, and the words that each chunk of it contains."""
+"""Tokens of a caption with their places, and the words that each chunk of it contains.
+
+A chunk is a part of a caption between two blanks. Tokenising takes nearly all of the published
+procedure's time, and nearly all chunks are tokenised alike in every context, so the words of a
+chunk are computed once. That holds for chunks of the following shapes if their neighbours have
+these shapes as well:
+
+* A core of letters, digits and single inner hyphens, apostrophes or slashes. No rule of the word
+  tokeniser extends across the blank next to it.
+* Commas and similar signs, brackets and quotes after a core. The tokeniser splits each off, at the
+  end of a sentence too.
+* A full stop after a core of at least two characters, one of them a letter. The untrained sentence
+  tokeniser knows no abbreviations, so it ends the sentence there. (A single letter and a number
+  are the two exceptions in its rules.) The word tokeniser then splits the full stop off.
+* An apostrophe after a core of letters alone ("players'"). The tokeniser splits it off.
+* Chunks without letters, which contain no word of a lexicon however they are split.
+
+A closing quote or bracket alone, or several signs in a row, can join the sentence before it and
+change how that ends. Such chunks, other alphabets and any other shape send a caption through the
+exact slow path. ``docs/decisions/fast-matcher.md`` justifies this rule by rule.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Word pairs of the published CHAIR procedure that are not in its table of synonyms.
 
 The released script (Rohrbach et al., 2018, "Object Hallucination in Image Captioning") has these
-word pairs in its code. Here they are data, so that a table file alone gives the whole procedure.
+word pairs in its code. Here they are data, so that a table file alone is the whole procedure.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class SynonymGraph:
     ambiguous: frozenset[str] = frozenset()
     """Forms that may have more than one root."""
     compounds: tuple[tuple[str, str | None], ...] = ()
-    """Multi-word forms, each with the form that it counts as; None: it names no object."""
+    """Multi-word forms, each with the form that it counts as. None if it names no object."""
     qualifiers: tuple[QualifierRule, ...] = ()
     """Qualifier rules."""
     suppress: tuple[SuppressRule, ...] = ()
@@ -119,7 +119,7 @@ class SynonymGraph:
     def table_entries(self) -> dict[str, str]:
         """Entry as written -> category, as the published script reads a table; the last row wins.
 
-        Tables with equal entries give equal published numbers, whatever the order of their rows.
+        Tables with equal entries have equal published numbers, whatever the order of their rows.
         Empty for a graph that is not a table.
         """
         return {entry: row[0] for row in self.rows for entry in row}

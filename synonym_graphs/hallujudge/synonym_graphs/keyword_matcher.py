@@ -50,7 +50,7 @@ class KeywordMatcher:
       but another prediction can still match that keyword.
 
     ``corrected`` counts every remaining prediction and compares roots on both sides. A reference
-    keyword that is not a root stands for its root: of several, the one that a prediction reaches,
+    keyword that is not a root counts as its root: of several, the one that a prediction reaches,
     else the first. Words that the graph does not know as written are looked up in normal spelling
     (composed letters, lower case, single blanks, singular). On a released graph, whose roots are
     the reference's own words, only the count of remaining predictions changes.
@@ -128,7 +128,7 @@ class KeywordMatcher:
         return found
 
     def _count_unique(self, layout: ReferenceLayout, words: tuple[str, ...]) -> KeywordCounts:
-        """Count lists without repeats, of which several predictions may name the same keyword."""
+        """Count lists without repeats, where several predictions may name the same keyword."""
         count, size, masks = len(words), layout.size, layout.masks
         naming = [*filter(None, map(masks.get, words))]
         hits, right, last = count_unique(size, naming, stop=not self._corrected)

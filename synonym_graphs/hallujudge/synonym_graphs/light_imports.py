@@ -16,8 +16,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["load_tokenizers", "textblob_inflect"]
-
 _PACKAGES = ("nltk", "nltk.tokenize")
 _MODULES = ("nltk.tokenize.punkt", "nltk.tokenize.destructive")
 _lock = threading.RLock()
@@ -70,7 +68,7 @@ def load_tokenizers() -> None:
 
 
 def _lazy(name: str) -> ModuleType | None:
-    """Return a package of nltk whose code has not run; None: it is imported, or not installed."""
+    """Return a package of nltk whose code has not run; None if it is imported or not installed."""
     parent, _, own = name.rpartition(".")
     started = parent and type(sys.modules.get(parent)) is not _LazyPackage
     spec = None if name in sys.modules or started else find_spec(name)

@@ -19,7 +19,7 @@ class Hit(NamedTuple):
     word: str
     """The word that it counts as."""
     object: str | None
-    """Its root; None: the word is known, but names no object."""
+    """Its root. None if the word is known, but does not name an object."""
 
 
 class Unit(NamedTuple):

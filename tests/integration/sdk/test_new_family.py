@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
-from hallujudge.metrics.framework.metric import MetricBase
+from hallujudge.metrics.framework.metric import Metric
 from hallujudge.metrics.framework.metric import OptionDefinition, Paper, VariantDefinition
 from hallujudge.metrics.framework.results import Item
 from hallujudge.metrics.framework.columns_and_scores import Column, ScoreDefinition, ratio
@@ -47,7 +47,7 @@ class ShoutItem(Item):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShoutMetric(MetricBase):
+class ShoutMetric(Metric):
     name: ClassVar[str] = "shout"
     summary: ClassVar[str] = "Responses that end in an exclamation mark."
     papers: ClassVar = (Paper(title="None", authors="Nobody", year=2026, where="nowhere"),)

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 from hallujudge.metrics import Item, ItemResult, Metric, MetricError
 from hallujudge.metrics.families import FAMILIES
 from hallujudge.metrics.framework.claims import Modality, Triplet
-from hallujudge.metrics.framework.metric import MetricBase, OptionDefinition
+from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.synonym_graphs import Mention
 
 from ..errors import InvalidInputError, NotFoundError, Violation
@@ -87,7 +87,7 @@ class Trial:
 class MetricEntry:
     """The registration of a metric; most properties come from the metric's own declaration."""
 
-    metric: type[MetricBase]
+    metric: type[Metric]
     """The metric: name, papers, variants, options, statistics and scores."""
     item_type: type[Item]
     """The type of its items."""

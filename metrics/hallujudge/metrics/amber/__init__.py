@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
-from ..answers import YES_NO_PARSERS
 from ..answers.closed_questions import AnswerEvidence
+from ..answers.yes_no import YES_NO_PARSERS
 from ..framework.columns_and_scores import Column, ScoreDefinition
-from ..framework.metric import MetricBase, OptionDefinition, Paper, VariantDefinition
+from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
 from ..framework.results import Item, JsonValue, ScoredItem
 from .dimension_scores import COLUMNS, CORRECTED, DIMENSIONS, PUBLISHED
 
@@ -122,7 +122,7 @@ def count_words(
     Args:
         item: The description, with its nouns.
         variant: ``published`` or ``corrected``.
-        similar: Compares words that differ; None: words are the same or not.
+        similar: Compares words that differ. By default, words are the same or not.
     """
     published = variant == "published"
     objects = item.objects if published else _distinct(item.objects)
@@ -130,7 +130,7 @@ def count_words(
     verdicts = _verdicts(item, similar)
     wrong = [noun for noun, verdict in zip(item.nouns, verdicts, strict=True) if verdict == _WRONG]
     true, safe = _words_of(item.objects), frozenset(item.safe_words)
-    # Words of which equality does not say that they are true.
+    # Words that are not equal to a true word; their vectors may still be similar.
     unknown = [noun for noun in item.nouns if noun not in true and noun not in safe]
     credited = [noun for noun in item.nouns if not published or noun not in safe]
     # The released script looks for targets before it compares a word with the true ones by vectors.
@@ -176,10 +176,10 @@ def _distinct(objects: Sequence[AmberObject]) -> tuple[AmberObject, ...]:
 
 
 def _first_named(objects: Sequence[AmberObject], nouns: Sequence[str]) -> frozenset[int]:
-    """Return the objects that words stand for in the released script.
+    """Return the objects that words name in the released script.
 
-    A word stands for one object: the first that it is associated with, or else the first that it
-    names.
+    A word names one object: the first that it is associated with, or else the first of
+    that name.
     """
     first: dict[str, int] = {}
     for index, entry in enumerate(objects):
@@ -208,8 +208,8 @@ def _similar_to(
     Args:
         objects: The objects.
         nouns: The words.
-        similar: Compares words; None: nothing is similar.
-        first: Whether a word stands for one object only, as in the released script: the first with
+        similar: Compares words. Without it, nothing is similar.
+        first: Whether a word names one object only, as in the released script: the first with
             a similar associated word, or else the first with a similar name.
     """
     if similar is None:
@@ -236,7 +236,7 @@ _ATTRIBUTES = frozenset({"state", "number", "action"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AmberMetric(MetricBase):
+class AmberMetric(Metric):
     """AMBER (Wang et al., 2023; the released ``inference.py``).
 
     Descriptions, over their object words (nouns in the association table):
@@ -277,7 +277,7 @@ class AmberMetric(MetricBase):
         variant: ``published`` or ``corrected``.
         nouns: Where nouns of descriptions come from: ``given``, ``rules`` or ``published``.
         vectors: The spaCy model of ``published`` nouns.
-        extractor: What finds nouns, for the signature; empty: they are given.
+        extractor: What finds nouns, for the signature. Empty if they are given.
         words: How words are compared, for the signature.
     """
 
@@ -329,7 +329,7 @@ class AmberMetric(MetricBase):
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
-        """The scores, whose formulas depend on the variant."""
+        """Return the scores, whose formulas depend on the variant."""
         return PUBLISHED if self.variant == "published" else CORRECTED
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
@@ -343,7 +343,7 @@ class AmberMetric(MetricBase):
 
         Args:
             item: The description.
-            similar: Compares words that differ; None: words are equal or not.
+            similar: Compares words that differ. By default, words are equal or not.
         """
         counts, evidence = count_words(item, self.variant, similar)
         row = dict.fromkeys(_NAMES, 0)

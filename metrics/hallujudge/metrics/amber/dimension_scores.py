@@ -10,7 +10,6 @@ from ..framework.columns_and_scores import Column, ScoreDefinition, ratio, share
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, Sums
 
-if TYPE_CHECKING:
     Value: TypeAlias = Callable[[Sums], FloatArray]
 
 DIMENSIONS = ("all", "existence", "attribute", "state", "number", "action", "relation")
@@ -59,7 +58,7 @@ class _Formulas(NamedTuple):
     share: Callable[[str, str, float], Value]
     """Share of one column in another, with an addition to the denominator."""
     smooth: Callable[[str, str], Value | None]
-    """The same without the addition, for the interval; None: nothing is added."""
+    """The same without the addition, for the interval. None where nothing is added."""
     f1: Callable[[str], Value]
     """F1 of a dimension."""
 

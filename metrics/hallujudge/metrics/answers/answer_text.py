@@ -93,6 +93,6 @@ _PADDED = tuple(f" {phrase} " for phrase in _PHRASES)
 
 
 def says_it_is_unsure(text: str) -> bool:
-    """Return whether an answer states that it is unsure (papers/infact.txt, A.4)."""
+    """Return whether an answer states that it is unsure (appendix A.4 of the INFACT paper)."""
     padded = f" {folded(text)} "
     return any(phrase in padded for phrase in _PADDED)

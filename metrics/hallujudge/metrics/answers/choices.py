@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from .answer_text import MAX_KEPT_CHARS, NEGATIONS, folded, plain, says_it_is_unsure, words_of
 
-__all__ = ["ParsedChoice", "read_choice", "read_free_answer"]
-
 
 class ParsedChoice(NamedTuple):
     """The parsed choice of an answer."""
@@ -62,12 +60,12 @@ def read_choice(response: str, options: Mapping[str, str] | None = None) -> Pars
 
     In order: the answer is a letter and nothing else; it begins with one (``B. opening the door``,
     ``(b) …``); it names one (``Answer: B``, ``option B is …``); it is the text of an option; one
-    letter stands in brackets; it contains the text of exactly one option; one lone capital. If a
+    letter is in brackets; it contains the text of exactly one option; one lone capital. If a
     rule finds two different options, the answer is unparsed.
 
     Args:
         response: What the model wrote.
-        options: Letter -> text. None or empty: any letter is an option, and none has a text.
+        options: Letter -> text. None or empty if unknown; then any letter is an option.
     """
     frozen = tuple(options.items()) if options else ()
     if len(response) > MAX_KEPT_CHARS:
@@ -187,8 +185,9 @@ def _lone(text: str, options: _Options) -> list[str]:
 def read_free_answer(response: str, label: str) -> ParsedChoice:
     """Parse an answer without known options by comparing it with its label.
 
-    The words of the label stand for "the label was given"; any other answer stands for its own
-    words. Empty answers, answers that express uncertainty, and letters of options are unparsed.
+    An answer that contains the words of the label counts as the label; any other answer counts as
+    its own words. Empty answers, answers that express uncertainty, and letters of options are
+    unparsed.
     """
     words = folded(response)
     if not words:

@@ -36,8 +36,9 @@ class AnswerEvidence:
 
 
 def yes_bias_scores(answers: str, wrong: str) -> tuple[ScoreDefinition, ScoreDefinition]:
-    """Return ``yes_percent_difference`` and ``false_positive_ratio``.
+    """Return ``yes_percent_difference`` and ``false_positive_ratio``: a model's bias towards yes.
 
+    HallusionBench defines them (``utils.py``), and VideoHallucer's script took them from there.
     They use the columns ``yes_answers``, ``yes_labels`` and ``wrong_yes``.
 
     Args:

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from .answer_text import MAX_KEPT_CHARS, folded, plain
 
-__all__ = ["ParsedOrder", "read_order", "read_order_published"]
-
 
 class ParsedOrder(NamedTuple):
     """The parsed order of an answer."""

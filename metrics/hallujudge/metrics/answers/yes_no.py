@@ -9,8 +9,8 @@
 ``lmms-eval``  the whole answer, stripped and in lower case, is ``yes`` or ``no``; else unread
 ``vlmevalkit`` punctuation dropped, lower case; one of the words ``yes`` and ``no`` and not the
                other; else unread (the tool then asks a language model; we do not)
-``strict``     ours: a clear yes or a clear no; whatever contradicts itself, hedges or says neither
-               is unread
+``strict``     ours: a clear yes or a clear no; an answer that contradicts itself, hedges or has
+               neither is unread
 =============  ====================================================================================
 """
 
@@ -23,8 +23,6 @@ from typing import Literal, TypeAlias
 
 from ..errors import OptionError
 from .answer_text import NEGATIONS, plain, remembered, says_it_is_unsure, words_of
-
-__all__ = ["YES_NO_PARSERS", "YesNo", "parser_table", "yes_no_parser"]
 
 YesNo: TypeAlias = Literal["yes", "no"]
 """A parsed yes/no answer."""
@@ -48,9 +46,9 @@ def _lmms_eval(text: str) -> YesNo | None:
     return "yes" if answer == "yes" else "no" if answer == "no" else None
 
 
-# A mark next to a space is deleted, any other becomes a space. If a comma is
-# between digits, all marks are deleted. Full stops before a digit stay, and so does the 33rd
-# (the tool passes a flag, 32, where the number of replacements belongs).
+# As VLMEvalKit's ``process_punctuation``: a mark next to a space is deleted, any other becomes a
+# space. If a comma is between digits, all marks are deleted. Full stops before a digit stay, and so
+# does the 33rd (the tool passes a flag, 32, where the number of replacements belongs).
 _KIT_MARKS = ';/[]"{}()=+\\_-><@`,?!'
 _KIT_COMMA = re.compile(r"\d,\d")
 _KIT_STOP = re.compile(r"\.(?!\d)")
@@ -114,7 +112,7 @@ def yes_no_parser(name: str) -> Callable[[str], YesNo | None]:
 
 
 def parser_table(answers: Iterable[str]) -> list[dict[str, str]]:
-    """Return one row for each answer with every parser's result; ``""`` if it gives none."""
+    """Return one row for each answer with every parser's result, ``""`` where it is unread."""
     return [
         {"answer": answer, **{name: read(answer) or "" for name, read in YES_NO_PARSERS.items()}}
         for answer in answers

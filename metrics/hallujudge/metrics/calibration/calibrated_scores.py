@@ -55,7 +55,7 @@ class CalibratedScore:
     labels_alone: ScoreEstimate | None = None
     """The score by the labels alone; None if they are a stratified sample."""
     labels: int = 0
-    """Number of labelled claims or items that the correction rests on."""
+    """Number of labelled claims or items behind the correction."""
     recommended: Choice = "raw"
     """The estimate to report."""
     reason: str = ""
@@ -66,7 +66,7 @@ class CalibratedScore:
     """The same of the corrected score: its standard error."""
     influence: Mapping[str, float] = field(default_factory=dict)
     """Image or video -> its part of the corrected score's error, which comparisons of two runs
-    need; empty for groups."""
+    need. Empty for groups."""
 
     @property
     def raw_is_nearer(self) -> bool:
@@ -128,7 +128,7 @@ class Calibration:
 
     @property
     def method(self) -> str:
-        """Return what was done, as the signature says it."""
+        """Return the method for the signature."""
         used = {score.recommended for score in self.scores.values()} - {"raw"}
         method = "+".join(sorted(used)) or "raw"
         return f"{method}/n={self.labels}/labels@{self.labels_sha256[:8]}"

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
     from .judged_claims import JudgedClaims
 
-__all__ = ["Cascade", "learn_cascade"]
 
 _STEPS = 20
 # Of the thresholds, from the smallest: where all claims are kept, and where a quarter is.
@@ -58,7 +57,7 @@ def learn_cascade(
 ) -> Cascade:
     """Return the smallest threshold that keeps the promise.
 
-    Labels of a stratified sample count for the claims they stand for, and the test is that of their
+    Labels of a stratified sample count for the claims they represent, and the test is that of their
     effective number (Kish), which is then an approximation.
 
     Args:

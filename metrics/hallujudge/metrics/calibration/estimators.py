@@ -1,4 +1,40 @@
-"""Estimators of corrected scores: Rogan and Gladen's, and prediction-powered inference."""
+"""Estimators of corrected scores: Rogan and Gladen's, and prediction-powered inference.
+
+Every claim of a run has a verdict and a random sample of them has labels too. The score from
+verdicts is precise and biased, the score from labels is unbiased and imprecise. Prediction-powered
+inference adds the verdicts' error among the labelled claims, the *rectifier*, to the first
+(Angelopoulos et al., Prediction-powered inference, Science 382, 2023):
+
+    corrected = mean over all (tuning * verdict) + mean over labelled (label - tuning * verdict)
+
+PPI++ chooses the *tuning* with the smallest variance, the covariance of label and verdict over the
+variance of the verdict (Angelopoulos, Duchi and Zrnic, PPI++: Efficient Prediction-Powered
+Inference, arXiv:2311.01453, section 6). For a verdict that is yes or no this is
+
+    tuning = share(hallucinated | judged hallucinated) - share(hallucinated | judged supported)
+
+Put into the first formula, it leaves
+
+    corrected = sum over both verdicts of  share of claims with it * share(hallucinated | verdict)
+
+So the estimate is that of two *cells*, one for each verdict, and its error is that of two shares.
+With strata, each stratum has its own tuning (Fisch et al., Stratified Prediction-Powered Inference,
+arXiv:2406.04291), and each stratum's verdicts are cells.
+
+This form has three advantages. A claim may have its own weight in a score: its mention's in
+``chair_i``, one over its answer's claims in ``hallu_q``, and again over its image's questions in
+``hallu_i``. The score may be any function of sums: cells correct the sums, and the delta method
+yields the error. And the interval need not assume a normal distribution: a judge that errs in one
+claim of thirty makes two errors among sixty labels, for which a normal interval is far too narrow.
+Each cell's share has Jeffreys' interval, and the distances of the ends are added in squares (Zou
+and Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27,
+2008).
+
+There are two intervals. That of the run contains the score if people labelled all its claims: only
+the choice of labels is random. That of images also accounts for the choice of images, like the
+interval of a raw score. It adds the variance between images, and counts the labels of one image
+together.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +46,7 @@ from typing import TYPE_CHECKING
 
 from ..framework.intervals import upper_t
 from .judge_accuracy import JudgeAccuracy, Rate, jeffreys_interval
-from .judged_claims import Effects, JudgedClaims, gradient
+from .judged_claims import Effects, JudgedClaims
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +57,8 @@ if TYPE_CHECKING:
 
 
 LEAST_INFORMATION = 1.2
-"""Least sum of sensitivity and specificity of a usable judge. At 1 a judge tells nothing, and near
-1 the error of the estimate grows without limit."""
+"""Least sum of sensitivity and specificity of a usable judge. At 1 a judge is no better than
+chance, and near 1 the error of the estimate grows without limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +82,15 @@ def rogan_gladen(
     confidence: float = 0.95,
 ) -> RoganGladen | None:
     """Return a score corrected for a judge's sensitivity and specificity.
+
+    With sensitivity ``se`` and specificity ``sp``, a judge rejects the share ``raw = true * se +
+    (1 - true) * (1 - sp)`` of claims, so that
+
+        true = (raw + sp - 1) / (se + sp - 1)
+
+    (Rogan and Gladen, Estimating prevalence from the results of a screening test, American Journal
+    of Epidemiology 107, 1978). The labels may be of other claims than those of the run, as long as
+    the judge errs alike on both.
 
     Columns are corrected by the formula, and the score is computed from them. The interval is Lang
     and Reiczigel's (Confidence limits for prevalence of disease adjusted for estimated sensitivity
@@ -140,7 +185,7 @@ class Corrected:
     run_high: float
     """Upper end of the interval for this run."""
     tuning: float
-    """How much verdicts count: 1 for a perfect judge, 0 for one that tells nothing."""
+    """How much verdicts count: 1 for a perfect judge, 0 for a useless one."""
     influence: FloatArray
     """What each cluster contributes to the error; the sum of squares is the variance."""
 
@@ -182,7 +227,7 @@ def prediction_powered(
     sums = effects.sums(claims.verdicts.astype(np.float64))
     cells: list[_Cell] = []
     for _ in range(_TURNS):
-        weights = np.abs(effects.steps @ gradient(effects.score, sums))
+        weights = np.abs(effects.steps @ effects.score.slopes(sums[None, :])[0])
         cells = list(_cells(claims, weights, verdicts=verdicts))
         expected = _expected(cells, len(weights))
         sums = effects.sums(expected)
@@ -226,7 +271,7 @@ def _cell(
     drawn = members & claims.labelled
     hits, total = float(design[drawn] @ claims.labels[drawn]), float(design[drawn].sum())
     if few or not total:
-        # Without any, the judge is believed, with an interval as wide as one label gives.
+        # Without any label, the judge is believed, with an interval as wide as that of one label.
         one = total / max(int(drawn.sum()), 1) or 1.0
         hits, total = hits + one * bool(claims.verdicts[members].mean() > _HALF), total + one
     return _Cell(
@@ -256,10 +301,11 @@ class _Estimate:
     expected: FloatArray
     confidence: float
     design: FloatArray
-    """How many units each labelled one stands for."""
+    """How many units each labelled one represents."""
 
     def corrected(self, value: float) -> Corrected:
-        score, slope = self.effects.score, gradient(self.effects.score, self.sums)
+        score = self.effects.score
+        slope = score.slopes(self.sums[None, :])[0]
         weights = self.effects.steps @ slope
         between = self._between(slope, weights)
         run = self._reaches(weights, self.claims.units, finite=True)
@@ -305,7 +351,7 @@ class _Estimate:
         return out
 
     def _scaled(self, cell: _Cell, weights: FloatArray) -> FloatArray:
-        """Return the labels' differences from the share, each times the claims it stands for."""
+        """Return the labels' differences from the share, each times the claims it represents."""
         import numpy as np
 
         here = (weights * self.design)[cell.drawn]
@@ -316,7 +362,7 @@ class _Estimate:
         return differences
 
     def _reaches(self, weights: FloatArray, groups: Codes, *, finite: bool) -> tuple[float, ...]:
-        """Return the distances of the lower and the upper end that labels alone give.
+        """Return the distances of the lower and the upper end by the labels alone.
 
         Args:
             weights: What a claim adds to the score.
@@ -340,7 +386,7 @@ class _Estimate:
     def _kind_reaches(
         self, cells: list[_Cell], weights: FloatArray, groups: Codes, *, finite: bool
     ) -> tuple[float, float]:
-        """Return the squared distances of the ends that claims with one verdict give.
+        """Return the squared distances of the ends by the claims with one verdict.
 
         Strata of a verdict share an interval: Jeffreys' for the size at which a simple random
         sample has their variance (Korn and Graubard, Confidence Intervals for Proportions With
@@ -395,7 +441,7 @@ class _Estimate:
         return sum(part * (1 - drawn / every) for part, (drawn, every) in rest) / sum(found)
 
     def _squares(self, cells: list[_Cell], weights: FloatArray, groups: Codes) -> float:
-        """Return the variance that the labels of cells give, each group's counted together."""
+        """Return the variance of cells' labels, those of a group counted together."""
         import numpy as np
 
         out = np.zeros(int(groups.max()) + 1)
@@ -443,6 +489,19 @@ class ExpectedErrors:
 
 def expected_errors(raw: float, corrected: Corrected, confidence: float = 0.95) -> ExpectedErrors:
     """Return the estimated errors of a raw score and of the corrected one.
+
+    The truth is the score with labels on all of the run. The corrected score is unbiased; its mean
+    square error is its variance. The raw score has no sampling error; its mean square error is the
+    square of its bias. The scores differ by that bias and by the corrected score's error, so that
+
+        expected (raw - corrected)^2 = bias^2 + variance
+
+    The square of the difference minus the variance estimates the raw score's mean square error, as
+    for synthetic estimates of small areas (Rao and Molina, Small Area Estimation, 2nd edition,
+    2015, chapter 3). The raw score is expected to be nearer to the truth if this is below the
+    variance:
+
+        |raw - corrected| < sqrt(2) * standard error of the corrected score
 
     The variance is that of the interval for the run. Its ends differ in their distance; the mean of
     their squares counts. So a score that no label contradicts still has an error.

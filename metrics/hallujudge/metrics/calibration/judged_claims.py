@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, ScoreDefinition
     from ..framework.metric import Metric
 
-if TYPE_CHECKING:
     Codes: TypeAlias = NDArray[np.intp]
-
-# Step of the numerical derivative; the cube root of a float's precision is best for a central one.
-_STEP = 6e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +21,9 @@ class JudgedClaims:
     """The claims of a run that a judge decided, one entry each, in any order."""
 
     verdicts: NDArray[np.bool_]
-    """Whether the judge says that the claim is hallucinated."""
+    """Whether the judge rejects the claim as hallucinated."""
     labels: FloatArray
-    """What people say: 1 hallucinated, 0 not, NaN without a label."""
+    """Human labels: 1 hallucinated, 0 not, NaN without a label."""
     clusters: Codes
     """Number of the claim's image or video."""
     units: Codes
@@ -53,7 +49,7 @@ class JudgedClaims:
         )
 
     def weights(self) -> FloatArray:
-        """Return how many units of its stratum the unit of each labelled claim stands for.
+        """Return how many units of its stratum the unit of each labelled claim represents.
 
         The inverse of the share of the stratum's units that were labelled; 0 without a label.
         """
@@ -128,18 +124,3 @@ def effects_of(
         fixed=np.column_stack([fixed[name] for name in score.columns]),
         steps=np.column_stack([added[name] - without[name] for name in score.columns]),
     )
-
-
-def gradient(score: ScoreDefinition, sums: FloatArray) -> FloatArray:
-    """Return the derivatives of a score by its columns' sums."""
-    import numpy as np
-
-    value = score.smooth or score.value
-    slopes = np.empty(len(sums))
-    for at in range(len(sums)):
-        step = _STEP * max(abs(sums[at]), 1.0)
-        ends = np.repeat(sums[None, :], 2, axis=0)
-        ends[:, at] += (step, -step)
-        above, below = value({name: ends[:, i] for i, name in enumerate(score.columns)})
-        slopes[at] = (above - below) / (2 * step)
-    return slopes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 LEAST_IN_STRATUM = 5
-"""Labels of a stratum, if it has as many units and there are enough; fewer say too little of it."""
+"""Labels of a stratum, if it has as many units and there are enough; fewer are too uncertain."""
 
 _NORMAL = 1.96
 
@@ -53,7 +53,7 @@ def _least(labels: int, sizes: Sequence[int], taken: Sequence[int]) -> list[int]
 def drawn_places(size: int, count: int, seed: str) -> list[int]:
     """Return the places of drawn units in a list, in the order in which they are drawn.
 
-    Units of one image stand side by side in the list. Places are van der Corput's sequence, turned
+    Units of one image are adjacent in the list. Places are van der Corput's sequence, turned
     by a random amount, so that they are spread over the images, each unit has the same chance, and
     a larger sample contains the smaller ones (Cranley and Patterson, Randomization of Number
     Theoretic Methods for Multiple Integration, 1976).

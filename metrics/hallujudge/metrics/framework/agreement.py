@@ -15,17 +15,6 @@ from .intervals import IntervalSettings, score_interval
 if TYPE_CHECKING:
     from .columns_and_scores import FloatArray, Sums
 
-__all__ = [
-    "HumanAgreement",
-    "JudgeAgreement",
-    "JudgedTwice",
-    "Level",
-    "cohen_kappa",
-    "human_agreement",
-    "krippendorff_alpha",
-    "pearson",
-    "spearman",
-]
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 """Level of measurement of ratings."""
@@ -42,9 +31,9 @@ class HumanAgreement:
     n: int
     """Number of pairs."""
     only_scores: tuple[str, ...]
-    """Number of ids without a human score."""
+    """Ids without a human score."""
     only_human: tuple[str, ...]
-    """Number of ids without a score of the metric."""
+    """Ids without a score of the metric."""
 
 
 class JudgedTwice(NamedTuple):
@@ -67,7 +56,7 @@ class JudgeAgreement:
     agreement: float | None
     """Share with equal verdicts; None without any."""
     kappa: float | None
-    """Cohen's kappa; None without any, and where both judges give one and the same verdict only."""
+    """Cohen's kappa; None without any, and if both judges have one and the same verdict only."""
     ci_low: float | None
     """Lower end of kappa's interval; None without an interval."""
     ci_high: float | None
@@ -82,13 +71,14 @@ def cohen_kappa(
 ) -> JudgeAgreement:
     """Return Cohen's kappa: (observed - expected agreement) / (1 - expected agreement).
 
-    Agreement is expected by chance from how often each judge gives each verdict. The interval is
+    Agreement is expected by chance from how often each judge has each verdict. The interval is
     that of scores: the jackknife over clusters.
 
     Args:
         pairs: The verdicts.
-        settings: Settings of the interval; None: a confidence of 95 %.
-        weights: How often each item counts, for samples drawn with unequal chances; None: once.
+        settings: Settings of the interval. By default, the confidence is 95 %.
+        weights: How often each item counts, for samples drawn with unequal chances. By default,
+            each counts once.
 
     Source: Cohen, A Coefficient of Agreement for Nominal Scales (1960).
     """

@@ -11,28 +11,11 @@ from typing import NamedTuple, TypeAlias
 
 from .results import JsonValue
 
-
-def well_formed(text: str) -> str:
-    """Return the text with lone surrogates replaced; JSON can hold them, UTF-8 can't."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def json_kind(value: object) -> str:
-    """Return what a value is called in a JSON file, with its article; for messages."""
-    if value is None:
-        return "null"
-    if isinstance(value, Mapping):
-        return "an object"
-    names = {list: "a list", tuple: "a list", str: "a text", bool: "a truth value"}
-    return names.get(type(value), "a number" if isinstance(value, (int, float)) else "no JSON")
-
-
 MAX_PART_CHARS = 2_000
 """Longest part of a claim; a longer one is an extractor error, such as a whole response."""
 
 _SHOWN_CHARS = 80
+
 # A comma between parts has a space on at least one side; one inside 1,000 has none.
 _SEPARATOR = re.compile(r"\s*,\s+|\s+,\s*")
 
@@ -193,15 +176,16 @@ def _brief(item: object) -> object:
 
 LANGUAGE_MODELS = ("llm", "fallback")
 """The names of judges that are language models, in evidence."""
+
 _SIMILARITY_JUDGE = "matcher"
 
 
 def certainty(margin: float, judge: str) -> float:
     """Return how sure a judge is of a verdict, from its margin.
 
-    The margin of a matcher or small judge is a distance from a threshold; its sign says which
-    verdict it gives. That of a language model belongs to the answer that it gave. Below 0, it found
-    another answer likelier and was held to the offered ones, so that it is least sure.
+    The margin of a matcher or small judge is a signed distance from a threshold, so its size is
+    what counts. That of a language model belongs to the answer that it chose: below 0, another
+    answer that was not offered was likelier, so it is least sure.
 
     Args:
         margin: The verdict's margin.
@@ -229,7 +213,7 @@ class Verdict(enum.Enum):
     NOT_SUPPORTED = "not_supported"
     """The scene graph does not support the claim: it is hallucinated."""
     UNSCORED = "unscored"
-    """The judge gave no valid verdict; a reason says why."""
+    """The judge returned no valid verdict; a reason explains it."""
 
 
 class Part(enum.Enum):
@@ -282,7 +266,7 @@ class ClaimVerdict:
     within_words: int | None = None
     """Words of the response up to the claim's end; None if the claim has no position."""
     modality: Modality | None = None
-    """How the response puts the claim; None if the extractor does not tell."""
+    """How the response puts the claim; None if unknown."""
     prediction_error: bool = False
     """Whether the image has all parts of an unsupported claim, but not in this combination."""
     reason: str = ""
@@ -314,13 +298,30 @@ class ClaimVerdict:
 
 
 def support_probability(claim: ClaimVerdict) -> float | None:
-    """Return the probability of support that a claim's judge states; None: it states none."""
+    """Return the probability of support that a claim's judge states, or None."""
     return stated_probability(claim.judge, claim.score)
 
 
 def stated_probability(judge: str, score: float | None) -> float | None:
-    """Return the probability of support that a judge's score is; None: it is none.
+    """Return a judge's score as a probability of support, or None.
 
-    The score of a matcher is a similarity, and not a probability.
+    The score of a matcher is a similarity and not a probability.
     """
     return None if judge == _SIMILARITY_JUDGE else score
+
+
+def well_formed(text: str) -> str:
+    """Return the text with lone surrogates replaced; JSON can hold them, UTF-8 can't."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def json_kind(value: object) -> str:
+    """Return what a value is called in a JSON file, with its article; for messages."""
+    if value is None:
+        return "null"
+    if isinstance(value, Mapping):
+        return "an object"
+    names = {list: "a list", tuple: "a list", str: "a text", bool: "a truth value"}
+    return names.get(type(value), "a number" if isinstance(value, (int, float)) else "no JSON")

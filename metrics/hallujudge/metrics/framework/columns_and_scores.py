@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    FloatArray: TypeAlias = NDArray[np.float64]
 
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
 """Which end of a score's range is better."""
 
-
-if TYPE_CHECKING:
-    FloatArray: TypeAlias = NDArray[np.float64]
-
 Sums: TypeAlias = "Mapping[str, FloatArray]"
 """Column name -> sums: over all clusters, and over all but one of them, one entry for each."""
+
+# Step of the numerical derivative; the cube root of a float's precision is best for a central one.
+_STEP = 6e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class JudgedColumn:
     scores: tuple[str, ...]
     """Scores that depend on no other verdicts."""
     divided_by: str = ""
-    """Column that an item's number of hallucinated claims is divided by; empty: it is not."""
+    """Column that an item's number of hallucinated claims is divided by, if any."""
     supported: bool = False
     """Whether supported claims are counted, and not hallucinated ones."""
 
@@ -77,7 +77,7 @@ class ScoreDefinition:
     smooth: Callable[[Sums], FloatArray] | None = None
     """For a score that rounds its parts or adds to them: the same without, for its interval."""
     count: str = ""
-    """Column whose sum is ``n``; empty: ``n`` counts the scored items."""
+    """Column whose sum is ``n``. If empty, ``n`` counts the scored items."""
     bounded: bool = True
     """Whether best and worst cases exist; a length has neither."""
     low: float = 0.0
@@ -93,6 +93,26 @@ class ScoreDefinition:
         unit = "" if self.unit == "fraction" else f" ({self.unit})"
         better = "" if self.direction == "neither" else f"; {self.direction} is better"
         return f"{self.meaning}{unit}{better}"
+
+    def values(self, sums: FloatArray) -> FloatArray:
+        """Return the score of every row of sums; NaN where it is undefined."""
+        return self.value(self._by_name(sums))
+
+    def slopes(self, sums: FloatArray) -> FloatArray:
+        """Return the smooth score's derivatives by its sums, at every row of sums."""
+        import numpy as np
+
+        value = self.smooth or self.value
+        columns, slopes = self._by_name(sums), np.empty_like(sums)
+        for at, name in enumerate(self.columns):
+            step = _STEP * np.maximum(np.abs(sums[:, at]), 1.0)
+            above = value({**columns, name: sums[:, at] + step})
+            below = value({**columns, name: sums[:, at] - step})
+            slopes[:, at] = (above - below) / (2 * step)
+        return slopes
+
+    def _by_name(self, sums: FloatArray) -> Sums:
+        return {name: sums[:, at] for at, name in enumerate(self.columns)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +169,8 @@ def share(
         numerator: A column, or several that are added up; a repeated one counts repeatedly.
         denominator: The same.
         direction: Which end of the range is better.
-        count: Column whose sum is ``n``; None: the denominator; empty: the scored items.
+        count: Column whose sum is ``n``: by default the denominator; if empty, ``n`` counts the
+            scored items.
         bounded: Whether best and worst cases exist.
     """
     columns = tuple(dict.fromkeys((*_names(numerator), *_names(denominator))))
@@ -162,6 +183,18 @@ def share(
         count=_names(denominator)[-1] if count is None else count,
         bounded=bounded,
     )
+
+
+def mean_of(*scores: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArray]:
+    """Return the plain mean of scores; NaN if one of them is NaN."""
+
+    def value(sums: Sums) -> FloatArray:
+        total = scores[0](sums)
+        for score in scores[1:]:
+            total = total + score(sums)
+        return total / len(scores)
+
+    return value
 
 
 def _added(sums: Sums, names: tuple[str, ...]) -> FloatArray:

@@ -17,12 +17,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from .intervals import IntervalSettings, upper_t
-from .significance import blocks_of, p_value, values_of
+from .significance import blocks_of, p_value
 
 if TYPE_CHECKING:
     from .columns_and_scores import FloatArray, ScoreDefinition
 
-__all__ = ["ComparisonSettings", "PairedClusters", "PairedDifference", "paired_differences"]
 
 _MOST_REPLICATES = 1_000_000
 # Most replicates in which a score may be undefined, for example because it divides by zero.
@@ -51,7 +50,7 @@ class ComparisonSettings:
 
     @property
     def text(self) -> str:
-        """The method, as signatures show it."""
+        """Return the method, as signatures show it."""
         return f"paired-bootstrap-{float(self.confidence)!r}-{self.replicates}-{self.seed}"
 
 
@@ -103,7 +102,7 @@ def paired_differences(
 ) -> tuple[PairedDifference, ...]:
     """Return the difference of each score between two runs, with interval and p-value.
 
-    Equal input gives equal output: the random numbers depend on the seed and the number of clusters
+    Equal input has equal output: the random numbers depend on the seed and the number of clusters
     alone.
     """
     columns = tuple(dict.fromkeys(name for score in scores for name in score.columns))
@@ -147,7 +146,7 @@ def _rounded(number: float) -> float:
 
 
 def _value(score: ScoreDefinition, totals: FloatArray) -> float | None:
-    value = float(values_of(score, totals[None, :])[0])
+    value = float(score.values(totals[None, :])[0])
     return None if math.isnan(value) else value
 
 
@@ -198,7 +197,7 @@ class _Resampled:
         if clusters < 2:
             return None
         places = [self.columns[name] for name in score.columns]
-        found = values_of(score, self.second[:, places]) - values_of(score, self.first[:, places])
+        found = score.values(self.second[:, places]) - score.values(self.first[:, places])
         defined = found[~np.isnan(found)]
         if len(defined) < (1 - _UNDEFINED) * len(found):
             return None

@@ -1,4 +1,14 @@
-"""Confidence intervals of scores, from the jackknife over clusters, and notes on small samples."""
+"""Confidence intervals of scores, from the jackknife over clusters, and notes on small samples.
+
+A score is a function of sums over clusters (images or videos). The jackknife leaves out one cluster
+at a time and measures the change of the score. This works for any function: a ratio, an F1, a mean
+of ratios. The changes give the score's variance and its degrees of freedom. The interval is
+Wilson's with this variance in place of the binomial one. It stays in the score's range, and its
+width is above zero even if nothing, or everything, is hallucinated.
+
+``docs/explanation/statistics.md`` has the measured coverage, ``benchmarks/bench_intervals.py``
+measures it, and ``docs/decisions/intervals.md`` has the alternatives.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +132,7 @@ class _Jackknife:
         """Return Wilson's interval with the measured variance, on the range from low to high.
 
         Wilson (1927) assumes the variance ``share * (1 - share) / size``. The size here is the one
-        that gives the measured variance. If the variance is zero, the size is the number of
+        that yields the measured variance. If the variance is zero, the size is the number of
         clusters, which is the worst case: all items of a cluster are equal.
         """
         width = self.high - self.low
@@ -170,7 +180,7 @@ class _Jackknife:
 
         Args:
             noise: The variance of the changes' squares, beyond what the score itself explains, in
-                units of their squared mean. 2 for a normal distribution, which gives the usual
+                units of their squared mean. 2 for a normal distribution, which yields the usual
                 ``clusters - 1``; 0 for single answers that are right or wrong.
         """
         total = self.clusters * max(noise, 0.0) + _PRIOR_CLUSTERS * _NORMAL
@@ -185,7 +195,7 @@ def _wilson(share: float, size: float, t: float) -> float:
 
 
 def _with_few(low: float, share: float, size: float, tail: float) -> float:
-    """The lower end of Wilson's interval, moved down where it rests on one to three failures.
+    """Return the lower end of Wilson's interval, moved down for one to three failures.
 
     Wilson's lower end for a single failure is far too high: of rates at which a failure is
     expected in one sample of six, its interval misses 16 %. With up to three failures the end is
@@ -200,7 +210,7 @@ def _with_few(low: float, share: float, size: float, tail: float) -> float:
 
 
 def _gamma_quantile(chance: float, shape: float) -> float:
-    """Where the gamma distribution's probability is ``chance``; for shapes up to a few."""
+    """Return where the gamma distribution's probability is ``chance``, for shapes up to a few."""
     if _gamma_below(shape, sys.float_info.min) >= chance:
         return 0.0  # no float is as small, such as 0.05 ** 1000 for a thousandth of a failure
     low, high = 0.0, shape
@@ -213,7 +223,7 @@ def _gamma_quantile(chance: float, shape: float) -> float:
 
 
 def _gamma_below(shape: float, x: float) -> float:
-    """The gamma distribution's probability of at most ``x``, by its power series."""
+    """Return the gamma distribution's probability of at most ``x``, by its power series."""
     term = total = math.exp(shape * math.log(x) - x - math.lgamma(shape + 1))
     number = 0
     while term > _SMALL_STEP * total:

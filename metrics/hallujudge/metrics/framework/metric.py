@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    ClassVar,
-    Literal,
-    Protocol,
-    TypeAlias,
-    TypeGuard,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from ..errors import OptionError, UnknownVariantError
 from .columns_and_scores import Column, JudgedColumn, ScoreDefinition
@@ -66,7 +58,7 @@ PUBLISHED = VariantDefinition(
 )
 """The variant of metrics whose authors released one script."""
 
-# The help of an option stands beside its name, in a terminal of 80 columns.
+# In a terminal of 80 columns, help shows an option's name and this many characters next to it.
 _LINE = 60
 
 
@@ -110,171 +102,46 @@ class OptionDefinition:
         return f"{self.meaning} {self.details}".rstrip()
 
 
-def is_expanding(metric: object) -> TypeGuard[ExpandingMetric]:
-    """Return whether a metric is an :class:`ExpandingMetric`."""
-    return _follows(metric, ExpandingMetric)
-
-
-def is_resolving(metric: object) -> TypeGuard[ResolvingMetric]:
-    """Return whether a metric is a :class:`ResolvingMetric`."""
-    return _follows(metric, ResolvingMetric)
-
-
-def is_repeating(metric: object) -> TypeGuard[RepeatingMetric]:
-    """Return whether a metric is a :class:`RepeatingMetric`."""
-    return _follows(metric, RepeatingMetric)
-
-
-_FOLLOWS: dict[tuple[type, type], bool] = {}
-
-
-def _follows(metric: object, protocol: type) -> bool:
-    """Return whether a metric follows a protocol, which all metrics of its class do or don't.
-
-    ``isinstance`` takes 30 microseconds for a protocol, and short reports asked it four times.
-    """
-    key = type(metric), protocol
-    if (known := _FOLLOWS.get(key)) is None:
-        known = _FOLLOWS[key] = isinstance(metric, protocol)
-    return known
-
-
-@runtime_checkable
-class ExpandingMetric(Protocol):
-    """A metric with columns that are made from a whole table of items.
-
-    How often the commonest answer was given needs to know which one that is; the columns that count
-    it are made when a table is scored, from a ``label`` column.
-    """
-
-    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Return more columns, of the same length, for the items of a table."""
-        ...
-
-
-@runtime_checkable
-class ResolvingMetric(Protocol):
-    """A metric whose scored items may hold claims without a verdict."""
-
-    @property
-    def unresolved(self) -> str:
-        """The column that counts an item's claims without a verdict."""
-        ...
-
-    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
-        """Return the columns with every claim without a verdict at its best, or at its worst."""
-        ...
-
-
-@runtime_checkable
-class RepeatingMetric(Protocol):
-    """A metric whose items may belong to several groups of a field."""
-
-    @property
-    def split_fields(self) -> frozenset[str]:
-        """Fields whose value is a list of groups, separated by commas."""
-        ...
-
-    @property
-    def repeated_by(self) -> str:
-        """The field by whose groups an item counts repeatedly in the overall scores, or empty."""
-        ...
-
-
-class Metric(Protocol):
-    """Interface of a metric for the tally."""
-
-    @property
-    def name(self) -> str:
-        """Return the metric's name, such as ``chair``."""
-        ...
-
-    @property
-    def variant(self) -> str:
-        """Return the variant's name, such as ``published``."""
-        ...
-
-    @property
-    def unit(self) -> str:
-        """Return the plural noun for items in totals, such as ``captions``; a column of ones."""
-        ...
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Return the statistics of an item, in order."""
-        ...
-
-    @property
-    def scores(self) -> tuple[ScoreDefinition, ...]:
-        """Return the scores, in the order of the report."""
-        ...
-
-    @property
-    def judged(self) -> tuple[JudgedColumn, ...]:
-        """Return the columns that human labels can correct."""
-        ...
-
-    @property
-    def folds(self) -> bool:
-        """Return whether clusters may be summed before scores are computed.
-
-        True where columns are whole numbers whose sums are all that counts; then memory stops
-        growing with the number of items.
-        """
-        ...
-
-    @property
-    def signature(self) -> Signature:
-        """Return the fields that the scores depend on, other than inputs and interval settings."""
-        ...
-
-    def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Return additional columns of clusters that scores need.
-
-        A score that is a mean over images of each image's own ratio needs the ratio as a column.
-        Most metrics have none and return the clusters.
-        """
-        ...
-
-    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return sentences for the report about what its scores count.
-
-        Args:
-            totals: The sums of the columns over all items.
-        """
-        ...
-
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
-        """Return the statistics of an unscored item at its best, or at its worst.
-
-        Args:
-            observed: For each column the largest number that a scored item has.
-            best: Which of the two.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricBase:
-    """Declarations and shared behaviour of every metric.
+class Metric:
+    """Base class of all metrics: declarations, and how statistics become scores.
 
-    A field of an option's name holds the option's value; empty means the default.
+    A family declares its papers, variants, options, columns and scores, and defines
+    :meth:`extreme`. A field of an option's name holds the option's value.
 
     Attributes:
-        variant: The variant's name; empty: the first one.
-        responses: How missing responses are recognised, for the signature; empty: as shipped.
+        variant: The variant's name. Empty for the first one.
+        responses: How missing responses are recognised, for the signature. Empty for the default.
     """
 
     name: ClassVar[str]
+    """The metric's name, such as ``chair``."""
     summary: ClassVar[str]
+    """What the metric measures, in one line."""
     papers: ClassVar[tuple[Paper, ...]]
+    """The papers that define it."""
     variants: ClassVar[tuple[VariantDefinition, ...]]
+    """The variants, the default first."""
     options: ClassVar[tuple[OptionDefinition, ...]] = ()
+    """The options."""
     unit: ClassVar[str]
+    """The plural noun for items in totals, such as ``captions``; also a column of ones."""
     folds: ClassVar[bool] = True
+    """Whether clusters may be summed before scores are computed.
+
+    True where columns are whole numbers and only their sums count. Memory then stops growing with
+    the number of items."""
     columns: ClassVar[tuple[Column, ...]]
+    """The statistics of an item, in order."""
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]]
+    """The scores of all variants and options, in the order of the report."""
     judged: ClassVar[tuple[JudgedColumn, ...]] = ()
+    """The columns that human labels can correct."""
+    unresolved: ClassVar[str] = ""
+    """The column that counts an item's claims without a verdict. Empty where a scored item has
+    a verdict for every claim."""
+    split_fields: ClassVar[frozenset[str]] = frozenset()
+    """Fields whose value is a list of groups, separated by commas."""
 
     variant: str = ""
     responses: str = ""
@@ -298,12 +165,17 @@ class MetricBase:
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
-        """Return the scores in the order of the report."""
+        """Return the scores of this variant and these options, in the order of the report."""
         return self.score_definitions
 
     @property
+    def repeated_by(self) -> str:
+        """Return the field by whose groups an item counts repeatedly overall, or empty."""
+        return ""
+
+    @property
     def signature(self) -> Signature:
-        """Return the variant and the metric's own fields."""
+        """Return the fields that the scores depend on, other than inputs and interval settings."""
         fields = [("var", self.variant), *self.signature_fields()]
         if self.responses:
             fields.append(("responses", self.responses))
@@ -313,12 +185,40 @@ class MetricBase:
         """Return the fields that the scores depend on in addition to the variant."""
         return ()
 
+    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:  # noqa: ARG002
+        """Return more columns, of the same length, that need all items of a table.
+
+        How often the commonest answer was given depends on which one that is, so the columns that
+        count it are made from a ``label`` column when a table is scored.
+        """
+        return {}
+
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Return the clusters unchanged."""
+        """Return the clusters with additional columns that scores need.
+
+        A score that is a mean over images of each image's own ratio needs the ratio as a column.
+        """
         return clusters
 
+    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:  # noqa: ARG002
+        """Return the columns with every claim without a verdict at its best, or at its worst."""
+        return items
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
+        """Return the statistics of an unscored item at its best, or at its worst.
+
+        Args:
+            observed: For each column the largest number that a scored item has.
+            best: Which of the two.
+        """
+        raise NotImplementedError
+
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:  # noqa: ARG002
-        """Return no notes."""
+        """Return sentences for the report about what its scores count.
+
+        Args:
+            totals: The sums of the columns over all items.
+        """
         return ()
 
 
@@ -343,7 +243,7 @@ def soft_option(probability: str, details: str) -> OptionDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoftMetric(MetricBase):
+class SoftMetric(Metric):
     """A metric with the option ``soft``; what has no probability counts by its verdict.
 
     Attributes:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .columns_and_scores import Ratio
 from .fast_values import maker_of
-from .metric import MetricBase, is_expanding, is_resolving
+from .metric import Metric
 from .report import Score
 from .results import Outcome
 
 if TYPE_CHECKING:
     from .columns_and_scores import ScoreDefinition
     from .intervals import IntervalSettings
-    from .metric import Metric
     from .results import ItemResult
     from .signature import Signature
 
@@ -55,25 +54,21 @@ class MetricFacts(NamedTuple):
     labels: tuple[str, ...]
     """The columns whose sums have no meaning."""
     unresolved: str
-    """The column that counts claims without a verdict; empty: there is none."""
+    """The column that counts claims without a verdict, if any."""
     scores: tuple[ScoreFacts, ...]
     """Its scores."""
 
 
-def facts_of(metric: Metric) -> MetricFacts:
-    """Return what is known of a metric, from the last metrics if it is there."""
-    return _facts(metric)  # type: ignore[arg-type]  # metrics are frozen values
-
-
 @lru_cache(_KEPT)
-def _facts(metric: Metric) -> MetricFacts:
+def facts_of(metric: Metric) -> MetricFacts:
+    """Return what is known of a metric, which is the same for equal metrics."""
+    kind = type(metric)
     return MetricFacts(
         signature=metric.signature,
-        plain=getattr(type(metric), "derive", None) is MetricBase.derive
-        and not is_expanding(metric),
+        plain=kind.derive is Metric.derive and kind.expand is Metric.expand,
         names=(metric.unit, *(column.name for column in metric.columns)),
         labels=tuple(column.name for column in metric.columns if column.label),
-        unresolved=metric.unresolved if is_resolving(metric) else "",
+        unresolved=metric.unresolved,
         scores=tuple(
             ScoreFacts(
                 name=score.name,
@@ -98,8 +93,8 @@ def one_row(metric: Metric, result: ItemResult | None) -> OneRow | None:
         result: The item.
 
     Returns:
-        None if the scores need a table: there is no item, it has no statistics or claims without a
-        verdict, a judge was asked, or the metric makes more columns than an item has.
+        None if the scores need a table: there is no item, it has no statistics, it has claims
+        without a verdict, a judge was called, or the metric makes more columns than an item has.
     """
     if result is None or result.outcome is not Outcome.SCORED or not result.statistics:
         return None
@@ -111,7 +106,7 @@ def one_row(metric: Metric, result: ItemResult | None) -> OneRow | None:
 
 
 class OneRow:
-    """A :class:`Table` with one row, of a plain metric. It gives the same numbers.
+    """A :class:`Table` with one row, of a plain metric, with the same numbers.
 
     Arrays of one number take numpy far longer than the numbers take Python: a report on one item
     took a fifth of the processor time of a call.

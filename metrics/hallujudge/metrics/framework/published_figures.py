@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
-from .metric import MetricBase
+from .metric import Metric
 
 _PACKAGE = "hallujudge.metrics"
 
@@ -30,8 +30,8 @@ class PublishedRow:
     """The scores that the table has, as fractions of 1."""
 
 
-def published_rows(metric: type[MetricBase]) -> tuple[PublishedRow, ...]:
-    """Return the rows that papers print of a metric; none for a metric without a table.
+def published_rows(metric: type[Metric]) -> tuple[PublishedRow, ...]:
+    """Return the rows that papers print of a metric, or none without a table.
 
     Args:
         metric: The metric.

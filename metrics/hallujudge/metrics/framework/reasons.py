@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["UnscoredReason", "reasons_table"]
-
 
 class UnscoredReason(enum.StrEnum):
     """Why an item or a claim is unscored.
 
-    The value is the name that results, reports and the wire carry. ``sentence`` says what happened
-    and ``next_step`` what to do about it.
+    The value is the name that results, reports and the wire carry. ``sentence`` describes what
+    happened, and ``next_step`` what to do about it.
     """
 
     sentence: str

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "CARD_MARK",
-    "CARD_NOTE",
-    "Signature",
-    "judge_of",
-    "signature_field",
-    "signature_value",
-]
-
 CARD_MARK = ",card="
 """What comes before the hash of a judge's report card, at the end of the judge's field."""
 
@@ -40,7 +31,7 @@ def judge_of(signature: str) -> str:
 class Signature:
     """Declared fields in a declared order, printed as ``metric|key:value|key:value``.
 
-    Two runs with equal signatures over equal inputs give equal numbers. Fields are declared by the
+    Two runs with equal signatures over equal inputs have equal numbers. Fields are declared by the
     metric, never read off an object, so that renaming an attribute can't change a signature.
     """
 
@@ -55,7 +46,7 @@ class Signature:
 
     def __str__(self) -> str:
         text = "|".join([self.metric, *[f"{key}:{value}" for key, value in self.fields]])
-        # Nearly all values print as they are, which one look at the whole tells.
+        # Nearly all values print as they are, so the whole value is checked first.
         if text.count("|") == len(self.fields) and "\n" not in text and "\r" not in text:
             return text
         parts = [f"{key}:{signature_value(value)}" for key, value in self.fields]

@@ -18,8 +18,6 @@ _BLOCK = 1 << 20
 _EQUAL = 1e-9
 # A variance below this share of its terms is their rounding error.
 _NO_VARIANCE = 1e-12
-# Step of the numerical derivative; the cube root of a float's precision is best for a central one.
-_STEP = 6e-6
 
 
 def p_value(
@@ -85,8 +83,8 @@ class _Swapped:
     """The test's statistic after clusters are swapped: the difference over its standard error.
 
     Without the division, the test would reject too often for runs that are equally good but not
-    interchangeable, such as long and short captions with the same rate: swapping gives both runs
-    the same mean length, which changes the variance of the difference. Divided by its standard
+    interchangeable, such as long and short captions with the same rate: swapping evens out the
+    mean lengths, which changes the variance of the difference. Divided by its standard
     error the difference has the same distribution before and after (Janssen, 1997; Chung and
     Romano, Exact and Asymptotically Robust Permutation Tests, 2013), and the test stays exact for
     interchangeable models.
@@ -133,12 +131,12 @@ class _Swapped:
         added = swaps @ self.moved
         sums, products, between = np.split(added, [width, width + width**2], axis=1)
         first, second = self.totals[0] + sums, self.totals[1] - sums
-        difference = values_of(self.score, second) - values_of(self.score, first)
+        difference = self.score.values(second) - self.score.values(first)
         shape = (-1, width, width)
         within = products.reshape(shape)
         variance = self._variance(
-            _slopes(self.score, first),
-            _slopes(self.score, second),
+            self.score.slopes(first),
+            self.score.slopes(second),
             self.products[0] + within,
             self.products[1] - within,
             self.products[2] + between.reshape(shape),
@@ -178,26 +176,6 @@ def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
     return products
 
 
-def _slopes(score: ScoreDefinition, sums: FloatArray) -> FloatArray:
-    """Return the score's derivatives by its sums, at every row of sums."""
-    import numpy as np
-
-    value = score.smooth or score.value
-    columns = {name: sums[:, at] for at, name in enumerate(score.columns)}
-    slopes = np.empty_like(sums)
-    for at, name in enumerate(score.columns):
-        step = _STEP * np.maximum(np.abs(sums[:, at]), 1.0)
-        above = value({**columns, name: sums[:, at] + step})
-        below = value({**columns, name: sums[:, at] - step})
-        slopes[:, at] = (above - below) / (2 * step)
-    return slopes
-
-
-def values_of(score: ScoreDefinition, sums: FloatArray) -> FloatArray:
-    """Return the score of every row of sums; NaN where it is undefined."""
-    return score.value({name: sums[:, at] for at, name in enumerate(score.columns)})
-
-
 def blocks_of(rows: int, columns: int) -> Iterator[int]:
     """Yield the rows of each block, so that a block has a bounded size."""
     most = max(1, _BLOCK // columns)
@@ -223,14 +201,14 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> tuple[str, ...]:
-    """Return letters for things by rank; two that share a letter can't be told apart.
+    """Return letters for things by rank; two that share a letter do not differ significantly.
 
     Insert and absorb (Piepho, An Algorithm for a Letter-Based Representation of All-Pairwise
     Comparisons, 2004).
 
     Args:
         count: How many things there are.
-        different: Pairs of ranks, counted from 0, that a test tells apart.
+        different: Pairs of ranks, counted from 0, that differ significantly.
     """
     groups = [frozenset(range(count))] if count else []
     for one, other in sorted(different):

@@ -1,4 +1,4 @@
-"""Statistics by item, by cluster and by random group, and the scores that they give."""
+"""Statistics by item, by cluster and by random group, and the scores computed from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .intervals import IntervalSettings, counting_clusters, score_interval
-from .metric import is_expanding, is_resolving
 from .report import Bound, Score
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from .columns_and_scores import Column, FloatArray, ScoreDefinition, Sums
     from .metric import Metric
 
-if TYPE_CHECKING:
     Numbers: TypeAlias = "array[int] | array[float]"
 
 FOLD_ABOVE = 1 << 17
@@ -128,7 +126,7 @@ class Rows:
         """Fill an empty table with what :meth:`packed` returned.
 
         Raises:
-            ValueError: The data has another length than the counters say.
+            ValueError: The length of the data does not fit the counters.
         """
         count = counters["rows"]
         arrays = [self.keys, *([self.weights] if counters["folded"] else [])]
@@ -235,8 +233,7 @@ class Table:
             column.name: np.array(numbers, dtype=np.float64)
             for column, numbers in zip(metric.columns, columns, strict=True)
         }
-        if is_expanding(metric):
-            self._items |= metric.expand(self._items)
+        self._items |= metric.expand(self._items)
 
     def where(self, mask: NDArray[np.bool_]) -> Table:
         """Return the rows of one group."""
@@ -336,7 +333,7 @@ class Table:
     def _unresolved(self) -> bool:
         """Return whether a scored item has a claim without a verdict."""
         metric = self._metric
-        return is_resolving(metric) and bool(self._items[metric.unresolved].any())
+        return bool(metric.unresolved) and bool(self._items[metric.unresolved].any())
 
     def _imagined(
         self, unscored: int, largest: Sequence[float], *, best: bool
@@ -345,9 +342,7 @@ class Table:
         import numpy as np
 
         metric = self._metric
-        items: Mapping[str, FloatArray] = self._items
-        if is_resolving(metric):
-            items = metric.resolve(items, best=best)
+        items = metric.resolve(self._items, best=best)
         clusters = metric.derive(_cluster_sums(self._keys, items))
         observed = {
             column.name: np.array([number])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import MergeError
 from .intervals import IntervalSettings, small_sample_notes
-from .metric import is_repeating
 from .one_item_report import OneRow, facts_of, one_row
 from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_notes
 from .results import ItemResult, Outcome
@@ -29,83 +28,16 @@ if TYPE_CHECKING:
 MISSING = ""
 """The group of items without a value."""
 
-
-class GroupCodes:
-    """Maps the values of a grouping field to small numbers.
-
-    Args:
-        split: Whether a value lists several groups, separated by commas.
-    """
-
-    def __init__(self, *, split: bool) -> None:
-        self._of: dict[str, int] = {}
-        self._split = split
-
-    def code(self, value: str) -> int:
-        """Return the number of a value, a new one if it has none."""
-        return self._of.setdefault(value, len(self._of))
-
-    @property
-    def known(self) -> Iterable[str]:
-        """Return the values in the order of their numbers."""
-        return self._of
-
-    def translated(self, other: GroupCodes, codes: Iterable[int]) -> list[int]:
-        """Return numbers of another table as those of this one."""
-        here = [self.code(value) for value in other._of]
-        return [here[code] for code in codes]
-
-    def parts(self, value: str) -> tuple[str, ...]:
-        """Return the distinct groups that a value names; the empty group if it names none."""
-        if not self._split:
-            return (value,)
-        parts = dict.fromkeys(part.strip() for part in value.split(","))
-        return tuple(part for part in parts if part) or (MISSING,)
-
-    @property
-    def values(self) -> list[str]:
-        """Return the groups in lexical order, independent of the order of items."""
-        return sorted({part for value in self._of for part in self.parts(value)})
-
-    def mask(self, value: str, codes: array[int]) -> NDArray[np.bool_]:
-        """Return which rows belong to a group."""
-        import numpy as np
-
-        wanted = [code for known, code in self._of.items() if value in self.parts(known)]
-        mask: NDArray[np.bool_] = np.isin(np.array(codes, dtype=np.int32), wanted)
-        return mask
-
-    def times(self, codes: array[int]) -> FloatArray:
-        """Return the number of groups of each row."""
-        import numpy as np
-
-        counts = np.array([len(self.parts(value)) for value in self._of], dtype=np.float64)
-        times: FloatArray = counts[np.array(codes, dtype=np.int32)]
-        return times
-
-
 _ONE_SCORED = Coverage(items=1, scored=1, unscored=0)
-
-
-class _Counted(NamedTuple):
-    """What a report says of the items."""
-
-    overall: Table | OneRow
-    groups: Mapping[str, Mapping[str, tuple[dict[str, Score], int]]]
-    """Every group's scores and number of clusters, by field and value."""
-    coverage: Coverage
-    judging: tuple[JudgeShare, ...]
-    method: str
-    """How intervals are made, for the signature."""
 
 
 class Tally:
     """Statistics of a run's items: map, merge, finish.
 
     An item costs sixteen bytes, four or eight for each statistic and four for each grouping field;
-    its text, evidence and id are not kept, but for an only item, which is kept as it is until there
-    is a second. Beyond 131,072 items, metrics that allow it keep no more than sums of 65,536 random
-    groups of clusters, and memory no longer grows at all.
+    its text, evidence and id are not kept. A single item is kept as it is until there is a second.
+    Beyond 131,072 items, metrics that allow it keep no more than sums of 65,536 random groups of
+    clusters, and memory no longer grows at all.
 
     Args:
         metric: The metric whose items are added.
@@ -114,11 +46,10 @@ class Tally:
 
     def __init__(self, metric: Metric, group_by: Iterable[str] = ()) -> None:
         self._metric = metric
-        split = metric.split_fields if is_repeating(metric) else frozenset()
-        self._repeated_by = metric.repeated_by if is_repeating(metric) else ""
+        self._repeated_by = metric.repeated_by
         # The overall scores always need the groups by which items repeat.
         keys = (*group_by, *filter(None, [self._repeated_by]))
-        self._groups = {key: GroupCodes(split=key in split) for key in keys}
+        self._groups = {key: GroupCodes(split=key in metric.split_fields) for key in keys}
         # The only item so far: most calls of a server have one, and its report needs no columns.
         self._only: ItemResult | None = None
         self._empty = True
@@ -262,7 +193,7 @@ class Tally:
         Args:
             intervals: How intervals are made.
             version: The version of Hallujudge, for the signature.
-            settings: The settings behind the signature, in full; None: there are none.
+            settings: The settings behind the signature, in full.
             notes: What limits the use of the scores, whatever the items are.
             check: Called before each group; what it raises ends the report.
         """
@@ -326,7 +257,7 @@ class Tally:
                 for part in [_part(table, codes, value, numbers, check)]
             }
             for (key, codes), numbers in zip(self._groups.items(), self._rows.codes, strict=True)
-            # A field that no scored item has gives no groups.
+            # A field that no scored item has makes no groups.
             if codes.values not in ([], [MISSING])
         }
 
@@ -378,3 +309,69 @@ def _keys(results: Iterable[ItemResult]) -> Sequence[int]:
             key = cluster_key(last)
         keys.append(key)
     return keys
+
+
+class _Counted(NamedTuple):
+    """What a report contains about the items."""
+
+    overall: Table | OneRow
+    groups: Mapping[str, Mapping[str, tuple[dict[str, Score], int]]]
+    """Every group's scores and number of clusters, by field and value."""
+    coverage: Coverage
+    judging: tuple[JudgeShare, ...]
+    method: str
+    """How intervals are made, for the signature."""
+
+
+class GroupCodes:
+    """Maps the values of a grouping field to small numbers.
+
+    Args:
+        split: Whether a value lists several groups, separated by commas.
+    """
+
+    def __init__(self, *, split: bool) -> None:
+        self._of: dict[str, int] = {}
+        self._split = split
+
+    def code(self, value: str) -> int:
+        """Return the number of a value, a new one if it has none."""
+        return self._of.setdefault(value, len(self._of))
+
+    @property
+    def known(self) -> Iterable[str]:
+        """Return the values in the order of their numbers."""
+        return self._of
+
+    def translated(self, other: GroupCodes, codes: Iterable[int]) -> list[int]:
+        """Return numbers of another table as those of this one."""
+        here = [self.code(value) for value in other._of]
+        return [here[code] for code in codes]
+
+    def parts(self, value: str) -> tuple[str, ...]:
+        """Return the distinct groups that a value names; the empty group if it names none."""
+        if not self._split:
+            return (value,)
+        parts = dict.fromkeys(part.strip() for part in value.split(","))
+        return tuple(part for part in parts if part) or (MISSING,)
+
+    @property
+    def values(self) -> list[str]:
+        """Return the groups in lexical order, independent of the order of items."""
+        return sorted({part for value in self._of for part in self.parts(value)})
+
+    def mask(self, value: str, codes: array[int]) -> NDArray[np.bool_]:
+        """Return which rows belong to a group."""
+        import numpy as np
+
+        wanted = [code for known, code in self._of.items() if value in self.parts(known)]
+        mask: NDArray[np.bool_] = np.isin(np.array(codes, dtype=np.int32), wanted)
+        return mask
+
+    def times(self, codes: array[int]) -> FloatArray:
+        """Return the number of groups of each row."""
+        import numpy as np
+
+        counts = np.array([len(self.parts(value)) for value in self._of], dtype=np.float64)
+        times: FloatArray = counts[np.array(codes, dtype=np.int32)]
+        return times

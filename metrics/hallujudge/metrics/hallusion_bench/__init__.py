@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..answers import yes_no_parser
 from ..answers.closed_questions import yes_bias_scores
+from ..answers.yes_no import yes_no_parser
 from ..framework.columns_and_scores import Column, ScoreDefinition, ratio, share
 from ..framework.metric import OptionDefinition, Paper, SoftMetric, VariantDefinition, soft_option
 from ..framework.results import JsonValue, ScoredItem
@@ -50,7 +50,7 @@ class HallusionBenchEvidence:
     probability: float | None = None
     """The judge's probability that the answer counts as right."""
     judging: tuple[dict[str, JsonValue], ...] = field(default=())
-    """The judges that were called, in order; empty: none was."""
+    """The judges that were called, in order. Empty if none was."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the correctness, what it was made of, and the judges where some were called."""
@@ -238,7 +238,7 @@ class HallusionBenchMetric(SoftMetric):
         variant: ``published`` or ``image-only``.
         correctness: Where correctness comes from: ``given``, an answer parser, or one of
             :data:`JUDGES`.
-        judge: The judge, its prompt and its parameters, for the signature; empty: none is asked.
+        judge: The judge, its prompt and its parameters, for the signature. Empty without a judge.
         soft: ``yes`` counts probabilities instead of verdicts.
     """
 

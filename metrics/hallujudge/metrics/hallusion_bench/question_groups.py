@@ -1,4 +1,9 @@
-"""Items of HallusionBench, and their groups within a set: pairs and figures."""
+"""Items of HallusionBench, and their groups within a set: pairs and figures.
+
+A pair is one question about all figures of a set; a figure has several questions. Label columns of
+the table of answers identify them. The value of a pair or figure is stored in one of its rows, so
+that sums over rows are sums over pairs or figures.
+"""
 
 from __future__ import annotations
 
@@ -272,7 +277,7 @@ def _blame(rows: _Rows, pairs: _Grouping) -> _Blame:
     depends, supplement = edited & ~rows.supplement, edited & rows.supplement
     was_right, was_wrong, was_unclear = (before == v for v in (RIGHT, WRONG, UNCLEAR))
     no_before = before == NO_VERDICT
-    # The answer for figure 0 tells whether language is the cause.
+    # A wrong answer that repeats the one for figure 0 ignores the figure: language is the cause.
     copied = (depends & was_right & failed) | (supplement & was_wrong & failed)
     copied |= supplement & was_right & failed & (rows.visual_input == 2)
     unknown = (copied & (same == UNKNOWN)) | (

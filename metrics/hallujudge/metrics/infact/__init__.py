@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from ..answers import YES_NO_PARSERS, read_choice, read_free_answer, says_it_is_unsure
+from ..answers.answer_text import says_it_is_unsure
+from ..answers.choices import read_choice, read_free_answer
+from ..answers.yes_no import YES_NO_PARSERS
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column, ScoreDefinition
-from ..framework.metric import MetricBase, OptionDefinition, Paper, VariantDefinition
+from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
 from ..framework.results import Item, JsonValue, ScoredItem
 from .operators import (
     BASE,
@@ -192,14 +194,14 @@ def _correct_code(response: str, label: str, unread: int) -> int:
 
 
 OVERCONFIDENT = 0.7
-"""Wrong answers with at least this confidence resemble hallucinations (papers/infact.txt, A.4)."""
+"""Wrong answers with at least this confidence resemble hallucinations (appendix A.4)."""
 KNOWLEDGE_GAP = 0.4
 """Wrong answers with at most this confidence resemble knowledge gaps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfactMetric(MetricBase):
-    """INFACT (Yang et al., 2026; papers/infact.txt, section 3.4; no script is public).
+class InfactMetric(Metric):
+    """INFACT (Yang et al., 2026, section 3.4; no script is public).
 
     "Base-right" questions are those with a right answer to the clean video.
 

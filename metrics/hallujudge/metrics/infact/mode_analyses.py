@@ -29,14 +29,14 @@ class ModeMeans:
 def mode_means(
     operators: Mapping[str, float | None], *, printed_digits: int | None = None
 ) -> ModeMeans:
-    """Return mode means and their average (papers/infact.txt, section 3.4, Tables 2, 3).
+    """Return mode means and their average (section 3.4 of the paper, Tables 2 and 3).
 
     A mode with a missing operator has no mean; a model with a missing mode has no average.
 
     Args:
         operators: Operator -> RR, or TSS for shuffle and reverse.
         printed_digits: Number of digits to which modes are rounded, halves up, before they are
-            averaged; the paper's tables use 3. None, as in reports: no rounding.
+            averaged; the paper's tables use 3. None, as in reports, does not round.
 
     Raises:
         ValueError: An operator is unknown.
@@ -137,7 +137,7 @@ class Overconfidence:
 
 
 def overconfidence(wrong: Iterable[tuple[float | None, bool]]) -> Overconfidence:
-    """Group wrong answers by confidence (papers/infact.txt, section A.4).
+    """Group wrong answers by confidence (section A.4 of the paper).
 
     Args:
         wrong: For each wrong answer, the confidence in [0, 1], or None if it is unknown, and

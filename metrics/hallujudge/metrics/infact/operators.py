@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..answers.answer_text import folded
-from ..framework.columns_and_scores import Column, ScoreDefinition, ratio, share
+from ..framework.columns_and_scores import Column, ScoreDefinition, mean_of, ratio, share
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import Direction, FloatArray, Sums
@@ -97,18 +97,6 @@ def level_of(leaf: str) -> str:
     return _LEVELS.get(" ".join(words), "")
 
 
-def _mean_of(*parts: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArray]:
-    """Return the plain mean of scores; NaN if one of them is NaN."""
-
-    def value(sums: Sums) -> FloatArray:
-        total = parts[0](sums)
-        for part in parts[1:]:
-            total = total + part(sums)
-        return total / len(parts)
-
-    return value
-
-
 def _kept(operator: str) -> Callable[[Sums], FloatArray]:
     return ratio(f"kept_{operator}", f"asked_{operator}")
 
@@ -141,11 +129,13 @@ def _columns() -> tuple[Column, ...]:
     return tuple(Column(name=name, meaning=meaning) for name, meaning in meanings.items())
 
 
-def _meanings(kind: str, operators: tuple[str, ...], told: str, suffix: str = "") -> dict[str, str]:
+def _meanings(
+    kind: str, operators: tuple[str, ...], meaning: str, suffix: str = ""
+) -> dict[str, str]:
     """Return the meanings of each operator's two columns."""
     return {
         f"{part}_{operator}{suffix}": (
-            f"base-right questions {'asked' if part == 'asked' else told.format(operator)}"
+            f"base-right questions {'asked' if part == 'asked' else meaning.format(operator)}"
             + (f" under {operator}" if part == "asked" else "")
         )
         for operator in operators
@@ -154,9 +144,9 @@ def _meanings(kind: str, operators: tuple[str, ...], told: str, suffix: str = ""
 
 
 _OTHER = "_order_insensitive"
-_RR_VISUAL = _mean_of(*map(_kept, VISUAL_DEGRADATION))
-_RR_EVIDENCE = _mean_of(*map(_kept, EVIDENCE_CORRUPTION))
-_TSS = _mean_of(*map(_changed, TEMPORAL))
+_RR_VISUAL = mean_of(*map(_kept, VISUAL_DEGRADATION))
+_RR_EVIDENCE = mean_of(*map(_kept, EVIDENCE_CORRUPTION))
+_TSS = mean_of(*map(_changed, TEMPORAL))
 
 
 def _mode(
@@ -180,8 +170,8 @@ def _mode(
 
 
 def _rr(operator: str) -> ScoreDefinition:
-    told = f"base-right questions still right under {operator} / asked"
-    return share(f"rr_{operator}", told, f"kept_{operator}", f"asked_{operator}")
+    meaning = f"base-right questions still right under {operator} / asked"
+    return share(f"rr_{operator}", meaning, f"kept_{operator}", f"asked_{operator}")
 
 
 def _tss(operator: str, suffix: str = "") -> ScoreDefinition:
@@ -217,7 +207,7 @@ def _scores() -> tuple[ScoreDefinition, ...]:
         _mode(
             "average",
             "mean of rr_evidence_corruption, rr_visual_degradation and tss",
-            _mean_of(_RR_EVIDENCE, _RR_VISUAL, _TSS),
+            mean_of(_RR_EVIDENCE, _RR_VISUAL, _TSS),
             (*_pairs("kept", INVARIANT), *_pairs("changed", TEMPORAL)),
             count="right_base",
         ),
@@ -233,7 +223,7 @@ def _scores() -> tuple[ScoreDefinition, ...]:
         _mode(
             f"tss{_OTHER}",
             "mean tss over questions that are not order-sensitive",
-            _mean_of(*(_changed(operator, _OTHER) for operator in TEMPORAL)),
+            mean_of(*(_changed(operator, _OTHER) for operator in TEMPORAL)),
             _pairs("changed", TEMPORAL, _OTHER),
             direction="neither",
         ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
-from ..framework.metric import PUBLISHED, MetricBase, OptionDefinition, Paper, VariantDefinition
+from ..framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
 from ..framework.results import Item, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class MementosItem(Item):
     reference: str | None = None
     """The human description."""
     domain: str = ""
-    """The domain whose synonym graphs are used; empty: the general ones."""
+    """The domain whose synonym graphs are used. Empty for the general ones."""
     reference_objects: tuple[str, ...] | None = None
     """Objects of the human description; None if they are to be extracted."""
     predicted_objects: tuple[str, ...] | None = None
@@ -208,8 +208,8 @@ def _counts_columns(kind: str) -> tuple[Column, ...]:
     )
     return (
         *(
-            Column(name=f"{kind}_{name}", meaning=told.format(kind))
-            for name, told in counted.items()
+            Column(name=f"{kind}_{name}", meaning=meaning.format(kind))
+            for name, meaning in counted.items()
         ),
         *shares,
     )
@@ -249,8 +249,8 @@ def _pooled_scores(kind: str) -> tuple[ScoreDefinition, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MementosMetric(MetricBase):
-    """Mementos (Wang et al., 2024, papers/mementos.txt, section 2.3).
+class MementosMetric(Metric):
+    """Mementos (Wang et al., 2024, section 2.3).
 
     The keywords of a model's description of an image sequence are compared with those of the human
     description, after synonyms are mapped to one word:
@@ -281,7 +281,7 @@ class MementosMetric(MetricBase):
         object_graph: Name of the graph of objects, for the signature.
         behavior_graph: Name of the graph of behaviours, for the signature.
         extractor: Name of the extractor of keywords.
-        domain: The domain of items that name none.
+        domain: The domain of items without one.
     """
 
     name: ClassVar[Literal["mementos"]] = "mementos"
@@ -335,7 +335,7 @@ class MementosMetric(MetricBase):
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
-        """The six scores: means over sequences, or ratios over the keywords of all sequences."""
+        """Return the six scores: means over sequences, or ratios over all keywords."""
         if self.average == _SEQUENCES:
             return self.score_definitions
         return tuple(score for kind in KINDS for score in _pooled_scores(kind))

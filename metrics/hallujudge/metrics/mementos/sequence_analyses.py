@@ -1,4 +1,7 @@
-"""Mementos' analyses: correlation of hallucinations, recall by length, co-occurring behaviours."""
+"""Mementos' analyses: correlation of hallucinations, recall by length, co-occurring behaviours.
+
+The functions work on scored items; see section 3.2 of the paper.
+"""
 
 from __future__ import annotations
 

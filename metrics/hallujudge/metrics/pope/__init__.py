@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from ..answers import YesNo, yes_no_parser
 from ..answers.answer_text import folded
 from ..answers.closed_questions import AnswerEvidence
+from ..answers.yes_no import YesNo, yes_no_parser
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
-from ..framework.metric import MetricBase, Paper, VariantDefinition
+from ..framework.metric import Metric, Paper, VariantDefinition
 from ..framework.results import Item, ScoredItem
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ class PopeCounts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PopeMetric(MetricBase):
+class PopeMetric(Metric):
     """POPE (Li et al., Evaluating Object Hallucination in Large Vision-Language Models, 2023).
 
-    Over questions with the label yes or no (papers/pope.txt, section 5.1, "Metrics"), with yes as
-    the positive class:
+    Over questions with the label yes or no (section 5.1, "Metrics"), with yes as the positive
+    class:
 
     * ``accuracy`` = right answers / answers
     * ``precision`` = right yes / all yes
@@ -74,8 +74,8 @@ class PopeMetric(MetricBase):
     * ``yes_ratio`` = yes / answers, of the *predictions* (one tool reports the labels' share)
     * ``unparsed_rate`` = unparsed answers / all answers
 
-    A variant is a parser (:data:`hallujudge.metrics.answers.YES_NO_PARSERS`). ``published`` follows
-    the released script: an answer that is not clearly no is yes, so that none is unparsed.
+    A variant is a parser of ``hallujudge.metrics.answers.yes_no``. ``published`` follows the
+    released script: an answer that is not clearly no is yes, so that none is unparsed.
     ``lmms-eval`` and ``vlmevalkit`` count unparsed answers as wrong, as those tools do. Precision
     and recall of ``lmms-eval`` leave them out; recall of ``vlmevalkit`` counts them as no.
     ``strict`` leaves them unscored.
@@ -162,7 +162,7 @@ class PopeMetric(MetricBase):
 
     def __post_init__(self) -> None:
         # slots=True creates a new class, so super() without arguments does not work here.
-        MetricBase.__post_init__(self)
+        Metric.__post_init__(self)
         object.__setattr__(self, "_read", yes_no_parser(self.variant))
         answers: tuple[YesNo | None, ...] = ("yes", "no", None)
         object.__setattr__(

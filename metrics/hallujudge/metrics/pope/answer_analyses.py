@@ -26,7 +26,7 @@ class HitRatio:
 def hit_ratio_by_frequency(
     hallucinated: Iterable[Collection[str]], counts: ObjectCounts, ks: Sequence[int] = (10, 20, 30)
 ) -> list[HitRatio]:
-    """Return HR_A@k (papers/pope.txt, formula 3).
+    """Return HR_A@k (formula 3 of the paper).
 
     For one image, it is the share of hallucinated objects that are among the k most frequent
     objects. The score is the mean over images. Formula 3 also counts images without hallucination,
@@ -47,7 +47,7 @@ def hit_ratio_by_company(
     counts: ObjectCounts,
     ks: Sequence[int] = (10, 20, 30),
 ) -> list[HitRatio]:
-    """Return HR_C@k(o) (papers/pope.txt, formula 4), over the images that show object o.
+    """Return HR_C@k(o) (formula 4 of the paper), over the images that show object o.
 
     Args:
         hallucinated: Image -> the distinct hallucinated objects of its caption.
@@ -166,7 +166,7 @@ class Stability:
 
 
 def template_stability(scores: Mapping[str, float]) -> Stability:
-    """Return how much a score varies with the prompt (papers/pope.txt, section 5.3, Table 4).
+    """Return how much a score varies with the prompt (section 5.3 of the paper, Table 4).
 
     Args:
         scores: Template -> score.
@@ -215,7 +215,7 @@ class Consistency:
 def caption_consistency(
     polled: Iterable[tuple[str, str, str | None]], captions: Mapping[str, Collection[str]]
 ) -> Consistency:
-    """Compare answers with captions (papers/pope.txt, section 5.3, "Consistency").
+    """Compare answers with captions (section 5.3 of the paper, "Consistency").
 
     Args:
         polled: Image, object, and parsed answer: ``yes``, ``no``, or None for an unparsed answer,

@@ -158,10 +158,10 @@ def build_pope(
         seed: Seed of the draw.
         template: ``{object}`` (or ``<object>``) is the name and ``{a}`` its article; ``a`` or
             ``a/an`` before the name is corrected too.
-        images: Number of images to draw, of those with enough objects; None: all of them.
-        min_objects: Fewest objects of an image; None: as many as there are questions about present
-            objects. The paper requires more than 3 for its six questions.
-        counts: Frequencies; None: of ``objects`` themselves, all images.
+        images: Number of images to draw, of those with enough objects. By default, all of them.
+        min_objects: Fewest objects of an image. By default, as many as there are questions about
+            present objects. The paper requires more than 3 for its six questions.
+        counts: Frequencies. By default, those of ``objects``, over all images.
 
     Returns:
         The questions in the order of the images, alternating between present and absent objects;

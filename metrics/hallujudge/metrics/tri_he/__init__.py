@@ -143,7 +143,7 @@ class TriHeMetric(SoftMetric):
       they are unscored: the scores are the same, and the coverage shows them;
     * an answer whose verdicts are all ``null`` has the rate 0. This holds for verdicts of an
       archive. With a judge of this run, such an answer is unscored, because a failed judge must not
-      give a score.
+      produce a score.
 
     ``corrected`` leaves claims without a verdict out of the denominator. Claims without a named
     part count in ``hallu_q`` and ``hallu_i`` only.
@@ -231,7 +231,7 @@ class TriHeMetric(SoftMetric):
     def unscored_reason(
         self, verdicts: Sequence[ClaimVerdict]
     ) -> tuple[UnscoredReason, str] | None:
-        """Why an answer with these verdicts has no score, as reason and detail; None: it has one.
+        """Return why an answer with these verdicts has no score, as reason and detail, or None.
 
         Args:
             verdicts: The verdicts of the answer's claims.
@@ -247,13 +247,13 @@ class TriHeMetric(SoftMetric):
         return UnscoredReason.NO_VERDICTS, f"{detail} ({first.detail})" if first.detail else detail
 
     def score_answer(self, verdicts: Sequence[ClaimVerdict]) -> ScoredItem[None]:
-        """Statistics of one answer that has a score.
+        """Return the statistics of one answer that has a score.
 
         Args:
             verdicts: The verdicts of its claims.
 
         Raises:
-            ValueError: It has none; :meth:`unscored_reason` says why.
+            ValueError: The answer has no score; see :meth:`unscored_reason`.
         """
         if (problem := self.unscored_reason(verdicts)) is not None:
             raise ValueError(f"the answer has no score: {problem[1]}")

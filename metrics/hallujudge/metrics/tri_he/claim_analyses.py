@@ -147,7 +147,7 @@ def frequent_pair_rates(
         metric: Which variant counts.
         share: Share of the pairs that count as frequent.
         canonical: Maps names of the same object to one name. The paper uses the name of the WordNet
-            synset. None: ignore letter case and white space.
+            synset. By default, letter case and white space are ignored.
 
     Raises:
         ValueError: The share is not above 0 and at most 1.
@@ -214,10 +214,10 @@ class Scene:
         """Return the parts of a scene graph.
 
         Args:
-        triplets: The scene graph.
-        objects: Further objects of the image, which the triplets do not name.
-        canonical: Maps texts with the same meaning to one text. None: ignore letter case and
-            white space.
+            triplets: The scene graph.
+            objects: Further objects of the image, which the triplets do not name.
+            canonical: Maps texts with the same meaning to one text. By default, letter case and
+                white space are ignored.
         """
         name = canonical or _plain
         known = frozenset(tuple(map(name, triplet)) for triplet in triplets)
@@ -235,8 +235,8 @@ def is_prediction_error(claim: ClaimVerdict, scene: Scene) -> bool:
     """Return whether an unsupported claim is a prediction error (section 3.1).
 
     The paper distinguishes prediction errors from hallucinations: subject, object and relation are
-    in the scene graph, but the triplet is not. Its judges do not tell them apart, so that its rates
-    include them; so do these. A claim with a wrong object is not a prediction error.
+    in the scene graph, but the triplet is not. Its judges do not distinguish them, so its
+    rates include them; so do these. A claim with a wrong object is not a prediction error.
 
     Args:
         claim: The claim and its verdict.

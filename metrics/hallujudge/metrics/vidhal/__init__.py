@@ -11,10 +11,11 @@ from hashlib import blake2b
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..answers import ParsedOrder, read_choice, read_order, read_order_published
+from ..answers.choices import read_choice
 from ..answers.closed_questions import AnswerEvidence
+from ..answers.orders import ParsedOrder, read_order, read_order_published
 from ..framework.columns_and_scores import Column, ScoreDefinition, ratio, share
-from ..framework.metric import MetricBase, Paper, VariantDefinition
+from ..framework.metric import Metric, Paper, VariantDefinition
 from ..framework.results import Item, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _paper(where: str) -> Paper:
 
 @lru_cache(maxsize=1 << 14)
 def ndcg_of(ranks: tuple[int, ...]) -> float:
-    """Return the NDCG of an order of all captions (papers/vidhal.txt, formulas 2 to 6).
+    """Return the NDCG of an order of all captions (formulas 2 to 6 of the paper).
 
     Relevance is ``M + 1 - rank``. The discounted sum is scaled so that the right order has 1 and
     its reverse 0. Formula 6 prints ``M - j``, but the reverse order needs ``M + 1 - j``.
@@ -115,8 +116,8 @@ def _dcg(ranks: Sequence[int]) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VidhalMcqaMetric(MetricBase):
-    """VidHal's multiple choice (Choong et al., VidHal, 2024; papers/vidhal.txt, formula 1).
+class VidhalMcqaMetric(Metric):
+    """VidHal's multiple choice (Choong et al., VidHal, 2024, formula 1).
 
     ``accuracy`` = videos whose most faithful caption was chosen / videos.
 
@@ -226,8 +227,8 @@ def _misaligned(high: int, low: int) -> ScoreDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VidhalOrderingMetric(MetricBase):
-    """VidHal's caption ordering (papers/vidhal.txt, sections 4.2, 5.4).
+class VidhalOrderingMetric(Metric):
+    """VidHal's caption ordering (sections 4.2 and 5.4 of the paper).
 
     * ``ndcg`` (formulas 2 to 6): the mean over videos; an order that is partial, repeats a letter
       or has a letter that was not shown scores 0
@@ -268,9 +269,9 @@ class VidhalOrderingMetric(MetricBase):
         Column(name="ndcg", meaning="NDCG of the order", integral=False),
         Column(name="invalid", meaning="orders that do not name every caption once"),
         *(
-            Column(name=f"{kind}_{high}_{low}", meaning=told.format(high, low))
+            Column(name=f"{kind}_{high}_{low}", meaning=meaning.format(high, low))
             for high, low in _PAIRS
-            for kind, told in (
+            for kind, meaning in (
                 ("hm", "caption {} comes before {}, which is better"),
                 ("compared", "orders where captions {} and {} are compared"),
             )

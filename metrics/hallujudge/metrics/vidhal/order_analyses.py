@@ -31,7 +31,7 @@ class TransitiveInconsistency(NamedTuple):
     videos: tuple[str, ...]
     """Videos with a contradiction."""
     n: int
-    """Videos with enough answers to tell."""
+    """Videos with enough answers."""
 
 
 def transitive_inconsistency(
@@ -48,7 +48,7 @@ def transitive_inconsistency(
         ends_only: Count only the pair of first and last caption, as formula 7 does for three
             captions. Otherwise every contradicted pair counts.
     """
-    wrong, told = [], 0
+    wrong, decided = [], 0
     for video, order in orders.items():
         place = {letter: index for index, letter in enumerate(order)}
         judged = [
@@ -57,10 +57,10 @@ def transitive_inconsistency(
             if all(letter in place for letter in answer.question)
             and (not ends_only or set(answer.question) == {order[0], order[-1]})
         ]
-        told += bool(judged)
+        decided += bool(judged)
         if any(place[a.chosen] > min(place[letter] for letter in a.question) for a in judged):
             wrong.append(video)
-    return TransitiveInconsistency(len(wrong) / told if told else None, tuple(wrong), told)
+    return TransitiveInconsistency(len(wrong) / decided if decided else None, tuple(wrong), decided)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,7 +351,7 @@ class RelativeOrdering:
     """Finds an order with as few questions about pairs as possible.
 
     Each caption is first compared with its neighbour in display order, and placed on the side that
-    the answer gives. It is then compared with the captions on that side, the nearest first, until
+    the answer says. It is then compared with the captions on that side, the nearest first, until
     it does not pass one. No pair is asked whose order is known, so that cycles cannot arise. For
     three captions this is the paper's decision tree: two questions, and a third if they leave two
     orders open.

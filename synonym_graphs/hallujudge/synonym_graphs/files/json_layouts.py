@@ -31,8 +31,10 @@ class _Plain:
 
 
 def plain_graph(data: Mapping[str, object], name: str) -> SynonymGraph | None:
-    """Return the graph of a plain layout, or None if the data is in no plain layout.
+    """Return the graph of a plain layout, or None if the data has another layout.
 
+    The layouts are ``{form: root}``, ``{root: [forms]}`` and networkx's node-link layout: ``nodes``
+    with ``links`` or ``edges``, each with a ``source`` (the form) and a ``target`` (the root).
     A form may lead to its root through other forms. A form with several roots must be declared
     ambiguous, in Hallujudge's layout or by ``ambiguous`` on an edge of networkx. The attributes
     that ``SynonymGraph.to_networkx`` sets are read, so that a graph saved from there has the same

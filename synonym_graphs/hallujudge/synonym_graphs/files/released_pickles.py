@@ -1,4 +1,10 @@
-"""Reading of the released ``.pkl`` graphs without unpickling."""
+"""Reading of the released ``.pkl`` graphs without unpickling.
+
+A pickle is a program, and unpickling an untrusted file executes untrusted code. This module
+interprets only the opcodes that occur in the released graphs. They build dicts, lists and strings,
+and one inert placeholder for the class that the release pickled. Every other opcode and every
+other name is refused before it has an effect.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Candidate:
     """The source: ``spelling``, ``words``, ``wordnet``, ``embedding`` or ``llm``; several are
     joined by ``+``."""
     form: str = ""
-    """The form of the root that is nearest; empty: the root itself."""
+    """The form of the root that is nearest. Empty for the root itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ def apply_patch(graph: SynonymGraph, patch: GraphPatch, *, version: str = "") ->
     Args:
         graph: The graph.
         patch: The decisions; pending and rejected ones change nothing.
-        version: The new graph's version; empty: the next number, or the old one with ``+1``.
+        version: The new graph's version. By default the next number, or the old one with ``+1``.
 
     Raises:
         GraphInvalidError: The result contradicts itself, for example by a cycle.

@@ -20,7 +20,7 @@ from hallujudge.metrics import (
     Report,
     VidhalItem,
 )
-from hallujudge.metrics.answers import YES_NO_PARSERS
+from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.mementos import MementosItem
 from hallujudge.metrics.tri_he import TriHeItem

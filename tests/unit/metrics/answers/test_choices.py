@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.answers import (
-    read_choice,
-    read_free_answer,
-    says_it_is_unsure,
-)
+from hallujudge.metrics.answers.answer_text import says_it_is_unsure
+from hallujudge.metrics.answers.choices import read_choice, read_free_answer
 
 ORGANS = {"A": "Stomach", "B": "Liver", "C": "Lungs"}
 

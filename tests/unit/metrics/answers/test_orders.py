@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.answers import (
-    read_order,
-    read_order_published,
-)
+from hallujudge.metrics.answers.orders import read_order, read_order_published
 
 SHOWN = {"A": "Two men, dancing.", "B": "Three men", "C": "Four men"}
 

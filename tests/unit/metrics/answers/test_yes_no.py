@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.metrics import OptionError
-from hallujudge.metrics.answers import (
-    YES_NO_PARSERS,
-    parser_table,
-    yes_no_parser,
-)
+from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS, parser_table, yes_no_parser
 
 PARSERS = ("published", "opera", "lmms-eval", "vlmevalkit", "strict")
 # One letter for each parser, in that order: y, n, or - where the parser cannot tell.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hallujudge.metrics import Evidence, ItemResult
-from hallujudge.metrics.answers import read_choice
+from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import ScoredItem
 from hallujudge.metrics.infact import (
