@@ -15,6 +15,7 @@ from hallujudge.metrics import IntervalSettings, Tally
 from hallujudge.sdk.backends.base import BatchResult, RunHeader, metric_of
 from hallujudge.sdk.runs import Manifest, RunFolder
 from hallujudge.sdk.runs.parts import Part, PartMaker
+from hallujudge.sdk.score_run import SaveOptions
 from hallujudge.sdk.viewer import Viewer
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ HEADER = RunHeader(
 def part(*names: str) -> Part:
     pairs = [samples.caption(name, f"A dog on sofa {name}.") for name in names]
     items, results = zip(*pairs, strict=True)
-    maker = PartMaker.of(HEADER, (), keep_text=True, html=True)
+    maker = PartMaker(HEADER.metric, (), SaveOptions(html=True))
     return maker.make(BatchResult(items=list(items), results=list(results)), 0)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hallujudge.sdk import Client, RunFolder, ScoreRun
+from hallujudge.sdk.runs.run_inputs import PreparedRun
 
 
 class KillAfter:
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         workers=int(workers),
     )
     with Client.embedded() as client, RunFolder(Path(folder)) as output:
-        client.score_into(output, run, run.spec(), run.items(), KillAfter(int(batches)))
+        client.score_into(output, PreparedRun.of(run), KillAfter(int(batches)))
     return 0
 
 

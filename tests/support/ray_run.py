@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hallujudge.sdk import Client, InputOptions, RunFolder, ScoreRun
+from hallujudge.sdk.runs.run_inputs import PreparedRun
 
 
 class KillOne:
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     watch = KillOne()
     with Client.embedded() as client, RunFolder(Path(folder)) as output:
-        client.score_into(output, run, run.spec(), run.items(), watch)
+        client.score_into(output, PreparedRun.of(run), watch)
     if not watch.killed:
         return 5
     settings = {"llm_url": urls, "llm_model": "m", "llm_max_concurrency": 4}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from hallujudge.metrics import Outcome, Report
+from hallujudge.metrics import Outcome, Report, Tally
 
-from .backends.base import checked_address
+from .backends.base import Timeouts, checked_address
 from .errors import UnsupportedError
 from .score_run import OnBatch, OnProgress, ScoreRun, called_with
 
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.metrics import Item, ItemResult
 
-    from .archives import ItemSource
     from .backends.base import BatchResult, ScoringBackend, ServerInfo
     from .backends.remote import RemoteBackend
     from .jobs import JobInfo, OnJobChange
     from .jobs.remote_jobs import RemoteJobs
     from .progress_bar import Progress
     from .runs import RunFolder, RunReport
+    from .runs.run_inputs import PreparedRun
     from .runs.scoring import RunWatch
 
 
@@ -118,11 +119,12 @@ class AsyncClient:
         from .runs import RunItems, RunReport
         from .spec_parts import reference_notes
 
-        spec, source = await _read(run)
+        prepared = await _prepared(run)
+        spec, source = prepared.spec, prepared.items
         total, items = len(source), RunItems()
         with shown_progress(total) if run.progress else nullcontext(Progress(total)) as progress:
             if run.folder is not None:
-                report = await self._score_to_folder(run, spec, source, progress)
+                report = await self._score_to_folder(prepared, progress)
                 return RunReport.of(report, items, run.paths())
 
             def on_batch(batch: BatchResult) -> None:
@@ -157,51 +159,49 @@ class AsyncClient:
         """
         from hallujudge.judge_service.engine.streams import RunProgress
 
-        # Close it now rather than at garbage collection, so that stopping early stops the server.
         from .runs.parts import batches_async
 
         backend = await self._connected()
-        async with aclosing(backend.score_stream(spec, batches_async(items))) as parts:
+        header = await backend.header(spec)
+        tally = Tally(header.metric, spec.group_by)
+        # Close it now rather than at garbage collection, so that stopping early stops the server.
+        async with aclosing(backend.score_stream(spec, header, batches_async(items))) as parts:
             async for part in parts:
-                if isinstance(part, Report):
-                    return part
                 if isinstance(part, RunProgress):
                     if on_progress is not None:
                         on_progress(part)
-                elif on_batch is not None:
+                    continue
+                tally.add_all(part.results)
+                if on_batch is not None:
                     on_batch(part)
-        raise AssertionError("a backend ended its stream without a report")
+        # Intervals of many items take seconds; a thread keeps the caller's event loop free.
+        return await asyncio.to_thread(header.report, tally, spec.interval)
 
     async def score_into(
         self,
         folder: RunFolder,
-        run: ScoreRun,
-        spec: ScoreSpec,
-        items: ItemSource,
+        prepared: PreparedRun,
         watch: RunWatch | None = None,
     ) -> Report:
-        """Score items into an open folder and complete it.
+        """Score a run whose inputs are read into an open folder, and complete it.
 
         Args:
             folder: The folder.
-            run: What is scored and how.
-            spec: The same, as the engine has it.
-            items: The items.
+            prepared: The run.
             watch: Receives the progress of the run.
         """
         from .runs.scoring import FolderScoring
 
-        return await FolderScoring(await self._connected(), run, spec, items).into(folder, watch)
+        return await FolderScoring(await self._connected(), prepared).into(folder, watch)
 
-    async def _score_to_folder(
-        self, run: ScoreRun, spec: ScoreSpec, items: ItemSource, progress: Progress
-    ) -> Report:
+    async def _score_to_folder(self, prepared: PreparedRun, progress: Progress) -> Report:
         from .runs import RunFolder
         from .runs.scoring import ProgressWatch
 
+        run = prepared.run
         assert run.folder is not None, "the caller checked it"
         with RunFolder(Path(run.folder), inputs=run.paths()) as folder:
-            return await self.score_into(folder, run, spec, items, ProgressWatch(progress))
+            return await self.score_into(folder, prepared, ProgressWatch(progress))
 
     async def extract(
         self,
@@ -234,9 +234,9 @@ class AsyncClient:
         Raises:
             UnsupportedError: The metric's claims are not decided by a judge.
         """
-        spec, items = await _read(run)
+        prepared = await _prepared(run)
         backend = await self._connected()
-        return await backend.judge(spec, list(items))
+        return await backend.judge(prepared.spec, list(prepared.items))
 
     @called_with(ScoreRun)
     async def estimate(self, run: ScoreRun) -> list[Estimate]:
@@ -248,18 +248,12 @@ class AsyncClient:
             UnsupportedError: The metric calls no paid judge, or a server scores: only
                 the server knows its cache and the prices of its judges.
         """
-        spec, items = await _read(run)
-        return await self.estimate_items(spec, items)
+        return await self.estimate_prepared(await _prepared(run))
 
-    async def estimate_items(self, spec: ScoreSpec, items: Iterable[Item]) -> list[Estimate]:
-        """Return what :meth:`estimate` does, for items that are already read.
-
-        Args:
-            spec: How they are scored.
-            items: The items.
-        """
+    async def estimate_prepared(self, prepared: PreparedRun) -> list[Estimate]:
+        """Return what :meth:`estimate` does, for a run whose inputs are read."""
         backend = await self._connected()
-        return await backend.estimate(spec, list(items))
+        return await backend.estimate(prepared.spec, list(prepared.items))
 
     async def normalize(
         self, words: Sequence[str], *, graph: str = "coco"
@@ -285,23 +279,18 @@ class AsyncClient:
         Raises:
             UnsupportedError: No server scores.
         """
-        spec, items = await _read(run)
-        return await self.submit_items(run, spec, items)
+        return await self.submit_prepared(await _prepared(run))
 
-    async def submit_items(
-        self, run: ScoreRun, spec: ScoreSpec, items: ItemSource, request_id: str = ""
-    ) -> JobInfo:
-        """Return what :meth:`submit` does, for items that are already read.
+    async def submit_prepared(self, prepared: PreparedRun, request_id: str = "") -> JobInfo:
+        """Return what :meth:`submit` does, for a run whose inputs are read.
 
         Args:
-            run: What is scored and how.
-            spec: The same, as the engine has it.
-            items: The items.
+            prepared: The run.
             request_id: Another id makes another job of the same run.
         """
         from .jobs.job_runs import submit_run
 
-        return await submit_run(await self._remote(), run, spec, items, request_id)
+        return await submit_run(await self._remote(), prepared, request_id)
 
     async def job(self, job_id: str) -> JobInfo:
         """Return a job of the server."""
@@ -326,11 +315,7 @@ class AsyncClient:
             job_id: The job.
             on_change: Called with the job now and after every change.
         """
-        from .jobs.remote_jobs import wait_for_job
-
-        jobs = await self._jobs()
-        seconds = self._reconnect_timeout
-        return await wait_for_job(jobs, job_id, on_change, self._address, seconds)
+        return await (await self._jobs()).wait(job_id, on_change)
 
     async def fetch_job(
         self,
@@ -386,20 +371,22 @@ class AsyncClient:
             # Another task may have connected meanwhile.
             self._backend = self._backend or RemoteBackend(
                 self._address,
-                timeout=self._timeout,
-                stream_timeout=self._stream_timeout,
-                progress_timeout=self._progress_timeout,
-                reconnect_timeout=self._reconnect_timeout,
+                timeouts=Timeouts(
+                    call_timeout=self._timeout,
+                    stream_timeout=self._stream_timeout,
+                    progress_timeout=self._progress_timeout,
+                    reconnect_timeout=self._reconnect_timeout,
+                ),
                 connection=self._connection,
             )
         return self._backend
 
 
-async def _read(run: ScoreRun) -> tuple[ScoreSpec, ItemSource]:
-    """Return a run's spec and items; a thread imports what reading them needs."""
+async def _prepared(run: ScoreRun) -> PreparedRun:
+    """Read a run's inputs; a thread imports what reading them needs."""
     from hallujudge.judge_service.threads import import_in_thread
 
     await import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", "numpy")
-    from .runs.run_inputs import items_of
+    from .runs.run_inputs import PreparedRun
 
-    return run.spec(), items_of(run)
+    return PreparedRun.of(run)

@@ -118,14 +118,14 @@ class Client:
     """Return verdicts on the claims of responses; see :meth:`AsyncClient.judge`."""
     estimate = _blocking(AsyncClient.estimate)
     """Return the number of judge calls and tokens; see :meth:`AsyncClient.estimate`."""
-    estimate_items = _blocking(AsyncClient.estimate_items)
-    """Return the same for items that are read; see :meth:`AsyncClient.estimate_items`."""
+    estimate_prepared = _blocking(AsyncClient.estimate_prepared)
+    """Return the same for a prepared run; see :meth:`AsyncClient.estimate_prepared`."""
     normalize = _blocking(AsyncClient.normalize)
     """Map each word to its roots in a graph; see :meth:`AsyncClient.normalize`."""
     submit = _blocking(AsyncClient.submit)
     """Submit a run to the server as a job; see :meth:`AsyncClient.submit`."""
-    submit_items = _blocking(AsyncClient.submit_items)
-    """Submit items that are already read; see :meth:`AsyncClient.submit_items`."""
+    submit_prepared = _blocking(AsyncClient.submit_prepared)
+    """Submit a prepared run; see :meth:`AsyncClient.submit_prepared`."""
     job = _blocking(AsyncClient.job)
     """Return a job of the server; see :meth:`AsyncClient.job`."""
     jobs = _blocking(AsyncClient.jobs)

@@ -16,7 +16,7 @@ from .archives.found_files import found_files, is_url
 from .archives.inputs import InputOptions
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
 from .runs.manifest import VERDICTS
-from .runs.run_inputs import described_file, is_input_file
+from .runs.run_inputs import PreparedRun, described_file, is_input_file
 from .runs.stored_runs import StoredRun, read_run
 from .score_run import ScoreRun
 
@@ -123,8 +123,7 @@ def _refuse_calls(client: Client, scoring: ScoreRun, run: StoredRun) -> None:
             f"{run.folder} was scored at a server, which has its verdicts; score there again with "
             f"ScoreRun(variant={scoring.variant}): what was judged before costs nothing"
         )
-    spec = scoring.spec()
-    rows = client.estimate_items(spec, scoring.items())
+    rows = client.estimate_prepared(PreparedRun.of(scoring))
     if missing := [_told(row) for row in rows if row.calls or row.unknown_texts]:
         raise UnsupportedError(
             f"{run.folder} does not have all verdicts that variant {scoring.variant} needs: "

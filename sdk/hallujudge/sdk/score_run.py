@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from .archives.inputs import CheckedArchive
     from .backends.base import BatchResult
 
-__all__ = ["OnBatch", "OnProgress", "ScoreRun", "called_with"]
-
 OnBatch: TypeAlias = "Callable[[BatchResult], None]"
 """Callback for each batch of items and their results, in the order of the items."""
 OnProgress: TypeAlias = "Callable[[RunProgress], None]"
@@ -28,6 +26,16 @@ _P = ParamSpec("_P")
 _Self = TypeVar("_Self")
 _Value = TypeVar("_Value")
 _Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveOptions:
+    """What a run's folder holds of its items."""
+
+    keep_text: bool = True
+    """Whether responses are saved; otherwise their SHA-256."""
+    html: bool = False
+    """Whether ``report.html`` is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,11 @@ class ScoreRun:
     """Where processes run: ``local`` on this machine, ``ray`` on a Ray cluster (extra ``ray``)."""
     ray_address: str = ""
     """Address of a running Ray cluster; empty starts one on this machine."""
+
+    @property
+    def save_options(self) -> SaveOptions:
+        """What the folder holds of the items."""
+        return SaveOptions(keep_text=self.keep_text, html=self.html)
 
     def paths(self) -> tuple[Path, ...]:
         """Return the files that the run reads."""

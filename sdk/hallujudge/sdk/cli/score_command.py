@@ -23,8 +23,8 @@ from ..errors import InvalidInputError
 from ..progress_bar import Progress, shown_progress
 from ..runs import RunFolder
 from ..runs.manifest import VERDICTS
-from ..runs.parts import Part, UnscoredCounts
-from ..runs.run_inputs import items_of
+from ..runs.parts import Part, PartSource, UnscoredCounts
+from ..runs.run_inputs import PreparedRun, items_of
 from ..runs.scoring import ProgressWatch
 from ..score_run import ScoreRun
 from ..spec_parts import graph_notes
@@ -122,14 +122,15 @@ class ScoreCommand:
         with ExitStack() as stack:
             stack.enter_context(stop_on_sigterm())
             spec = self.run.spec()
-            stack.enter_context(self._early_workers(spec))
-            items = self._items(spec)
+            workers = stack.enter_context(self._early_workers(spec))
+            prepared = replace(self._prepared(spec), workers=workers)
+            items = prepared.items
             client = stack.enter_context(self._client())
             output = stack.enter_context(RunFolder(self.out, inputs=self.run.paths()))
             try:
                 with self._progress(items) as progress:
                     watch = _Watch(self, unscored, progress)
-                    return client.score_into(output, self.full_run, spec, items, watch)
+                    return client.score_into(output, prepared, watch)
             except KeyboardInterrupt as err:
                 typer.echo(f"stopped by {stopped_by(err)}: {_kept(output, items)}", err=True)
                 return None
@@ -144,8 +145,8 @@ class ScoreCommand:
         Raises:
             HallujudgeError: The files can't be read, or no language model would be called.
         """
-        spec, items = self._read()
-        self._refuse_without_model(spec)
+        prepared = self._prepared(self.run.spec())
+        self._refuse_without_model(prepared.spec)
         path = Path(batch_settings.get()["batch_requests"])
         known = (
             {}
@@ -153,7 +154,7 @@ class ScoreCommand:
             else {"verdict_cache": str(self.out / VERDICTS)}
         )
         with Client.embedded({**known, **self.judges, **batch_settings.get()}) as client:
-            client.score_items(spec, items)
+            client.score_items(prepared.spec, prepared.items)
         with path.open("rb") as file:
             count = sum(1 for _ in file)
         typer.echo(f"{count:,} requests written to {path}")
@@ -175,10 +176,9 @@ class ScoreCommand:
         """
         if self.server is None:
             raise InvalidInputError("a job needs a server; name it with --server")
-        spec, items = self._read()
-        run = replace(self.run, keep_text=not self.no_text)
+        prepared = self._prepared(self.run.spec())
         with self._client() as client:
-            info = client.submit_items(run, spec, items, submitted.request_id)
+            info = client.submit_prepared(prepared, submitted.request_id)
         typer.echo(info.id)
         at = shlex.join(("--server", self.server, *self.connection_flags))
         self.note(
@@ -215,25 +215,22 @@ class ScoreCommand:
         Raises:
             HallujudgeError: The files can't be read, or nothing of the metric can be estimated.
         """
-        spec, items = self._read()
+        prepared = self._prepared(self.run.spec())
         with self._client() as client:
-            rows = client.estimate_items(spec, items)
+            rows = client.estimate_prepared(prepared)
         if not rows:
             typer.echo("no calls: no language model judges or extracts")
         for row in rows:
             typer.echo(estimate_line(row))
         return ExitCode.OK
 
-    def _read(self) -> tuple[ScoreSpec, ItemSource]:
-        spec = self.run.spec()
-        return spec, self._items(spec)
-
-    def _items(self, spec: ScoreSpec) -> ItemSource:
+    def _prepared(self, spec: ScoreSpec) -> PreparedRun:
+        """Read the inputs and print notes on them."""
         items = items_of(self.full_run)
         self.note(*graph_notes(spec), *items.notes)
-        return items
+        return PreparedRun(run=self.full_run, spec=spec, items=items)
 
-    def _early_workers(self, spec: ScoreSpec) -> AbstractContextManager[None]:
+    def _early_workers(self, spec: ScoreSpec) -> AbstractContextManager[PartSource | None]:
         """Start the processes of a large run while its archive is read."""
         from ..runs.processes import early_workers
 

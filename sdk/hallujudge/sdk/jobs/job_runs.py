@@ -15,20 +15,18 @@ from ..backends.base import BatchResult, header_of
 from ..errors import InvalidInputError
 from ..runs.manifest import Manifest
 from ..runs.parts import Part, PartMaker, batches
-from ..runs.run_inputs import manifest_of
+from ..runs.run_inputs import PreparedRun, manifest_of
 from ..runs.scoring import score_parts
+from ..score_run import SaveOptions
 from ..spec_parts import reference_notes
 from .remote_jobs import JobContent, RemoteJobs
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.metrics import Item, ItemResult, Report
 
-    from ..archives import ItemSource
     from ..backends.remote import RemoteBackend
     from ..runs.folder import RunFolder
     from ..runs.scoring import RunWatch
-    from ..score_run import ScoreRun
     from . import JobInfo
 
 
@@ -54,11 +52,7 @@ _BATCHES = 8
 
 
 async def submit_run(
-    backend: RemoteBackend,
-    run: ScoreRun,
-    spec: ScoreSpec,
-    items: ItemSource,
-    request_id: str = "",
+    backend: RemoteBackend, prepared: PreparedRun, request_id: str = ""
 ) -> JobInfo:
     """Submit a run as a job, and return the job.
 
@@ -66,20 +60,19 @@ async def submit_run(
 
     Args:
         backend: Has the connection.
-        run: What is scored and how.
-        spec: The same, as the engine has it.
-        items: The items.
+        prepared: The run.
         request_id: Id of the request; empty: a hash of the files and settings, so that the same
             run is one job.
 
     Raises:
         InvalidInputError: The request id created a job of other items or settings.
     """
+    spec, items = prepared.spec, prepared.items
     header = await backend.header(spec)
     # Hashing reads every file; other work on the event loop goes on.
-    manifest = await asyncio.to_thread(manifest_of, run, spec, items, header, {"server": True})
-    told = await asyncio.to_thread(reference_notes, spec, items)
-    note = with_notes(manifest, told).to_text()
+    manifest = await asyncio.to_thread(manifest_of, prepared, header, {"server": True})
+    notes = await asyncio.to_thread(reference_notes, spec, items)
+    note = with_notes(manifest, notes).to_text()
     jobs = RemoteJobs(backend)
     made = hashlib.sha256(note.encode()).hexdigest()[:32]
     job = await jobs.create(spec, request_id or made, note)
@@ -148,7 +141,8 @@ async def fetch_job(
     if watch is not None:
         watch.started(started)
     keep_text = bool(manifest.settings.get("keep_text", True))
-    maker = PartMaker.of(header, content.spec.group_by, keep_text=keep_text, html=html)
+    options = SaveOptions(keep_text=keep_text, html=html)
+    maker = PartMaker(header.metric, content.spec.group_by, options)
     source = _JobParts(jobs=jobs, job_id=info.id, maker=maker)
     items = _ItemSource(count=info.items, make=lambda: iter(()))
     report = await score_parts(folder, started, source, items, content.spec, header, watch)

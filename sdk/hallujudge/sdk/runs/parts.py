@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hallujudge.metrics import ItemResult, Metric, Outcome, Tally
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
@@ -22,7 +22,9 @@ from .saved_items import item_lines, pack_shown
 if TYPE_CHECKING:
     from hallujudge.metrics import Item
 
-    from ..backends.base import Batch, BatchResult, RunHeader
+    from ..archives import ItemSource
+    from ..backends.base import Batch, BatchResult
+    from ..score_run import SaveOptions
 
 
 _BATCH_ITEMS = 64
@@ -258,25 +260,14 @@ class PartMaker:
     Args:
         metric: The run's metric.
         group_by: Fields to report groups by.
-        keep_text: Whether responses are kept; otherwise their SHA-256 is.
-        html: Whether an HTML page is made.
+        options: What the run's folder holds of the items.
     """
 
-    def __init__(
-        self, metric: Metric, group_by: Sequence[str], *, keep_text: bool, html: bool = False
-    ) -> None:
+    def __init__(self, metric: Metric, group_by: Sequence[str], options: SaveOptions) -> None:
         self._metric = metric
         self._group_by = tuple(group_by)
         self._statistics = tuple(column.name for column in metric.columns)
-        self._keep_text = keep_text
-        self._html = html
-
-    @classmethod
-    def of(
-        cls, header: RunHeader, group_by: Sequence[str], *, keep_text: bool, html: bool = False
-    ) -> PartMaker:
-        """Return the maker of a run's parts."""
-        return cls(header.metric, group_by, keep_text=keep_text, html=html)
+        self._options = options
 
     def make(self, batch: BatchResult, first: int) -> Part:
         """Return the part of a batch.
@@ -286,7 +277,7 @@ class PartMaker:
             first: Position of its first item in the run.
         """
         pairs = list(zip(batch.items, batch.results, strict=True))
-        lines = item_lines(pairs, self._statistics, keep_text=self._keep_text)
+        lines = item_lines(pairs, self._statistics, keep_text=self._options.keep_text)
         tally = Tally(self._metric, self._group_by)
         tally.add_all(batch.results)
         unscored = UnscoredCounts()
@@ -297,5 +288,18 @@ class PartMaker:
             lines_crc=zlib.crc32(lines),
             tally=tally.to_bytes(),
             unscored=unscored,
-            shown=pack_shown(pairs, first, keep_text=self._keep_text, html=self._html),
+            shown=pack_shown(pairs, first, self._options),
         )
+
+
+class PartSource(Protocol):
+    """Scores items and yields the parts in input order."""
+
+    def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
+        """Yield the parts of items.
+
+        Args:
+            items: All items of the run.
+            first: Position of the first one that is still to be scored.
+        """
+        ...

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
-from contextvars import ContextVar
 from itertools import islice
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
@@ -266,34 +265,29 @@ def _context(preload: tuple[str, ...]) -> ForkServerContext | SpawnContext:
 
 _GROUPS_AHEAD = 3
 
-_early: ContextVar[PoolParts | None] = ContextVar("early", default=None)
-
 
 @contextmanager
 def early_workers(
     run: ScoreRun, spec: ScoreSpec, judges: Mapping[str, object], *, local: bool
-) -> Iterator[None]:
+) -> Iterator[PoolParts | None]:
     """Start the workers of a run before its archive is read, if it is surely large enough.
 
     Args:
         run: What is scored and how.
-        spec: The same, as the engine has it.
+        spec: How items are scored.
         judges: Settings of the judges.
         local: Whether this machine scores, not a server.
     """
     count = early_count(run, spec, local=local)
     if count < 2:
-        yield
+        yield None
         return
-    settings = WorkerSettings(spec=spec, judges=judges, keep_text=run.keep_text, html=run.html)
-    pool = PoolParts(settings, count)
+    pool = PoolParts(WorkerSettings(spec=spec, judges=judges, save=run.save_options), count)
     pool.start()
-    token = _early.set(pool)
     try:
         with spread_by(pool):
-            yield
+            yield pool
     finally:
-        _early.reset(token)
         pool.close()
 
 
@@ -306,7 +300,6 @@ class PoolParts:
     """
 
     def __init__(self, settings: WorkerSettings, workers: int) -> None:
-        self._settings = settings
         self._ahead = _GROUPS_AHEAD * workers
         self._starting: Future[None] | None = None
         self._processes: Processes[WorkerSettings, Any, Any] = Processes(
@@ -316,12 +309,6 @@ class PoolParts:
             # The second is what the command's own script imports; every worker runs it again.
             preload=(f"{__package__}.preloaded", "hallujudge.sdk.cli"),
         )
-
-    @classmethod
-    def of(cls, settings: WorkerSettings, workers: int) -> PoolParts:
-        """Return the pool that :func:`early_workers` started for these settings, or a new one."""
-        pool = _early.get()
-        return pool if pool is not None and pool._settings == settings else cls(settings, workers)
 
     def start(self) -> None:
         """Start the workers now, rather than with the first items, and return at once."""

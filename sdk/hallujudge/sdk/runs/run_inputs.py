@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,31 +30,52 @@ if TYPE_CHECKING:
     from ..archives import ItemSource
     from ..backends.base import RunHeader
     from ..score_run import ScoreRun
+    from .parts import PartSource
 
 
 _PIECE = 1 << 20
 _FILE_FIELDS = ("id_map", "display", "nouns", "questions", "associations", "safe_words")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRun:
+    """A run whose inputs were read and checked."""
+
+    run: ScoreRun
+    """What is scored and how, as the caller described it."""
+    spec: ScoreSpec
+    """How items are scored, with defaults and the contents of graph files."""
+    items: ItemSource
+    """The items."""
+    workers: PartSource | None = None
+    """Workers that were started while the items were read; None without."""
+
+    @classmethod
+    def of(cls, run: ScoreRun) -> PreparedRun:
+        """Read a run's inputs.
+
+        Raises:
+            ArchiveError: A file can't be used, or ids don't join.
+            InvalidInputError: The variant, the graph or an option is invalid.
+            NotFoundError: The metric or graph is unknown.
+        """
+        return cls(run=run, spec=run.spec(), items=items_of(run))
+
+
 def manifest_of(
-    run: ScoreRun,
-    spec: ScoreSpec,
-    items: ItemSource,
-    header: RunHeader,
-    repeat: Mapping[str, Any] | None = None,
+    prepared: PreparedRun, header: RunHeader, repeat: Mapping[str, Any] | None = None
 ) -> Manifest:
     """Return the manifest of a run. Files are read once, for their hashes.
 
     Args:
-        run: What is scored and how.
-        spec: The same, as the engine has it.
-        items: The items.
+        prepared: The run.
         header: What is known of the run before its first item.
         repeat: What else a repetition of the run needs, such as the settings of its judges.
 
     Raises:
         ArchiveError: A file can't be read.
     """
+    run, items = prepared.run, prepared.items
     given = _run_inputs(run)
     files = _readable(given)
     inputs: dict[str, dict[str, JsonValue]] = {
@@ -64,12 +85,12 @@ def manifest_of(
         inputs["items"] = {"sha256": _hash_of_items(items)}
     return Manifest(
         release=header.release,
-        metric=spec.metric,
+        metric=run.metric,
         variant=header.metric.variant,
         signature=header.signature,
         items=len(items),
         inputs=inputs,
-        settings=_settings(run, spec, header),
+        settings=_settings(run, prepared.spec, header),
         run=_repetition(run, repeat or {}) if _is_repeatable(given, files) else {},
     )
 
@@ -152,7 +173,7 @@ def is_unchanged(path: Path, before: Mapping[str, Any]) -> bool:
 
     Args:
         path: The file.
-        before: What :func:`described` returned.
+        before: What :func:`described_file` returned.
 
     Raises:
         ArchiveError: The file can't be read.

@@ -19,6 +19,7 @@ from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
 from ..backends.base import metric_of
 from ..errors import InvalidInputError, MissingExtraError, OutputError
 from ..report.export_formats import frame
+from ..score_run import SaveOptions
 from .parts import PartMaker
 from .saved_items import response_of
 
@@ -329,8 +330,7 @@ class RunReport(Report):
         maker = PartMaker(
             metric_of(self.metric, self.variant, self.settings),
             tuple(self.groups),
-            keep_text=keep_text,
-            html=html,
+            SaveOptions(keep_text=keep_text, html=html),
         )
         with RunFolder(Path(folder), inputs=self.inputs) as written:
             written.start(manifest_of_report(self, self.inputs, keep_text=keep_text))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ..report import HtmlPage, PageAbout
     from ..report.page import Images
+    from ..score_run import SaveOptions
     from .manifest import Manifest
 
 
@@ -256,23 +257,23 @@ _VALUES, _MESSAGES = b"v", b"m"
 _MOST_BYTES = 1 << 30
 
 
-def pack_shown(
-    pairs: Sequence[tuple[Item, ItemResult]], first: int, *, keep_text: bool, html: bool
-) -> bytes:
+def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: SaveOptions) -> bytes:
     """Return what the page needs of a batch, with every field.
 
     Args:
         pairs: Items with their results.
         first: Position of the first one in the run. The page shows the first items only.
-        keep_text: Whether responses are kept.
-        html: Whether a page was asked for; otherwise fewer items are kept for a later one.
+        options: Whether responses are kept, and whether a page was requested. Without one, fewer
+            items are kept for a later page.
 
     Returns:
         The items and results, compressed; nothing beyond what the page shows.
     """
-    if not _within(first, html=html) or not _are_known(pairs):
+    if not _within(first, html=options.html) or not _are_known(pairs):
         return b""
-    kept = [(item if keep_text else _without_text(item), result) for item, result in pairs]
+    kept = pairs
+    if not options.keep_text:
+        kept = [(_without_text(item), result) for item, result in pairs]
     values = to_values(kept)
     content = _VALUES + values if values is not None else _MESSAGES + _to_messages(kept)
     # Level 1 takes a third of the time of level 6 for nearly the same size.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Report, Tally
@@ -15,8 +15,8 @@ from ..backends.base import BatchResult
 from ..errors import InternalError
 from ..spec_parts import reference_notes
 from .manifest import VERDICTS
-from .parts import Part, PartMaker, batches_async
-from .run_inputs import manifest_of
+from .parts import Part, PartMaker, PartSource, batches_async
+from .run_inputs import PreparedRun, manifest_of
 from .worker import worker_count
 
 if TYPE_CHECKING:
@@ -26,26 +26,8 @@ if TYPE_CHECKING:
     from ..archives import ItemSource
     from ..backends.base import RunHeader, ScoringBackend
     from ..progress_bar import Progress
-    from ..score_run import ScoreRun
     from .folder import RunFolder, Started
     from .parts import Entry
-
-
-OnBatch: TypeAlias = "Callable[[BatchResult], None]"
-OnProgress: TypeAlias = "Callable[[RunProgress], None]"
-
-
-class PartSource(Protocol):
-    """Scores items and gives the parts in input order."""
-
-    def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
-        """Yield the parts of items.
-
-        Args:
-            items: All items of the run.
-            first: Position of the first one that is still to be scored.
-        """
-        ...
 
 
 class RunWatch(Protocol):
@@ -70,36 +52,27 @@ class BackendParts:
 
     backend: ScoringBackend
     """The backend."""
-    spec: ScoreSpec
-    """How items are scored."""
+    prepared: PreparedRun
+    """The run."""
     header: RunHeader
-    """What is known of the run."""
-    keep_text: bool
-    """Whether responses are kept."""
-    html: bool = False
-    """Whether an HTML page is made."""
-    on_batch: OnBatch | None = None
-    """Callback for each batch of results."""
-    on_progress: OnProgress | None = None
-    """Callback for what is waited for."""
+    """Its header."""
+    watch: RunWatch | None = None
+    """Receives the progress of the run."""
 
     async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
         """Yield the parts of items; see :class:`PartSource`."""
-        maker = PartMaker.of(
-            self.header, self.spec.group_by, keep_text=self.keep_text, html=self.html
-        )
-        stream = self.backend.score_stream(
-            self.spec, batches_async(items.start_at(first)), report=False
-        )
+        run, spec = self.prepared.run, self.prepared.spec
+        maker = PartMaker(self.header.metric, spec.group_by, run.save_options)
+        batches = batches_async(items.start_at(first))
+        stream = self.backend.score_stream(spec, self.header, batches)
         async with aclosing(stream) as results:
             async for done in results:
-                assert not isinstance(done, Report), "no report was asked for"
                 if not isinstance(done, BatchResult):
-                    if self.on_progress is not None:
-                        self.on_progress(done)
+                    if self.watch is not None:
+                        self.watch.waits(done)
                     continue
-                if self.on_batch is not None:
-                    self.on_batch(done)
+                if run.on_batch is not None:
+                    run.on_batch(done)
                 yield maker.make(done, first)
                 first += len(done.items)
 
@@ -170,18 +143,12 @@ class FolderScoring:
 
     Args:
         backend: Scores, in this process or at a server.
-        run: What is scored and how.
-        spec: The same, as the engine has it.
-        items: The items.
+        prepared: The run.
     """
 
-    def __init__(
-        self, backend: ScoringBackend, run: ScoreRun, spec: ScoreSpec, items: ItemSource
-    ) -> None:
+    def __init__(self, backend: ScoringBackend, prepared: PreparedRun) -> None:
         self._backend = backend
-        self._run = run
-        self._spec = spec
-        self._items = items
+        self._prepared = prepared
 
     async def into(self, folder: RunFolder, watch: RunWatch | None = None) -> Report:
         """Score into a folder, or go on with what it holds, and complete it.
@@ -190,14 +157,14 @@ class FolderScoring:
             folder: The folder.
             watch: Receives the progress of the run.
         """
-        run, spec, items = self._run, self._spec, self._items
+        run, spec, items = self._prepared.run, self._prepared.spec, self._prepared.items
         async with self._keeping_verdicts(folder) as backend:
             header = await backend.header(spec)
-            told = await asyncio.to_thread(reference_notes, spec, items)
-            header = replace(header, notes=(*told, *header.notes))
+            notes = await asyncio.to_thread(reference_notes, spec, items)
+            header = replace(header, notes=(*notes, *header.notes))
             # Hashing reads every file; other work on the event loop goes on.
-            repeat = _repetition_settings(backend)
-            manifest = await asyncio.to_thread(manifest_of, run, spec, items, header, repeat)
+            repeat = backend.origin()
+            manifest = await asyncio.to_thread(manifest_of, self._prepared, header, repeat)
             marks = items.slices.marks.to_bytes() if items.slices is not None else b""
             started = folder.start(manifest, resume=run.resume, marks=marks)
             if watch is not None:
@@ -213,43 +180,28 @@ class FolderScoring:
     def _source(
         self, backend: ScoringBackend, header: RunHeader, watch: RunWatch | None
     ) -> PartSource:
-        from ..backends.embedded import EmbeddedBackend
-
-        local = isinstance(backend, EmbeddedBackend)
-        workers = worker_count(self._run, self._spec, self._items, local=local)
-        on_ray = self._run.engine == "ray"
-        if (workers > 1 or on_ray) and isinstance(backend, EmbeddedBackend):
+        judges = backend.worker_settings
+        run, prepared = self._prepared.run, self._prepared
+        workers = worker_count(prepared, local=judges is not None)
+        on_ray = run.engine == "ray"
+        if (workers > 1 or on_ray) and judges is not None:
             from .processes import PoolParts
             from .ray_workers import RayParts
             from .worker import WorkerSettings
 
-            settings = WorkerSettings(
-                spec=self._spec,
-                judges=backend.settings,
-                keep_text=self._run.keep_text,
-                html=self._run.html,
-            )
+            settings = WorkerSettings(spec=prepared.spec, judges=judges, save=run.save_options)
             if on_ray:
-                return RayParts(settings, workers, self._run.ray_address)
-            return PoolParts.of(settings, workers)
-        return BackendParts(
-            backend=backend,
-            spec=self._spec,
-            header=header,
-            keep_text=self._run.keep_text,
-            html=self._run.html,
-            on_batch=self._run.on_batch,
-            on_progress=watch.waits if watch is not None else None,
-        )
+                return RayParts(settings, workers, run.ray_address)
+            return prepared.workers or PoolParts(settings, workers)
+        return BackendParts(backend=backend, prepared=prepared, header=header, watch=watch)
 
     @asynccontextmanager
     async def _keeping_verdicts(self, folder: RunFolder) -> AsyncIterator[ScoringBackend]:
         """Give a backend that keeps every verdict that was paid for, also of unfinished batches."""
-        from ..backends.embedded import EmbeddedBackend
-
         made = None
-        called = metric_entry(self._spec.metric).calls_models(self._spec)
-        if called and isinstance(self._backend, EmbeddedBackend):
+        spec = self._prepared.spec
+        called = metric_entry(spec.metric).calls_models(spec)
+        if called:
             made = self._backend.with_cache(folder.folder / VERDICTS)
         if made is None:
             yield self._backend
@@ -258,12 +210,3 @@ class FolderScoring:
             yield made
         finally:
             await made.close()
-
-
-def _repetition_settings(backend: ScoringBackend) -> dict[str, Any]:
-    """Return where a run is scored, and the settings of judges that are not at their defaults."""
-    from ..backends.embedded import EmbeddedBackend
-
-    if not isinstance(backend, EmbeddedBackend):
-        return {"server": True}
-    return {"judges": backend.judge_settings()}

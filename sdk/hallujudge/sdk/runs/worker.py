@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from ..archives import ItemSource
     from ..archives.inputs import CheckedSlice, ItemSlices, SliceReader
-    from ..archives.inputs import ItemSource as ArchiveItems
     from ..archives.json_lines import Mark, Span
     from ..backends.base import Batch
-    from ..score_run import ScoreRun
+    from ..score_run import SaveOptions, ScoreRun
+    from .run_inputs import PreparedRun
 
 
 ATTEMPTS = 3
@@ -132,7 +132,7 @@ def workers_died(group: Group) -> str:
     )
 
 
-async def groups_of(items: ArchiveItems, first: int) -> AsyncIterator[Group]:
+async def groups_of(items: ItemSource, first: int) -> AsyncIterator[Group]:
     """Yield the groups of a source's items for processes of this machine.
 
     Args:
@@ -200,10 +200,8 @@ class WorkerSettings:
     """How items are scored."""
     judges: Mapping[str, object]
     """Settings of the judges."""
-    keep_text: bool
-    """Whether responses are kept."""
-    html: bool = False
-    """Whether an HTML page is made."""
+    save: SaveOptions
+    """What the run's folder holds of the items."""
 
 
 class SliceCheck(NamedTuple):
@@ -238,12 +236,7 @@ class Worker:
             if self._opened is None:
                 settings = self._settings
                 session = await self._backend.open(settings.spec)
-                maker = PartMaker(
-                    session.metric,
-                    settings.spec.group_by,
-                    keep_text=settings.keep_text,
-                    html=settings.html,
-                )
+                maker = PartMaker(session.metric, settings.spec.group_by, settings.save)
                 self._opened = session, maker
         return self._opened
 
@@ -312,20 +305,19 @@ _LARGE_BYTES = 16 << 20
 """Size of a file that has as many items in nearly every layout."""
 
 
-def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bool) -> int:
+def worker_count(prepared: PreparedRun, *, local: bool) -> int:
     """Return how many processes score a run; on Ray, 0 for one on each processor.
 
     Args:
-        run: What is scored and how.
-        spec: The same, as the engine has it.
-        items: The items.
+        prepared: The run.
         local: Whether this machine scores, not a server.
 
     Raises:
         InvalidInputError: The run can't be spread over processes.
     """
+    run = prepared.run
     _check_worker_number(run.workers)
-    obstacle = _spreading_obstacle(run, spec, local=local)
+    obstacle = _spreading_obstacle(run, prepared.spec, local=local)
     if run.engine not in ENGINES:
         raise InvalidInputError(f"engine is {run.engine!r}; choose from {', '.join(ENGINES)}")
     if run.engine != ENGINES[0]:
@@ -339,7 +331,12 @@ def worker_count(run: ScoreRun, spec: ScoreSpec, items: ItemSource, *, local: bo
         )
     if run.workers > 1 and obstacle:
         raise InvalidInputError(f"workers is {run.workers}: {obstacle}; leave it out")
-    if run.workers or obstacle or len(items) < _LARGE_RUN or metric_entry(run.metric).judges:
+    if (
+        run.workers
+        or obstacle
+        or len(prepared.items) < _LARGE_RUN
+        or metric_entry(run.metric).judges
+    ):
         return max(1, run.workers)
     return usable_cores()
 

@@ -17,7 +17,9 @@ from hallujudge.sdk import Client, RunFolder, ScoreRun
 from hallujudge.sdk.archives.inputs import spans_of, spread_by
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.processes import PoolParts
+from hallujudge.sdk.runs.run_inputs import PreparedRun
 from hallujudge.sdk.runs.worker import WorkerSettings
+from hallujudge.sdk.score_run import SaveOptions
 
 COUNT = 6_000
 FILES = ("items.jsonl", "report.json", "report.html")
@@ -63,7 +65,7 @@ def run_of(folder: Path, workers: int, **more: Any) -> ScoreRun:
 
 def score(client: Client, run: ScoreRun, on_part: Callable[[int], None] = lambda _: None) -> None:
     with RunFolder(Path(str(run.folder))) as folder:
-        client.score_into(folder, run, run.spec(), run.items(), Watch(on_part))
+        client.score_into(folder, PreparedRun.of(run), Watch(on_part))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -115,7 +117,7 @@ def test_workers_check_an_archive(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"id": n, **row}) + "\n" for n in range(2000)))
     run = ScoreRun("chair", responses=path)
     whole = run.items()
-    settings = WorkerSettings(spec=run.spec(), judges={}, keep_text=True)
+    settings = WorkerSettings(spec=run.spec(), judges={}, save=SaveOptions())
     with closing(PoolParts(settings, 2)) as pool:
         with spread_by(pool):
             items = run.items()

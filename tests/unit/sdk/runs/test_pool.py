@@ -13,6 +13,7 @@ from hallujudge.sdk.archives.json_lines import Mark, Span
 from hallujudge.sdk.runs import processes as pool
 from hallujudge.sdk.runs.processes import PoolParts
 from hallujudge.sdk.runs.worker import SliceCheck, WorkerSettings
+from hallujudge.sdk.score_run import SaveOptions
 
 SPANS = [Span(Mark(), 10), Span(Mark(1, 10), 20), Span(Mark(1, 30), 30), Span(Mark(1, 60), 40)]
 
@@ -50,7 +51,7 @@ def test_slices_are_checked_here_until_the_workers_have_started(
             return "here"
 
     spec = ScoreRun("chair", responses={"1": "A dog."}).spec()
-    made = PoolParts(WorkerSettings(spec=spec, judges={}, keep_text=True), 2)
+    made = PoolParts(WorkerSettings(spec=spec, judges={}, save=SaveOptions()), 2)
     made.start()
     found: list[Any] = list(made.check(Reader(), SPANS))
     assert found == ["here", "here", "by a worker", "by a worker"]

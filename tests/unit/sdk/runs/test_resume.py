@@ -16,6 +16,7 @@ from hallujudge.sdk import BatchResult, Client, RunReport
 from hallujudge.sdk.errors import InvalidInputError, OutputError, VersionMismatchError
 from hallujudge.sdk.runs import RunFolder
 from hallujudge.sdk.runs.manifest import FORMAT, Manifest
+from hallujudge.sdk.runs.run_inputs import PreparedRun
 
 COUNT = 700
 FILES = ("items.jsonl", "report.json", "report.html", "manifest.json")
@@ -166,7 +167,7 @@ def started(client: Client, folder: Path) -> str:
 
     run = ScoreRun("chair", **captions(), folder=folder, html=True, resume=True)
     with RunFolder(folder) as output:
-        client.score_into(output, run, run.spec(), run.items(), Watch())
+        client.score_into(output, PreparedRun.of(run), Watch())
     return "; ".join(notes)
 
 
