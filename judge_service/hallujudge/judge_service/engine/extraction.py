@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework.claims import ClaimParts, Modality, Triplet
 
-from ..access.turns import RULES_EFFORT, map_cpu
+from ..cpu_work import RULES_EFFORT, map_cpu
 from ..errors import InvalidInputError, UnavailableError
 from ..extractors.extractor_interface import (
     DescriptionPair,

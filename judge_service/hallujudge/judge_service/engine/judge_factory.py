@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from ..judges.small_judges import MatcherJudge
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
     from ..matchers import MatcherModels, MatcherSettings
-    from ..observe.recorder import JudgeState
     from ..settings.judge_settings import JudgeKeys, JudgeSettings
+    from ..work_recorder import JudgeState
 
 
 _NOWHERE = "http://batch.invalid/v1"

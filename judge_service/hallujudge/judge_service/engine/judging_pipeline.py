@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
 
-from ..access.turns import map_cpu
+from ..cpu_work import map_cpu
 from ..errors import InvalidInputError
 from .judge_factory import check_probabilities
 from .judge_options import ESCALATION_OPTIONS, escalation_of

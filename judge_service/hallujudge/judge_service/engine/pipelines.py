@@ -13,11 +13,11 @@ from typing import ClassVar, Generic, TypeVar
 from hallujudge.metrics import Evidence as AnyEvidence
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.fast_values import maker_of
-from hallujudge.metrics.framework.metric import MetricBase
+from hallujudge.metrics.framework.metric import Metric
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import Evidence, ScoredItem
 
-from ..access.turns import map_cpu
+from ..cpu_work import map_cpu
 from ..errors import InvalidInputError, Violation
 from .responses import Problem, ResponseCheck
 
@@ -85,7 +85,7 @@ def unscored_result(
     )
 
 
-MetricT = TypeVar("MetricT", bound=MetricBase)
+MetricT = TypeVar("MetricT", bound=Metric)
 
 
 class TextPipeline(ABC, Generic[_ItemT, MetricT]):

@@ -24,7 +24,7 @@ from hallujudge.synonym_graphs import (
 )
 
 from ..access.memory import MemoryBudget
-from ..access.turns import LONG_CHARS
+from ..cpu_work import LONG_CHARS
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
 from .spec import GraphSource, InlineGraph, ShippedGraph
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
 
-from ..access.turns import check_wanted, in_thread, map_cpu
+from ..cpu_work import check_wanted, in_thread, map_cpu
 from ..errors import UnsupportedError
 from ..installation import __version__
-from ..observe.recorder import record_items, recorder
+from ..observe.recorder import record_items
 from ..threads import import_in_thread
+from ..work_recorder import recorder
 from .registry import FoundClaim, Pipeline, checked_entry, metric_entry, open_pipeline
 from .resources import Resources, has_long_graph
 from .spec import GraphSource, InlineGraph, ScoreSpec

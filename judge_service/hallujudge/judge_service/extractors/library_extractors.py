@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from ..access.turns import check_wanted, in_thread
+from ..cpu_work import check_wanted, in_thread
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import install_advice
 from .extractor_interface import ExtractedTriplet

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hallujudge.metrics.framework.claims import Sentence, Triplet, TripletError, triplet_of
 
-from ..access.turns import map_cpu
+from ..cpu_work import map_cpu
 from .extractor_interface import (
     DescriptionPair,
     ExtractedTriplet,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from ..access.turns import in_thread
+from ..cpu_work import in_thread
 from ..engine.streams import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
 from ..observe.recorder import JobsActivity, record_outcomes

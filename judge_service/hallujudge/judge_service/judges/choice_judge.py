@@ -14,7 +14,7 @@ from ..llm.ask_once import run_bounded
 from ..llm.budget import Usage
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.prompt_templates import Template
-from ..observe.recorder import recorder
+from ..work_recorder import recorder
 from .escalation import Escalation, history_before
 from .judge_interface import DIGITS, Asked, Declined, JudgeIdentity, joined_identity
 from .judge_prompts import Question

@@ -9,7 +9,7 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 
 from ..errors import InvalidInputError
 from ..llm.budget import Usage
-from ..observe.recorder import recorder
+from ..work_recorder import recorder
 from .escalation import Escalation, history_before
 from .judge_interface import (
     Asked,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from ..observe.recorder import recorder
+from ..work_recorder import recorder
 from ..stopping import open_call
 from .budget import VerdictStore
 from .cache_file import Record

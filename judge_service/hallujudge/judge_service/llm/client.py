@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from ..errors import HallujudgeError, InvalidInputError
-from ..observe.recorder import Attributes, JudgeCall, JudgeState, recorder
+from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
 from ..stopping import is_held_back, leave_to_call
 from .batch_files import BatchFiles
 from .budget import Budget, CallBudget, Reservation, Usage

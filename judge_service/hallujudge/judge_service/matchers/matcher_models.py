@@ -6,10 +6,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from ..access.memory import MemoryBudget
 from ..threads import SharedLoads
 from .cosine_matcher import CosineMatcher
 from .matcher_interface import ClaimMatcher, Encoder, MatcherSettings
@@ -68,6 +68,18 @@ class _LoadedEncoder:
     """The SHA-256 of its weights."""
 
 
+class ModelMemory(Protocol):
+    """The memory that the process may hold, of which models take a part."""
+
+    def take(self, size: int, what: str) -> None:
+        """Take bytes, or refuse."""
+        ...
+
+    def give_back(self, size: int) -> None:
+        """Give bytes back."""
+        ...
+
+
 class MatcherModels:
     """Loaded models, which matchers with different thresholds share.
 
@@ -76,11 +88,11 @@ class MatcherModels:
 
     Args:
         kept: How many models of each kind are kept; the least recently used is dropped first.
-        memory: The memory budget of the process; None: nothing is limited.
+        memory: The memory budget of the process; without one, nothing is limited.
     """
 
-    def __init__(self, kept: int = _KEPT_MODELS, memory: MemoryBudget | None = None) -> None:
-        self._memory = memory or MemoryBudget()
+    def __init__(self, kept: int = _KEPT_MODELS, memory: ModelMemory | None = None) -> None:
+        self._memory = memory
         self._encoders: SharedLoads[_EncoderKey, _LoadedEncoder] = SharedLoads(kept)
         self._folders: SharedLoads[tuple[str, bool], ModelFolder] = SharedLoads(kept)
         self._small: SharedLoads[_WeightsKey, TorchWeights] = SharedLoads(kept)
@@ -169,7 +181,7 @@ def _encoder_key(settings: MatcherSettings) -> _EncoderKey:
     )
 
 
-def _load_encoder(settings: MatcherSettings, memory: MemoryBudget) -> _LoadedEncoder:
+def _load_encoder(settings: MatcherSettings, memory: ModelMemory | None) -> _LoadedEncoder:
     model = find_model(settings.model, allow_download=settings.allow_download)
     with _weights(model, memory) as charge:
         encoder = open_encoder(model, settings)
@@ -181,7 +193,7 @@ def _load_encoder(settings: MatcherSettings, memory: MemoryBudget) -> _LoadedEnc
 
 
 def _load_small(
-    model: ModelFolder, preset: SmallPreset, settings: MatcherSettings, memory: MemoryBudget
+    model: ModelFolder, preset: SmallPreset, settings: MatcherSettings, memory: ModelMemory | None
 ) -> TorchWeights:
     tokenizer = None
     if preset.tokenizer and not (model.path / "tokenizer.json").is_file():
@@ -191,17 +203,22 @@ def _load_small(
 
 
 @contextmanager
-def _weights(model: ModelFolder, memory: MemoryBudget) -> Iterator[Callable[[_HolderT], _HolderT]]:
+def _weights(
+    model: ModelFolder, memory: ModelMemory | None
+) -> Iterator[Callable[[_HolderT], _HolderT]]:
     """Take memory for a model's weights, until the object that has them is dropped."""
-    size = model.size
-    memory.take(size, f"the model {model.name}")
+    if memory is None:
+        yield lambda holder: holder
+        return
+    memory.take(model.size, f"the model {model.name}")
+    give_back = partial(memory.give_back, model.size)
 
     def charge(holder: _HolderT) -> _HolderT:
-        weakref.finalize(holder, memory.give_back, size)
+        weakref.finalize(holder, give_back)
         return holder
 
     try:
         yield charge
     except BaseException:
-        memory.give_back(size)
+        give_back()
         raise

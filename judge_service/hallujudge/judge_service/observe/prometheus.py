@@ -14,17 +14,8 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from ..access.caller import current_caller
 from ..errors import MissingExtraError
 from ..installation import __version__
-from .recorder import (
-    CallRecord,
-    JobsActivity,
-    JudgeCall,
-    JudgeState,
-    Outcomes,
-    Recorder,
-    Stage,
-    WorkerState,
-    key_label,
-)
+from .recorder import CallRecord, JobsActivity, Recorder, Stage, WorkerState, key_label
+from ..work_recorder import JudgeCall, JudgeState, Outcomes
 
 OTHER = "other"
 """Stands for all values that have no series of their own."""

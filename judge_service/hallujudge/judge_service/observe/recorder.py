@@ -1,18 +1,18 @@
-"""Recording of calls, judge calls and the state of models. The base class records nothing."""
+"""Recording of a server's calls, and of the work that they do."""
 
 from __future__ import annotations
 
 import enum
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from hallujudge.metrics import ItemResult, Outcome
 
 from ..access.caller import Caller
+from ..work_recorder import Attributes, JudgeCall, Outcomes, WorkRecorder, recorder, use_recorder
 
 NO_CALLER = "unknown"
 """The key label of a call that was refused before its caller was known."""
@@ -33,7 +33,7 @@ class CallRecord:
     method: str
     """The method's name, such as ``Score``."""
     service: str = ""
-    """The full name of the method's service; empty: the call is not of a method."""
+    """The full name of the method's service; empty if the call is not to a method."""
     request_id: str = ""
     """The id that the client chose, or one that the server chose."""
     peer: str = ""
@@ -45,7 +45,7 @@ class CallRecord:
     wait_began: float = 0.0
     """When it began to wait, by :func:`time.perf_counter`."""
     metric: str = ""
-    """The metric whose items it scored last; empty: none."""
+    """The metric whose items it scored last, if any."""
     scored: int = 0
     """Its scored items."""
     unscored: int = 0
@@ -59,7 +59,7 @@ class CallRecord:
     error: str = ""
     """The text of its error, which may quote what the caller sent."""
     trace_id: str = ""
-    """The id of its trace; empty: it is not traced."""
+    """The id of its trace; empty if it is not traced."""
 
     @property
     def items(self) -> int:
@@ -90,44 +90,8 @@ class JobsActivity:
     database can't be used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeCall:
-    """One call that was sent to a language model."""
-
-    model: str
-    """The model, as the settings name it."""
-    outcome: str
-    """``answered``, or the kind of failure."""
-    seconds: float
-    """How long it took."""
-    prompt_tokens: int = 0
-    """Tokens sent."""
-    cached_tokens: int = 0
-    """Those of them that the model's server had cached."""
-    completion_tokens: int = 0
-    """Tokens received."""
-    cost: float = 0.0
-    """Price by the settings; 0 where none is set."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeState:
-    """The calls to one language model at this moment."""
-
-    model: str
-    """The model, as the settings name it."""
-    running: int
-    """Calls under way."""
-    waiting: int
-    """Calls that wait for a place."""
-    limit: int
-    """Calls that may be under way."""
-    circuit_open: bool
-    """Whether it is not called for a while, because calls before failed."""
-
-
 def key_label(caller: Caller) -> str:
-    """Return what stands for a caller in metrics and logs.
+    """Return the label of a caller in metrics and logs.
 
     The id of a key is ours. Addresses and names in certificates are not: they share one word each.
     """
@@ -137,17 +101,8 @@ def key_label(caller: Caller) -> str:
     return {"peer": "anonymous"}.get(kind, kind)
 
 
-Attributes: TypeAlias = Mapping[str, str | int | float | bool]
-"""What a span says."""
-Outcomes: TypeAlias = Mapping[str, int]
-"""Reason -> number of unscored items; the empty reason has the scored items."""
-
-
-_UNSEEN = nullcontext()
-
-
-class Recorder:
-    """Records nothing. What shows a server's work overrides some of these methods."""
+class Recorder(WorkRecorder):
+    """Records nothing but how far a call has come. Subclasses override the methods."""
 
     def call_begun(self, call: CallRecord, metadata: Iterable[tuple[str, str | bytes]]) -> None:
         """An RPC arrived.
@@ -172,46 +127,11 @@ class Recorder:
         if call.stage is Stage.WAITING:
             call.waited_seconds = time.perf_counter() - call.wait_began
 
-    def items_scored(self, metric: str, outcomes: Outcomes) -> None:
-        """Items got their outcomes."""
-
-    def judge_called(self, call: JudgeCall) -> None:
-        """A language model was called."""
-
-    def budget_refused(self) -> None:
-        """A call to a language model was not sent, because a budget is spent."""
-
-    def looked_up(self, found: str) -> None:
-        """A reply was looked up.
-
-        Args:
-            found: Where it was found: ``memory``, ``cache``, or ``nowhere``.
-        """
-
-    def fell_back(self, judge: str, reason: str) -> None:
-        """A claim or question went on to the next judge.
-
-        Args:
-            judge: The judge that gave no verdict.
-            reason: Why.
-        """
-
-    def span(self, name: str, attributes: Attributes) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Return a block of work that shows in traces."""
-        return _UNSEEN
-
     def close(self) -> None:
         """Write what waits to be written."""
 
 
-_NOWHERE = Recorder()
-_RECORDER: ContextVar[Recorder] = ContextVar("hallujudge_recorder", default=_NOWHERE)
-_CALL: ContextVar[CallRecord | None] = ContextVar("hallujudge_call", default=None)
-
-
-def recorder() -> Recorder:
-    """Return where the running task records; tasks and threads inherit it."""
-    return _RECORDER.get()
+_CALL: ContextVar[tuple[Recorder, CallRecord] | None] = ContextVar("hallujudge_call", default=None)
 
 
 def begin_recording(to: Recorder, call: CallRecord | None = None) -> None:
@@ -221,26 +141,26 @@ def begin_recording(to: Recorder, call: CallRecord | None = None) -> None:
         to: Where.
         call: The RPC that the task serves.
     """
-    _RECORDER.set(to)
-    _CALL.set(call)
+    use_recorder(to)
+    _CALL.set(None if call is None else (to, call))
 
 
 def record_caller(caller: Caller) -> None:
     """Record who makes the running call."""
-    if (call := _CALL.get()) is not None:
-        call.key = key_label(caller)
+    if (running := _CALL.get()) is not None:
+        running[1].key = key_label(caller)
 
 
 def record_waiting() -> None:
     """Record that the running call waits to be admitted."""
-    if (call := _CALL.get()) is not None:
-        recorder().call_waits(call)
+    if (running := _CALL.get()) is not None:
+        running[0].call_waits(running[1])
 
 
 def record_running() -> None:
     """Record that the running call was admitted."""
-    if (call := _CALL.get()) is not None:
-        recorder().call_runs(call)
+    if (running := _CALL.get()) is not None:
+        running[0].call_runs(running[1])
 
 
 def record_failure(status: str, error: str) -> None:
@@ -248,10 +168,10 @@ def record_failure(status: str, error: str) -> None:
 
     Args:
         status: The name of its status code.
-        error: What the caller is told.
+        error: The error that the caller receives.
     """
-    if (call := _CALL.get()) is not None:
-        call.status, call.error = status, error
+    if (running := _CALL.get()) is not None:
+        running[1].status, running[1].error = status, error
 
 
 def record_items(metric: str, results: Sequence[ItemResult]) -> None:
@@ -265,7 +185,8 @@ def record_items(metric: str, results: Sequence[ItemResult]) -> None:
 
 def record_outcomes(metric: str, outcomes: Outcomes) -> None:
     """Record outcomes that were counted, for the running call too."""
-    if (call := _CALL.get()) is not None:
+    if (running := _CALL.get()) is not None:
+        call = running[1]
         call.metric = metric
         scored = outcomes.get("", 0)
         call.scored += scored

@@ -10,7 +10,8 @@ import grpc
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
 from ..settings.connection import web_address
-from .recorder import Attributes, CallRecord, Recorder
+from .recorder import CallRecord, Recorder
+from ..work_recorder import Attributes
 
 try:
     from opentelemetry import context, trace

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 
-from ..access.turns import map_cpu
+from ..cpu_work import map_cpu
 from ..engine import Engine, ScoringSession
 from ..engine.registry import metric_entry
 from ..engine.session import extract, normalize

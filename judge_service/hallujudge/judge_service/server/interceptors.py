@@ -15,7 +15,8 @@ from grpc_status import rpc_status
 
 from ..access.caller import Caller, Scope, begin_call, current_caller
 from ..access.memory import CallMemory, MemoryBudget, begin_memory
-from ..access.turns import Turns, begin_turns
+from ..cpu_work import use_scheduler
+from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import HallujudgeError
 from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
 from ..wire.errors import pushback, status_of
@@ -129,7 +130,7 @@ class GuardInterceptor(WrappingInterceptor):
         admission: The limits of concurrent calls.
         memory: The memory budget of the process.
         running: The calls that are running, and how long they may take.
-        turns: How callers share the processor.
+        scheduler: Shares the processor between callers.
         form: How messages are written, from what parses them in gRPC's own form.
     """
 
@@ -139,7 +140,7 @@ class GuardInterceptor(WrappingInterceptor):
         admission: Admission,
         memory: MemoryBudget,
         running: RunningCalls,
-        turns: Turns | None = None,
+        scheduler: CpuScheduler | None = None,
         form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm,
     ) -> None:
         super().__init__()
@@ -147,7 +148,7 @@ class GuardInterceptor(WrappingInterceptor):
         self.admission = admission
         self.memory = memory
         self._running = running
-        self._turns = turns or Turns()
+        self._scheduler = scheduler or CpuScheduler()
         self._form = form
 
     def wrapped(self, method: str, handler: Handler) -> Handler:
@@ -249,7 +250,7 @@ class GuardInterceptor(WrappingInterceptor):
         if rule.scope is not None:
             caller.require(rule.scope)
         begin_call(caller)
-        begin_turns(self._turns)
+        use_scheduler(self._scheduler)
         return caller
 
 

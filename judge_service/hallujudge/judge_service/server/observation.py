@@ -28,9 +28,9 @@ from .interceptors import Context, Handler, WrappingInterceptor, rule_of
 
 if TYPE_CHECKING:
     from ..jobs.job_service import JobService
-    from ..observe.page import MetricsPage
-    from ..observe.recorder import JudgeState
+    from ..observe.prometheus import MetricsPage
     from ..settings.server_settings import ServerSettings
+    from ..work_recorder import JudgeState
     from .workers.pool import WorkerPool
 
 
@@ -302,8 +302,7 @@ def _metrics(
     workers: WorkerPool | None,
     jobs: JobService | None,
 ) -> tuple[MetricsPage, Recorder]:
-    from ..observe.page import MetricsPage
-    from ..observe.prometheus import MetricsRecorder, Readings, new_registry
+    from ..observe.prometheus import MetricsPage, MetricsRecorder, Readings, new_registry
 
     def judges() -> Sequence[JudgeState]:
         factory = engine.resources.built_judges

@@ -13,7 +13,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 
 from ..access.memory import call_memory
-from ..access.turns import LONG_CHARS
+from ..cpu_work import LONG_CHARS
 from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
 from ..engine.streams import TICK_SECONDS, ordered_map, with_ticks

@@ -19,8 +19,9 @@ import grpc
 
 from ..access.memory import MemoryBudget
 from ..access.spending import Ledger
-from ..access.turns import Turns, begin_turns
+from ..cpu_work import use_scheduler
 from ..engine import Engine
+from ..engine.cpu_scheduler import CpuScheduler
 from ..engine.resources import Offers, Resources
 from ..errors import HallujudgeError, MissingExtraError
 from ..observe.recorder import begin_recording
@@ -260,7 +261,7 @@ async def start(
         listener = await _http(services)
         # Before the first call: a server whose jobs can't be kept does not begin to serve.
         if jobs is not None:
-            await asyncio.create_task(_started(jobs, observation.recorder, services.turns))
+            await asyncio.create_task(_started(jobs, observation.recorder, services.scheduler))
     except HallujudgeError:
         if listener is not None:
             await listener.stop(Grace(0))
@@ -281,10 +282,10 @@ async def _http(services: Services) -> HttpListener | None:
     return await listener_of(services)
 
 
-async def _started(jobs: JobService, recorder: Recorder, turns: Turns) -> None:
-    """Start jobs in a task that records and takes turns, as the tasks that it starts do."""
+async def _started(jobs: JobService, recorder: Recorder, scheduler: CpuScheduler) -> None:
+    """Start jobs in a task that records and shares the processor, as the tasks it starts do."""
     begin_recording(recorder)
-    begin_turns(turns)
+    use_scheduler(scheduler)
     await jobs.start()
 
 

@@ -11,7 +11,7 @@ import grpc
 
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc, judge_service_pb2, judge_service_pb2_grpc
 
-from ..access.turns import Turns
+from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import InvalidInputError, MissingExtraError
 from ..observe.recorder import Recorder
 from ..settings.connection import with_port
@@ -56,7 +56,7 @@ class Services:
     """Tells who calls."""
     workers: WorkerPool | None = None
     """Score what needs no model; None: this process does it."""
-    turns: Turns = field(default_factory=Turns)
+    scheduler: CpuScheduler = field(default_factory=CpuScheduler)
     """How callers share the processor."""
     admission: Admission = field(init=False)
     """The limits of concurrent calls."""
@@ -86,7 +86,7 @@ class Services:
         """
         memory = self.engine.resources.memory
         wraps: list[grpc.aio.ServerInterceptor] = [
-            GuardInterceptor(self.door, self.admission, memory, self.calls, self.turns, form)
+            GuardInterceptor(self.door, self.admission, memory, self.calls, self.scheduler, form)
         ]
         # Records are read by logs, metrics and traces alone.
         if type(self.recorder) is not Recorder:

@@ -7,7 +7,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
 from hallujudge.judge_service.observe.prometheus import MetricsRecorder, Readings, new_registry
-from hallujudge.judge_service.observe.recorder import CallRecord, JudgeCall, JudgeState, WorkerState
+from hallujudge.judge_service.observe.recorder import (
+    CallRecord,
+    WorkerState,
+)
+from hallujudge.judge_service.work_recorder import JudgeCall, JudgeState
 
 KEY = Caller(id="key:k1", name="Ada", key_id="k1")
 

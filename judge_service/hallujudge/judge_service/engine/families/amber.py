@@ -12,7 +12,7 @@ from hallujudge.metrics.amber import GENERATIVE, KINDS, AmberItem, AmberMetric, 
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import Evidence, ScoredItem
 
-from ...access.turns import RULES_EFFORT
+from ...cpu_work import RULES_EFFORT
 from ...errors import InvalidInputError
 from ...extractors.library_extractors import load_pipeline, pipeline_label
 from ..pipelines import TextPipeline

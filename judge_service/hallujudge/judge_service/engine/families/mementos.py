@@ -25,7 +25,7 @@ from hallujudge.synonym_graphs import (
     compile_keywords,
 )
 
-from ...access.turns import map_cpu
+from ...cpu_work import map_cpu
 from ...errors import InvalidInputError
 from ...extractors.extractor_interface import DescriptionPair
 from ..extraction import GIVEN, FoundKeywords, FoundPair, PairExtractor

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from ...access.turns import RULES_EFFORT, map_cpu
+from ...cpu_work import RULES_EFFORT, map_cpu
 from ..extractor_interface import ExtractedTriplet, Keyword, Keywords
 from .chunks import Chunker
 from .lexicon import Lexicon, Morphology, load_lexicon

@@ -11,7 +11,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from ...access.turns import check_wanted, in_thread
+from ...cpu_work import check_wanted, in_thread
 from ...errors import InvalidInputError, Violation
 from ...wire.errors import shortened
 from ...wire.fields import is_map, is_repeated

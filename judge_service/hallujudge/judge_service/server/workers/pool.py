@@ -14,11 +14,12 @@ from dataclasses import replace
 from ...access.caller import current_caller
 from ...access.fair_queue import FairQueue
 from ...access.memory import CallMemory
-from ...access.turns import LONG_CHARS
+from ...cpu_work import LONG_CHARS
 from ...errors import InvalidInputError, UnavailableError
-from ...observe.recorder import WorkerState, recorder
+from ...observe.recorder import WorkerState
 from ...settings.server_settings import ServerSettings
 from ...threads import usable_cores
+from ...work_recorder import recorder
 from .processes import Forker, Worker
 from .tasks import Reply, Task, Work, WorkerSettings
 

@@ -20,8 +20,12 @@ from ...engine.registry import metric_entry
 from ...engine.resources import Resources
 from ...engine.spec import ScoreSpec
 from ...errors import REASONS, HallujudgeError, InvalidInputError, Violation
-from ...observe.recorder import Outcomes, Recorder, begin_recording
+from ...observe.recorder import (
+    Recorder,
+    begin_recording,
+)
 from ...wire.job_messages import WireCodec
+from ...work_recorder import Outcomes
 from ..calls import Calls
 from ..logs import internal_error
 from ..request_checks import groups_of

@@ -1,4 +1,4 @@
-"""Work of the processor, in turns: no caller's work keeps other callers waiting."""
+"""Sharing of a server's processor: no caller's work keeps other callers waiting."""
 
 from __future__ import annotations
 
@@ -6,38 +6,21 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from functools import partial
 from typing import Generic, TypeVar
 
-from .caller import current_caller
-from .fair_queue import FairQueue
-
-__all__ = [
-    "LONG_CHARS",
-    "RULES_EFFORT",
-    "Turns",
-    "begin_turns",
-    "check_wanted",
-    "in_thread",
-    "map_cpu",
-]
+from ..access.caller import current_caller
+from ..access.fair_queue import FairQueue
+from ..cpu_work import end_when_set
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-RULES_EFFORT = 100
-"""Extraction by rules takes about as long for a character as matching does for so many."""
-LONG_CHARS = 100_000
-"""About ten milliseconds of matching."""
-
 # About a millisecond of matching: more of it in one piece does not run on a server's event loop.
 _SLICE_CHARS = 10_000
-# About a tenth of a millisecond of matching.
-_FEW_CHARS = 1_000
-_FEW_VALUES = 4
 # A call passes the event loop about five times, and may wait for a slice each time.
 _SLICE_SECONDS = 0.001
 # Work in a thread makes others wait only for the interpreter lock.
@@ -46,7 +29,7 @@ _ROUND_SECONDS = 0.02
 _THREADS = 2
 
 
-class Turns:
+class CpuScheduler:
     """Shares the processor between callers.
 
     Short work runs on the event loop in slices. Between two slices the loop serves other calls, and
@@ -151,7 +134,7 @@ class _Threads:
         caller = working_for.id
         await self._queue.enter(caller, weight=working_for.limits.weight)
         unwanted, context = threading.Event(), copy_context()
-        context.run(_UNWANTED.set, unwanted)
+        context.run(end_when_set, unwanted)
         running = self._executor.submit(context.run, work)
         running.add_done_callback(self._leaver(caller, self._clock()))
         try:
@@ -166,63 +149,7 @@ class _Threads:
             self._queue.leave(caller, cost=self._clock() - began)
 
         def done(_: Future[_T]) -> None:
-            with suppress(RuntimeError):  # the loop is closed: no call waits any more
+            with suppress(RuntimeError):  # the loop is closed, so no call is waiting
                 loop.call_soon_threadsafe(leave)
 
         return done
-
-
-_TURNS: ContextVar[Turns | None] = ContextVar("hallujudge_turns", default=None)
-_UNWANTED: ContextVar[threading.Event | None] = ContextVar("hallujudge_unwanted", default=None)
-
-
-def begin_turns(turns: Turns) -> None:
-    """Make the running task, and the tasks that it starts, share the processor with others."""
-    _TURNS.set(turns)
-
-
-def check_wanted() -> None:
-    """End work in a thread whose call has ended; long work calls this between its parts.
-
-    Raises:
-        CancelledError: The call has ended.
-    """
-    unwanted = _UNWANTED.get()
-    if unwanted is not None and unwanted.is_set():
-        raise CancelledError
-
-
-async def map_cpu(
-    function: Callable[[_T], _R], values: Sequence[_T], *, chars: Callable[[_T], int]
-) -> list[_R]:
-    """Return the function of each value, in order, while an event loop serves other calls.
-
-    In a server, callers take turns. Elsewhere short work runs in place and long work in a thread:
-    running every small batch in a thread halved the speed, because threads share the interpreter
-    lock.
-
-    Args:
-        function: The work.
-        values: What it is done for.
-        chars: Returns how many characters of a caption take as long to match as a value.
-    """
-    if len(values) <= _FEW_VALUES and sum(map(chars, values)) <= _FEW_CHARS:
-        # Queueing would take longer.
-        return list(map(function, values))
-    if (turns := _TURNS.get()) is not None:
-        return await turns.map(function, values, chars)
-    if sum(map(chars, values)) <= LONG_CHARS:
-        return list(map(function, values))
-    return await asyncio.to_thread(lambda: list(map(function, values)))
-
-
-async def in_thread(work: Callable[[], _T], *, short: bool = False) -> _T:
-    """Run work in a thread; in a server, callers queue for the threads.
-
-    Args:
-        work: The work.
-        short: Whether it takes less than about a tenth of a second.
-    """
-    if (turns := _TURNS.get()) is not None:
-        return await turns.in_thread(work, short=short)
-    return await asyncio.to_thread(work)

@@ -1,0 +1,108 @@
+"""Recording of work in the layers below the server. The base class records nothing.
+
+The engine, judges and language model clients report to :func:`recorder`. They import nothing of the
+server's room ``observe``, which overrides these methods to count, trace and log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Attributes: TypeAlias = Mapping[str, str | int | float | bool]
+"""The attributes of a span."""
+Outcomes: TypeAlias = Mapping[str, int]
+"""Reason -> number of unscored items; the empty reason has the scored items."""
+
+_NO_SPAN = nullcontext()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCall:
+    """One call that was sent to a language model."""
+
+    model: str
+    """The model, as the settings name it."""
+    outcome: str
+    """``answered``, or the kind of failure."""
+    seconds: float
+    """The duration of the call."""
+    prompt_tokens: int = 0
+    """Tokens sent."""
+    cached_tokens: int = 0
+    """Those of them that the model's server had cached."""
+    completion_tokens: int = 0
+    """Tokens received."""
+    cost: float = 0.0
+    """Price by the settings; 0 if no price is set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeState:
+    """The calls to one language model at this moment."""
+
+    model: str
+    """The model, as the settings name it."""
+    running: int
+    """Calls in progress."""
+    waiting: int
+    """Calls that wait for a place."""
+    limit: int
+    """The maximum number of calls in progress."""
+    circuit_open: bool
+    """Whether the circuit breaker holds calls back because earlier calls failed."""
+
+
+class WorkRecorder:
+    """Records nothing. Subclasses override the methods for what they show."""
+
+    def items_scored(self, metric: str, outcomes: Outcomes) -> None:
+        """Record the outcomes of items."""
+
+    def judge_called(self, call: JudgeCall) -> None:
+        """Record a call to a language model."""
+
+    def budget_refused(self) -> None:
+        """Record a call to a language model that was not sent because a budget is spent."""
+
+    def looked_up(self, found: str) -> None:
+        """Record where a reply was looked up.
+
+        Args:
+            found: Where it was found: ``memory``, ``cache``, or ``nowhere``.
+        """
+
+    def fell_back(self, judge: str, reason: str) -> None:
+        """Record that a claim or question went on to the next judge.
+
+        Args:
+            judge: The judge that returned no verdict.
+            reason: Why.
+        """
+
+    def span(self, name: str, attributes: Attributes) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Return a block of work that appears in traces."""
+        return _NO_SPAN
+
+
+_RECORDER: ContextVar[WorkRecorder] = ContextVar(
+    "hallujudge_recorder",
+    default=WorkRecorder(),  # noqa: B039  # it has no state
+)
+
+
+def recorder() -> WorkRecorder:
+    """Return the recorder of the running task; tasks and threads inherit it."""
+    return _RECORDER.get()
+
+
+def use_recorder(to: WorkRecorder) -> None:
+    """Make the running task, and tasks that it starts, record.
+
+    Args:
+        to: The recorder.
+    """
+    _RECORDER.set(to)
