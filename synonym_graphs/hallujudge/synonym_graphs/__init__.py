@@ -7,7 +7,7 @@
 """
 
 from .errors import GraphError, GraphFormatError, GraphInvalidError, GraphNotFoundError
-from .files.graph_loading import (
+from .files import (
     graph_from_bytes,
     load_graph,
     shipped_graphs,

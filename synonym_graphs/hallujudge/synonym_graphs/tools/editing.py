@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..errors import GraphFormatError, GraphInvalidError
-from ..files.graph_loading import validate_graph
+from ..files import validate_graph
 from ..files.graph_parser import MAX_BYTES
 from ..files.json_layouts import released_pairs
 from ..graph import SynonymGraph
