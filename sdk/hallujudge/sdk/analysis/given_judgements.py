@@ -17,6 +17,66 @@ from ..errors import ArchiveError
 from .analyzed_run import AnalysisOptions, AnalysisTable, Cell, Run
 
 _ALL_ITEMS = "all"
+_WORDS = {0: "wrong", 1: "right", 2: "unclear"}
+
+
+def hallusion_bench_tables(
+    run: Run,
+    options: AnalysisOptions,  # noqa: ARG001  # none concerns this metric
+) -> tuple[list[AnalysisTable], list[str]]:
+    """Return the agreement of a HallusionBench run's verdicts with the labels of its answers.
+
+    Raises:
+        ArchiveError: A line of items.jsonl is not one that a HallusionBench run writes.
+    """
+    return agreement_tables(run, "category", _correctness_verdicts)
+
+
+def _correctness_verdicts(record: Record) -> Verdicts:
+    # The evidence of an item that counts in no score is empty.
+    evidence = evidence_of(record, "correctness")
+    ours, given = evidence.get("correctness"), evidence.get("given")
+    return Verdicts(
+        judge=_WORDS.get(ours) if isinstance(ours, int) else None,
+        given=_WORDS.get(given) if isinstance(given, int) else None,
+    )
+
+
+def event_hallusion_tables(
+    run: Run,
+    options: AnalysisOptions,  # noqa: ARG001  # none concerns this metric
+) -> tuple[list[AnalysisTable], list[str]]:
+    """Return the agreement of an EventHallusion run's judge with the archive's judgements.
+
+    Raises:
+        ArchiveError: A line of items.jsonl is not one that an EventHallusion run writes.
+    """
+    return agreement_tables(run, "split", _description_verdicts)
+
+
+def _description_verdicts(record: Record) -> Verdicts:
+    evidence = evidence_of(record, "judgement")
+    ours, given = evidence.get("judgement"), evidence.get("given")
+    return Verdicts(
+        judge=ours if isinstance(ours, str) else None,
+        given=given if isinstance(given, str) else None,
+    )
+
+
+def evidence_of(record: Record, key: str) -> Mapping[str, object]:
+    """Return the evidence of a line.
+
+    Args:
+        record: The line.
+        key: A key that the metric's evidence always has.
+
+    Raises:
+        ArchiveError: The line is not one that the metric writes.
+    """
+    evidence = record.values.get("evidence")
+    if not isinstance(evidence, Mapping) or (evidence and key not in evidence):
+        raise ArchiveError(f"{record.place}: no {key!r} in the evidence; score the run again")
+    return evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,65 +160,3 @@ def _counts(field: str, groups: Mapping[str, Iterable[JudgedTwice]]) -> Analysis
 def _field(record: Record, field: str) -> str:
     fields = record.values.get("fields")
     return str(fields.get(field, "")) if isinstance(fields, Mapping) else ""
-
-
-def evidence_of(record: Record, key: str) -> Mapping[str, object]:
-    """Return the evidence of a line.
-
-    Args:
-        record: The line.
-        key: A key that the metric's evidence always has.
-
-    Raises:
-        ArchiveError: The line is not one that the metric writes.
-    """
-    evidence = record.values.get("evidence")
-    if not isinstance(evidence, Mapping) or (evidence and key not in evidence):
-        raise ArchiveError(f"{record.place}: no {key!r} in the evidence; score the run again")
-    return evidence
-
-
-_WORDS = {0: "wrong", 1: "right", 2: "unclear"}
-
-
-def hallusion_bench_tables(
-    run: Run,
-    options: AnalysisOptions,  # noqa: ARG001  # none concerns this metric
-) -> tuple[list[AnalysisTable], list[str]]:
-    """Return the agreement of a HallusionBench run's verdicts with the labels of its answers.
-
-    Raises:
-        ArchiveError: A line of items.jsonl is not one that a HallusionBench run writes.
-    """
-    return agreement_tables(run, "category", _correctness_verdicts)
-
-
-def _correctness_verdicts(record: Record) -> Verdicts:
-    # The evidence of an item that counts in no score is empty.
-    evidence = evidence_of(record, "correctness")
-    ours, given = evidence.get("correctness"), evidence.get("given")
-    return Verdicts(
-        judge=_WORDS.get(ours) if isinstance(ours, int) else None,
-        given=_WORDS.get(given) if isinstance(given, int) else None,
-    )
-
-
-def event_hallusion_tables(
-    run: Run,
-    options: AnalysisOptions,  # noqa: ARG001  # none concerns this metric
-) -> tuple[list[AnalysisTable], list[str]]:
-    """Return the agreement of an EventHallusion run's judge with the archive's judgements.
-
-    Raises:
-        ArchiveError: A line of items.jsonl is not one that an EventHallusion run writes.
-    """
-    return agreement_tables(run, "split", _description_verdicts)
-
-
-def _description_verdicts(record: Record) -> Verdicts:
-    evidence = evidence_of(record, "judgement")
-    ours, given = evidence.get("judgement"), evidence.get("given")
-    return Verdicts(
-        judge=ours if isinstance(ours, str) else None,
-        given=given if isinstance(given, str) else None,
-    )

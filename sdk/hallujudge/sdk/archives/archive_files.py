@@ -24,6 +24,7 @@ _INDEX = re.compile(r"-?\d{1,9}", re.ASCII)
 _SAMPLES = re.compile(r"(?:^|_)samples_(?P<task>.+?)(?:_\d{4}[-_T\d.]*)?$")
 # Inspect AI: 2026-01-02T03-04-05+00-00_TASK_ID.eval, or .json.
 _INSPECT_LOG = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+(?:[+-][\d-]+|Z)?_(?P<task>.+)_\w+")
+_ID_KEYS = ("id", "question_id", "image_id", "image_name", "video")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class ArchiveFile:
 
     @property
     def model(self) -> str:
-        """Name of the model: from the records, or from the folder; empty if neither tells."""
+        """Name of the model: from the records, or from the folder; empty if neither has it."""
         key = "" if self.reader is None else self.reader.model_key
         named = value_at(self.first, key) if key else None
         return named if isinstance(named, str) and named else self._folder()
@@ -173,7 +174,7 @@ def _for_metric(opened: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]
     """Return the files that hold responses for a metric, the most certain ones first."""
     suited = [a for a in opened if a.reader is not None and metric in a.reader.metrics]
     own = [a for a in suited if a.reader is not None and a.reader.role == "responses"]
-    # A log of another benchmark with yes/no labels may lie beside the log of the metric itself.
+    # A log of another benchmark with yes/no labels may be in the folder of the metric's own log.
     certain = [a for a in own if a.reader is not None and not a.reader.any_metric]
     general = [
         a
@@ -181,12 +182,12 @@ def _for_metric(opened: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]
         if a.reader is None or (a.reader.any_metric and a.reader.role == "responses")
     ]
     judged = [a for a in suited if a.reader is not None and a.reader.role == "companion"]
-    # A single file of plain records may be anything; several can't be told apart.
+    # A single file of plain records may be anything; of several, the right one is unknown.
     return certain or own or judged or (general if len(general) == 1 else [])
 
 
 def _of_benchmark(chosen: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]:
-    """Return the files without those of other benchmarks, where names of files tell.
+    """Return the files without those of other benchmarks, by the names of the files.
 
     Logs of MME and tables of AMBER hold yes/no answers with labels as those of POPE do.
     """
@@ -268,7 +269,7 @@ def _refuse_mixed(chosen: Sequence[ArchiveFile], given: str, metric: str) -> Non
 
 
 def _refuse_duplicates(chosen: Sequence[ArchiveFile]) -> None:
-    """Refuse two files of one task with the same ids; ids begin anew in each task of a tool."""
+    """Refuse two files of one task with the same ids; each task of a tool has its own ids."""
     if len({archive.task for archive in chosen}) == len(chosen):
         return
     where: dict[tuple[str, str], str] = {}
@@ -285,6 +286,3 @@ def _refuse_duplicates(chosen: Sequence[ArchiveFile]) -> None:
                     f"{other} and {name} both hold the id '{named([identifier])}'; give "
                     "one of them, or the folder or pattern of one run"
                 )
-
-
-_ID_KEYS = ("id", "question_id", "image_id", "image_name", "video")

@@ -23,6 +23,14 @@ from .local_files import open_binary, open_text
 from .records import canonical_id, choose_key, read_records, shown
 from .table_files import structured
 
+ID_KEYS = ("image_id", "id", "question_id", "image")
+"""Keys of the image id, the most likely first."""
+OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
+"""Keys of an image's objects."""
+Objects: TypeAlias = tuple[str, ...]
+"""The objects of an image."""
+_Place: TypeAlias = "Callable[[], str]"
+"""Returns a place for messages; few are ever shown."""
 _TABLE = "coco-published"
 _HEAD_CHARS = 4096
 _FIRST_KEYS = re.compile(r'\s*\{\s*"(info|images|annotations|licenses|categories|type)"\s*:')
@@ -31,9 +39,8 @@ _FILE_NAME = re.compile(
     r"(?:.*[/\\])?(?:COCO_[a-z]+\d{4}_0*(\d+)|(?=0\d{11}(?!\d))0*(\d+))(?:\.[a-z]+)?",
     re.ASCII | re.IGNORECASE,
 )
-SHORTEST_NAME = 12
-"""Length of the shortest file name."""
-
+# Length of the shortest file name, 000000040468 without its suffix.
+_SHORTEST_NAME = 12
 # All other keys are dropped while a file is read: segmentations alone are 95 % of it.
 _KEPT = frozenset(
     [
@@ -41,115 +48,10 @@ _KEPT = frozenset(
         *("images", "name"),
     ]
 )
-
-
-def coco_number(identifier: str) -> str:
-    """Return the image id in a COCO file name.
-
-    ``COCO_val2014_000000040468.jpg`` and ``000000040468.jpg`` are 40468. Other ids are returned as
-    they are.
-    """
-    # Nearly no id is as long as a file name.
-    if len(identifier) < SHORTEST_NAME or (match := _FILE_NAME.fullmatch(identifier)) is None:
-        return identifier
-    return match[1] or match[2]
-
-
-def is_coco(path: Path) -> bool:
-    """Return whether a file begins as COCO's annotation files do."""
-    try:
-        with open_text(path) as stream:
-            return _FIRST_KEYS.match(stream.read(_HEAD_CHARS)) is not None
-    except (OSError, UnicodeDecodeError, ArchiveError):
-        return False
-
-
-def read_coco(paths: Sequence[Path]) -> dict[str, list[str]]:
-    """Return image id -> its objects, from ``instances_*.json`` and ``captions_*.json``.
-
-    As in the published procedure, an image shows the objects of its instances and those that its
-    human captions mention, each by the published word table.
-
-    Args:
-        paths: The files; of either kind, of any split, in any order.
-
-    Raises:
-        ArchiveError: A file is not one of COCO's annotation files, or its image ids are not the
-            numbers of its file names.
-    """
-    graph = load_graph(_TABLE)
-    find = compile_matcher(graph, variant="published").find
-    found: dict[str, set[str]] = {}
-    for path in paths:
-        content = _read(path)
-        for image in _list(content, "images"):
-            found.setdefault(_id_of(image, path), set())
-        names = {entry.get("id"): str(entry.get("name")) for entry in _list(content, "categories")}
-        for annotation in _list(content, "annotations"):
-            objects = found.setdefault(str(annotation.get("image_id")), set())
-            if "caption" in annotation:
-                objects.update(mention.object for mention in find(str(annotation["caption"])))
-            else:
-                name = names.get(annotation.get("category_id"), "")
-                if not name:
-                    raise ArchiveError(
-                        f"{path}: an annotation of image {annotation.get('image_id')} has neither "
-                        "a caption nor a known category_id; give instances_*.json or "
-                        "captions_*.json"
-                    )
-                objects.add(graph.root_of(name) or name)
-    return {image: sorted(objects) for image, objects in found.items()}
-
-
-def _id_of(image: Mapping[str, Any], path: Path) -> str:
-    """The id of an image. A caption may be of its id or of its file name, so both must agree."""
-    identifier, name = str(image.get("id")), str(image.get("file_name") or "")
-    if (number := coco_number(name)) not in (name, identifier):
-        raise ArchiveError(
-            f"{path}: image {identifier} has the file name {name!r:.60}, which is image {number} "
-            "in COCO. Give COCO's own file, or objects by image id in one JSON object"
-        )
-    return identifier
-
-
-def _list(content: Mapping[str, Any], key: str) -> Iterable[Mapping[str, Any]]:
-    entries = content.get(key)
-    return [entry for entry in entries if isinstance(entry, Mapping)] if entries else ()
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        with open_text(path) as stream:
-            content = json.load(
-                stream, object_pairs_hook=lambda pairs: {k: v for k, v in pairs if k in _KEPT}
-            )
-    except OSError as err:
-        raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
-    except (ValueError, RecursionError) as err:
-        raise ArchiveError(f"{path}: {fault_of(err)}; download it again") from err
-    if not isinstance(content, Mapping) or not isinstance(content.get("annotations"), list):
-        raise ArchiveError(
-            f"{path}: not one of COCO's annotation files, which hold a list 'annotations'; give "
-            "instances_*.json or captions_*.json"
-        )
-    return content
-
-
-ID_KEYS = ("image_id", "id", "question_id", "image")
-"""Keys of the image id, the most likely first."""
-OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
-"""Keys of an image's objects."""
-
 _HAS_DIGIT = re.compile(r"\d")
 _LISTS = (list, tuple, set, frozenset, Iterator)
-
+# Size up to which a file of one line is decoded as a whole, which takes half the time.
 _WHOLE_BYTES = 1 << 26
-"""Size up to which a file of one line is decoded as a whole, which takes half the time."""
-
-Objects: TypeAlias = tuple[str, ...]
-"""The objects of an image."""
-_Place: TypeAlias = "Callable[[], str]"
-"""Returns a place for messages; few are ever shown."""
 
 
 def read_objects(references: References) -> dict[str, Objects]:
@@ -185,7 +87,7 @@ def _by_number(references: References) -> dict[str, Objects] | None:
     that the file is read in a third of the time.
 
     Returns:
-        None if it is another file, or damaged: the plain way reads it, or tells what is wrong.
+        None if it is another file, or damaged: the plain way reads it, or reports what is wrong.
     """
     if not isinstance(references, (str, Path)):
         return None
@@ -218,7 +120,7 @@ def are_plain_numbers(ids: Collection[str]) -> bool:
     digits = "".join(ids)
     if not digits.isascii() or not digits.isdigit() or "" in ids:
         return False
-    return max(map(len, ids)) < SHORTEST_NAME
+    return max(map(len, ids)) < _SHORTEST_NAME
 
 
 def shared_names(
@@ -371,3 +273,95 @@ def _object_names(given: object, place: str) -> Objects:
     if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
         return tuple(dict.fromkeys(well_formed(name.strip()) for name in value if name.strip()))
     raise ArchiveError(f"{place}: expected a list of object names, found {shown(value)}")
+
+
+def coco_number(identifier: str) -> str:
+    """Return the image id in a COCO file name.
+
+    ``COCO_val2014_000000040468.jpg`` and ``000000040468.jpg`` are 40468. Other ids are returned as
+    they are.
+    """
+    # Nearly no id is as long as a file name.
+    if len(identifier) < _SHORTEST_NAME or (match := _FILE_NAME.fullmatch(identifier)) is None:
+        return identifier
+    return match[1] or match[2]
+
+
+def is_coco(path: Path) -> bool:
+    """Return whether a file begins as COCO's annotation files do."""
+    try:
+        with open_text(path) as stream:
+            return _FIRST_KEYS.match(stream.read(_HEAD_CHARS)) is not None
+    except (OSError, UnicodeDecodeError, ArchiveError):
+        return False
+
+
+def read_coco(paths: Sequence[Path]) -> dict[str, list[str]]:
+    """Return image id -> its objects, from ``instances_*.json`` and ``captions_*.json``.
+
+    As in the published procedure, an image shows the objects of its instances and those that its
+    human captions mention, each by the published word table.
+
+    Args:
+        paths: The files; of either kind, of any split, in any order.
+
+    Raises:
+        ArchiveError: A file is not one of COCO's annotation files, or its image ids are not the
+            numbers of its file names.
+    """
+    graph = load_graph(_TABLE)
+    find = compile_matcher(graph, variant="published").find
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        content = _read(path)
+        for image in _list(content, "images"):
+            found.setdefault(_id_of(image, path), set())
+        names = {entry.get("id"): str(entry.get("name")) for entry in _list(content, "categories")}
+        for annotation in _list(content, "annotations"):
+            objects = found.setdefault(str(annotation.get("image_id")), set())
+            if "caption" in annotation:
+                objects.update(mention.object for mention in find(str(annotation["caption"])))
+            else:
+                name = names.get(annotation.get("category_id"), "")
+                if not name:
+                    raise ArchiveError(
+                        f"{path}: an annotation of image {annotation.get('image_id')} has neither "
+                        "a caption nor a known category_id; give instances_*.json or "
+                        "captions_*.json"
+                    )
+                objects.add(graph.root_of(name) or name)
+    return {image: sorted(objects) for image, objects in found.items()}
+
+
+def _id_of(image: Mapping[str, Any], path: Path) -> str:
+    """The id of an image. A caption may be of its id or of its file name, so both must agree."""
+    identifier, name = str(image.get("id")), str(image.get("file_name") or "")
+    if (number := coco_number(name)) not in (name, identifier):
+        raise ArchiveError(
+            f"{path}: image {identifier} has the file name {name!r:.60}, which is image {number} "
+            "in COCO. Give COCO's own file, or objects by image id in one JSON object"
+        )
+    return identifier
+
+
+def _list(content: Mapping[str, Any], key: str) -> Iterable[Mapping[str, Any]]:
+    entries = content.get(key)
+    return [entry for entry in entries if isinstance(entry, Mapping)] if entries else ()
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        with open_text(path) as stream:
+            content = json.load(
+                stream, object_pairs_hook=lambda pairs: {k: v for k, v in pairs if k in _KEPT}
+            )
+    except OSError as err:
+        raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
+    except (ValueError, RecursionError) as err:
+        raise ArchiveError(f"{path}: {fault_of(err)}; download it again") from err
+    if not isinstance(content, Mapping) or not isinstance(content.get("annotations"), list):
+        raise ArchiveError(
+            f"{path}: not one of COCO's annotation files, which hold a list 'annotations'; give "
+            "instances_*.json or captions_*.json"
+        )
+    return content

@@ -42,7 +42,7 @@ def read_event_hallusion(
     Args:
         responses: The archive; a video has ``qa`` (``question``, ``answer``, ``prediction``), and
             may have ``desc`` and ``judgement``.
-        references: None: videos carry their labels.
+        references: Must be None, since videos carry their labels.
         options: How the archive is read.
         group_by: Fields to group by.
 

@@ -1,4 +1,4 @@
-"""File formats: JSON, CSV, TSV, XLSX, Parquet and Inspect AI's zip files, told by their content."""
+"""File formats, recognised by content: JSON, CSV, TSV, XLSX, Parquet, Inspect AI's zip files."""
 
 from __future__ import annotations
 
@@ -269,10 +269,10 @@ def _parquet_records(path: Path) -> Iterator[Record]:
             rows = (row for batch in file.iter_batches(_BATCH_ROWS) for row in batch.to_pylist())
             yield from _rows(rows, path)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as err:
-        # Arrow's first sentence tells what it missed; the others tell what a Parquet file is.
-        told = str(err).partition(". ")[0]
+        # Arrow's first sentence names what it missed; the others explain what a Parquet file is.
+        problem = str(err).partition(". ")[0]
         raise ArchiveError(
-            f"{path}: the Parquet file is damaged or cut off ({told}); copy it again"
+            f"{path}: the Parquet file is damaged or cut off ({problem}); copy it again"
         ) from err
 
 

@@ -194,7 +194,7 @@ class _Gathering:
         return {key: row[key] for key in _QUESTION_KEYS if key in row}
 
     def _given_correctness(self, record: Record) -> object:
-        """Return the correctness as the record has it; None: it has none."""
+        """Return the correctness as the record has it; None if it has none."""
         wanted = self._options.correctness_key
         if wanted is not None and wanted not in record.values:
             choose_key(

@@ -59,7 +59,7 @@ class InputOptions:
     """For Tri-HE: keys of human scores, one for each annotator; empty for ``human_score`` and
     ``human_scores``, if present."""
     nouns: References | None = None
-    """For AMBER: nouns of the descriptions, by id; None: descriptions carry them."""
+    """For AMBER: nouns of the descriptions, by id; None if descriptions carry them."""
     questions: References | None = None
     """For AMBER: its ``query_all.json``, which says which image an item is about."""
     associations: str | Path | Mapping[str, object] | None = None
@@ -106,7 +106,7 @@ class SliceReader(Protocol):
 
         Returns:
             None if the slice holds an error or a value of several lines: the archive must be
-            checked as a whole, which also tells the first error.
+            checked as a whole, which also finds the first error.
         """
         ...
 
@@ -181,7 +181,7 @@ class Spread(Protocol):
     """Has slices checked by several processes."""
 
     def check(self, reader: SliceReader, spans: Iterable[Span]) -> Iterator[CheckedSlice | None]:
-        """Yield what each slice holds, in their order; None if a process can't tell."""
+        """Yield what each slice holds, in their order; None if a process can't check it."""
         ...
 
 

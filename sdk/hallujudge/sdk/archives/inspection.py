@@ -55,9 +55,9 @@ class ArchiveSummary:
     metrics: tuple[str, ...] = ()
     """Metrics that score it, the usual one first."""
     model: str = ""
-    """Name of the model, if the records or the folder tell it."""
+    """Name of the model; empty if neither the records nor the folder has it."""
     task: str = ""
-    """Name of the tool's task, if the file's name tells it."""
+    """Name of the tool's task; empty if the file's name does not have it."""
     records: int = 0
     """How many records it has."""
     ids: tuple[str, ...] = ()

@@ -249,7 +249,7 @@ class _Reader:
             raise self._error("unexpected text after the end of the list; remove it")
 
     def _several(self) -> list[object] | None:
-        """Return the next values of a list if they stand on one line; they are decoded at once.
+        """Return the next values of a list if they are on one line; they are decoded at once.
 
         They end where two objects meet. A place like this in a text or in a value is no end: what
         precedes it is no JSON. Then these values are decoded one by one.

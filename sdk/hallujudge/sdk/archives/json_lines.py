@@ -1,7 +1,7 @@
 """Quick reading of JSON lines: a block of lines is decoded as a whole, in a fifth of the time.
 
 msgspec accepts less than Python's decoder and returns the same values, with two differences: it
-keeps the last of duplicate keys without a word, and its values may stand on one line or on several.
+silently keeps the last of duplicate keys, and its values may be on one line or on several.
 Lines are therefore taken as msgspec decodes them only if they have two quotes for each text and key
 of their values, which duplicate keys make more, and if each of them holds one value.
 """
@@ -248,8 +248,8 @@ class LineReader:
     def _objects(self, block: bytes, lines: int) -> list[object] | None:
         """Return the values of lines that hold an object each; None if there are other lines.
 
-        A line end in a text is no JSON. So one that stands between ``}`` and ``{``, without a
-        comma, stands between values, and as many values as lines are one in each.
+        A line end in a text is no JSON. So one between ``}`` and ``{``, without a
+        comma, separates values, and as many values as lines are one in each.
         """
         if not block.startswith(b"{") or not block.endswith(b"}\n"):
             return None

@@ -16,70 +16,8 @@ from typing import IO, BinaryIO
 
 from ..errors import ArchiveError, MissingExtraError
 
-_BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_UTF16_PIECE = 1 << 16
-
-
-def is_utf16(start: bytes) -> bool:
-    """Return whether the first four bytes of a file are those of UTF-16 text.
-
-    UTF-32 text may begin with the same two bytes, and goes on with two zeros.
-    """
-    return start.startswith(_BYTE_ORDER_MARKS) and not start.startswith(codecs.BOM_UTF32_LE)
-
-
-def utf16_reader(file: BinaryIO, path: Path) -> io.BufferedReader:
-    """Return a file of UTF-16 text that is read as UTF-8, without the byte order mark.
-
-    Args:
-        file: The file, at its start.
-        path: Its path, for messages.
-    """
-    return io.BufferedReader(_Utf16(file, path), _UTF16_PIECE)
-
-
-class _Utf16(io.RawIOBase):
-    """A file of UTF-16 text as UTF-8; a damaged or cut one is refused when it is read."""
-
-    def __init__(self, file: BinaryIO, path: Path) -> None:
-        self._file = file
-        self._path = path
-        self._decoder = codecs.getincrementaldecoder("utf-16")()
-        self._held = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
-        while not self._held and (piece := self._piece()) is not None:
-            self._held = piece
-        data = self._held[: len(view)]
-        self._held = self._held[len(data) :]
-        view[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        super().close()
-        self._file.close()
-
-    def _piece(self) -> bytes | None:
-        """Return the next characters; None at the end of the file."""
-        packed = self._file.read(_UTF16_PIECE)
-        try:
-            text = self._decoder.decode(packed, final=not packed)
-        except UnicodeDecodeError as err:
-            raise ArchiveError(
-                f"{self._path}: the UTF-16 text is damaged or cut off ({err.reason}); save it as "
-                "UTF-8",
-                metadata={"path": str(self._path)},
-            ) from err
-        return text.encode() if packed else None
-
-
 STDIN = "-"
 """Path that means standard input."""
-
 _MAX_BYTES = 1 << 28
 _MAX_COPIED_BYTES = 1 << 33
 _COPIED_PIECE = 1 << 20
@@ -204,7 +142,7 @@ def copy_to_file(
     Args:
         read: Reads up to a number of bytes of the stream.
         what: The stream, for messages.
-        name: Name of the file, whose suffix tells its format.
+        name: Name of the file, whose suffix names its format.
         folder: The folder that it is written to; None for a new one.
 
     Raises:
@@ -324,3 +262,64 @@ def _refuse_pipe(path: Path) -> None:
             "it into the command and name it '-'",
             metadata={"path": str(path)},
         )
+
+
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16_PIECE = 1 << 16
+
+
+def is_utf16(start: bytes) -> bool:
+    """Return whether the first four bytes of a file are those of UTF-16 text.
+
+    UTF-32 text may begin with the same two bytes, and goes on with two zeros.
+    """
+    return start.startswith(_BYTE_ORDER_MARKS) and not start.startswith(codecs.BOM_UTF32_LE)
+
+
+def utf16_reader(file: BinaryIO, path: Path) -> io.BufferedReader:
+    """Return a file of UTF-16 text that is read as UTF-8, without the byte order mark.
+
+    Args:
+        file: The file, at its start.
+        path: Its path, for messages.
+    """
+    return io.BufferedReader(_Utf16(file, path), _UTF16_PIECE)
+
+
+class _Utf16(io.RawIOBase):
+    """A file of UTF-16 text as UTF-8; a damaged or cut one is refused when it is read."""
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file = file
+        self._path = path
+        self._decoder = codecs.getincrementaldecoder("utf-16")()
+        self._held = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
+        while not self._held and (piece := self._piece()) is not None:
+            self._held = piece
+        data = self._held[: len(view)]
+        self._held = self._held[len(data) :]
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
+
+    def _piece(self) -> bytes | None:
+        """Return the next characters; None at the end of the file."""
+        packed = self._file.read(_UTF16_PIECE)
+        try:
+            text = self._decoder.decode(packed, final=not packed)
+        except UnicodeDecodeError as err:
+            raise ArchiveError(
+                f"{self._path}: the UTF-16 text is damaged or cut off ({err.reason}); save it as "
+                "UTF-8",
+                metadata={"path": str(self._path)},
+            ) from err
+        return text.encode() if packed else None

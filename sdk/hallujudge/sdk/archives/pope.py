@@ -34,16 +34,235 @@ _QUESTION_KEYS = ("question", "prompt", "text")
 IMAGE_KEYS = ("image", "image_id", "image_source")
 _CATEGORY = re.compile(r"(?<![a-z])(random|popular|adversarial)(?![a-z])")
 _LABELS = {"yes": "yes", "no": "no"}
-
-
+# If a record has both, `answer` is the label and `prediction` the response (VLMEvalKit).
+_ANSWER_KEYS = ("response", "output", "prediction", "predict", "answer", "text", "caption")
+_WORD = re.compile(r"\w+")
+_LOOKED_AT = 100
 Source: TypeAlias = "Path | Records | list[Record]"
+JOINS = ("auto", "id", "text", "order")
+
+
+def read_pope(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Return answers joined with their questions.
+
+    Raises:
+        ArchiveError: See :func:`read_items`; also if a label is neither yes nor no.
+    """
+    if options.join not in JOINS:
+        raise InvalidInputError(
+            f"InputOptions(join={options.join!r}) is unknown; choose one of {', '.join(JOINS)}"
+        )
+    responses = kept(responses)
+    if references is None:
+        return Answers(responses, None, options, group_by).checked()
+    if _are_files(references):
+        paths = [Path(path) for path in references]  # type: ignore[arg-type, union-attr]  # paths
+        sources = [(path, read_format(path).source) for path in paths]
+        if have_category(responses):
+            sources = [(path, categorised(path, source)) for path, source in sources]
+        references = joined_labels([source for _, source in sources])
+    elif isinstance(references, (str, Path)) and have_category(responses):
+        references = categorised(Path(references), Path(references))
+    questions = read_questions(references, responses, options, group_by)
+    return Answers(responses, questions, options, group_by).checked()
+
+
+READERS: Mapping[str, Reader] = {"pope": read_pope}
+"""Metric -> its archive reader."""
+
+
+def _are_files(references: References) -> bool:
+    return (
+        isinstance(references, list)
+        and bool(references)
+        and all(isinstance(path, (str, Path)) for path in references)
+    )
+
+
+class Answers:
+    """An archive of answers, read once to check and once to score."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        questions: Questions | None,
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        self._responses = responses
+        self._questions = questions
+        self._options = options
+        self._group_by = group_by
+        first = next(read_records(responses), None)
+        if first is None:
+            raise no_records(responses, "answers", "answer")
+        self._text_key = choose_key(
+            first,
+            options.text_key,
+            _ANSWER_KEYS,
+            what="the answer",
+            flag="InputOptions(text_key=…)",
+        )
+        self._id_key = options.id_key
+        self._with_ids = any(key in first.values for key in ID_KEYS)
+        self._label_key = (
+            choose_key(
+                first,
+                None,
+                [key for key in LABEL_KEYS if key != self._text_key],
+                what="the label",
+                flag="one of these names, or give the questions with references=…",
+            )
+            if questions is None
+            else ""
+        )
+
+    def checked(self) -> ItemSource:
+        """Return the items after checking every id."""
+        self._refuse_questions()
+        known = None if self._questions is None else self._questions.table
+        check = JoinCheck("questions", self._options, known)
+        bad: list[str] = []
+        others: list[str] = []
+        for record in read_records(self._responses):
+            key = self._key(record)
+            check.add(key)
+            text_of(record, self._text_key)
+            if other := self._other(record, key):
+                others.append(other)
+            if known is None and label_of(record.values.get(self._label_key)) is None:
+                bad.append(f"{key} ({shown(record.values.get(self._label_key))})")
+        if bad:
+            raise refuse(
+                "labels are neither yes nor no", bad, "Correct these labels in the file of answers"
+            )
+        check.refuse(lambda: map(self._key, read_records(self._responses)))
+        if others:
+            raise refuse(
+                "answers repeat a question that differs from the joined one", others, self._remedy()
+            )
+        missing = check.missing()
+        return ItemSource(
+            count=len(check) + len(missing), make=lambda: self._items(missing), notes=()
+        )
+
+    def _refuse_questions(self) -> None:
+        """Refuse a file of questions: with the answers as labels, all would be right."""
+        first = [record.values.get(self._text_key) for record in self._first_records()]
+        if first and all(map(_asks, first)):
+            raise ArchiveError(
+                f"the responses are questions, such as {first[0]!s:.80}; give the model's "
+                "answers as responses and the questions as references"
+            )
+
+    def _first_records(self) -> Iterator[Record]:
+        return islice(read_records(self._responses), _LOOKED_AT)
+
+    def _other(self, record: Record, key: str) -> str:
+        """Return a question that differs from the joined one; empty with join='id'."""
+        if self._questions is None or self._options.join == "id":
+            return ""
+        known = self._questions.table.get(key)
+        asked = _other_question(record, known.text) if known is not None else ""
+        if known is None or not asked:
+            return ""
+        return f"{known.identifier} ({asked.strip()!r:.80} for {known.text!r:.80})"
+
+    def _remedy(self) -> str:
+        if self._options.join == "order":
+            return (
+                "Join by id, or by image and question "
+                "(InputOptions(join='text')); "
+                "if the order is correct, remove the questions from the answers"
+            )
+        return (
+            "Give the question file of the same split and release. If the ids are correct, set "
+            "InputOptions(join='id')"
+        )
+
+    def _key(self, record: Record) -> str:
+        if self._questions is not None and self._id_key is None:
+            return self._questions.key_of(record)
+        if self._id_key is not None:
+            return canonical_id(record.values.get(self._id_key), record.place)
+        return id_of(record, with_category=False, required=self._with_ids)
+
+    def _items(self, missing: list[str]) -> Iterator[PopeItem]:
+        records = read_records(self._responses)
+        if self._options.allow_duplicates:
+            keys = map(self._key, read_records(self._responses))
+            for record, identifier in zip(records, numbered(map(self._name, keys)), strict=True):
+                yield self._item(record, identifier)
+        else:
+            for record in records:
+                yield self._item(record, self._name(self._key(record)))
+        assert self._questions is not None or not missing, "only questions can lack an answer"
+        for key in missing:
+            yield self._made(self._questions.table[key], None, None)  # type: ignore[union-attr]  # see above
+
+    def _name(self, key: str) -> str:
+        known = self._questions.table.get(key) if self._questions is not None else None
+        return known.identifier if known is not None else key
+
+    def _item(self, record: Record, identifier: str) -> PopeItem:
+        text = text_of(record, self._text_key)
+        if self._questions is None:
+            question = Question(
+                identifier,
+                optional_text(record, ("question", "prompt")),
+                label_of(record.values.get(self._label_key)) or "",
+                optional_text(record, IMAGE_KEYS),
+                {},
+            )
+        else:
+            unknown = Question(identifier, "", "", "", {})
+            question = self._questions.table.get(self._key(record), unknown)
+        return self._made(question._replace(identifier=identifier), text, record)
+
+    def _made(self, question: Question, text: str | None, record: Record | None) -> PopeItem:
+        fields: Mapping[str, object] = record.values if record is not None else {}
+        return PopeItem(
+            id=question.identifier,
+            group_id=question.image,
+            response=text,
+            question=question.text,
+            label=question.label,
+            fields=fields_of(self._group_by, _filled(question.fields), fields),
+        )
+
+
+def _asks(text: object) -> bool:
+    """Return whether a text is a question; a lone question mark is not one."""
+    return isinstance(text, str) and text.rstrip().endswith("?") and len(text.split()) > 2
+
+
+def _filled(fields: Mapping[str, str]) -> Mapping[str, object]:
+    return {key: value for key, value in fields.items() if value}
+
+
+def _other_question(record: Record, text: str) -> str:
+    """Return the question that an answer repeats, if it differs from the joined question.
+
+    A prompt may add text around the question, such as instructions.
+    """
+    asked = optional_text(record, ("question", "prompt"))
+    if asked == text:
+        return ""
+    ours, theirs = (f" {' '.join(_WORD.findall(t.casefold()))} " for t in (text, asked))
+    # A text without words can't be compared.
+    return "" if ours in theirs or theirs in ours or not theirs.strip() else asked
 
 
 def categorised(path: Path, source: Source) -> Source:
     """Return the questions of a file, with the category that its name has and its lines lack.
 
-    POPE's files, ``coco_pope_random.json`` and so on, number their questions anew; results of tools
-    that ran all of them have the category beside the id.
+    POPE's files, ``coco_pope_random.json`` and so on, each number their questions from the
+    start; results of tools that ran all of them have the category in addition to the id.
 
     Args:
         path: Name of the file.
@@ -59,7 +278,7 @@ def categorised(path: Path, source: Source) -> Source:
 
 
 def have_category(answers: Responses) -> bool:
-    """Return whether answers tell the category of their question, judged by the first."""
+    """Return whether the first answer has the category of its question."""
     first = next(read_records(answers), None)
     return first is not None and _category_of(first)
 
@@ -68,7 +287,7 @@ def joined_labels(sources: Sequence[Path | Iterable[object]]) -> list[Record]:
     """Return the questions of several files; labels are joined by image and question text.
 
     LLaVA's question file has ids and categories, but no labels. POPE's files, one for each
-    category, have labels, but their ids begin anew in each file. A label depends on image and
+    category, have labels, but their ids start over in each file. A label depends on image and
     object only, and is therefore equal in every category.
 
     Raises:
@@ -284,228 +503,3 @@ def _text_key(record: Record, *, answer: bool) -> str:
 def label_of(value: object) -> str | None:
     """Return yes or no; None for anything else."""
     return _LABELS.get(value.strip().casefold()) if isinstance(value, str) else None
-
-
-# If a record has both, `answer` is the label and `prediction` the response (VLMEvalKit).
-_ANSWER_KEYS = ("response", "output", "prediction", "predict", "answer", "text", "caption")
-_WORD = re.compile(r"\w+")
-_LOOKED_AT = 100
-
-
-class Answers:
-    """An archive of answers, read once to check and once to score."""
-
-    def __init__(
-        self,
-        responses: Responses,
-        questions: Questions | None,
-        options: InputOptions,
-        group_by: tuple[str, ...],
-    ) -> None:
-        self._responses = responses
-        self._questions = questions
-        self._options = options
-        self._group_by = group_by
-        first = next(read_records(responses), None)
-        if first is None:
-            raise no_records(responses, "answers", "answer")
-        self._text_key = choose_key(
-            first,
-            options.text_key,
-            _ANSWER_KEYS,
-            what="the answer",
-            flag="InputOptions(text_key=…)",
-        )
-        self._id_key = options.id_key
-        self._with_ids = any(key in first.values for key in ID_KEYS)
-        self._label_key = (
-            choose_key(
-                first,
-                None,
-                [key for key in LABEL_KEYS if key != self._text_key],
-                what="the label",
-                flag="one of these names, or give the questions with references=…",
-            )
-            if questions is None
-            else ""
-        )
-
-    def checked(self) -> ItemSource:
-        """Return the items after checking every id."""
-        self._refuse_questions()
-        known = None if self._questions is None else self._questions.table
-        check = JoinCheck("questions", self._options, known)
-        bad: list[str] = []
-        others: list[str] = []
-        for record in read_records(self._responses):
-            key = self._key(record)
-            check.add(key)
-            text_of(record, self._text_key)
-            if other := self._other(record, key):
-                others.append(other)
-            if known is None and label_of(record.values.get(self._label_key)) is None:
-                bad.append(f"{key} ({shown(record.values.get(self._label_key))})")
-        if bad:
-            raise refuse(
-                "labels are neither yes nor no", bad, "Correct these labels in the file of answers"
-            )
-        check.refuse(lambda: map(self._key, read_records(self._responses)))
-        if others:
-            raise refuse(
-                "answers repeat a question that differs from the joined one", others, self._remedy()
-            )
-        missing = check.missing()
-        return ItemSource(
-            count=len(check) + len(missing), make=lambda: self._items(missing), notes=()
-        )
-
-    def _refuse_questions(self) -> None:
-        """Refuse a file of questions: with the answers as labels, all would be right."""
-        first = [record.values.get(self._text_key) for record in self._first_records()]
-        if first and all(map(_asks, first)):
-            raise ArchiveError(
-                f"the responses are questions, such as {first[0]!s:.80}; give the model's "
-                "answers as responses and the questions as references"
-            )
-
-    def _first_records(self) -> Iterator[Record]:
-        return islice(read_records(self._responses), _LOOKED_AT)
-
-    def _other(self, record: Record, key: str) -> str:
-        """Return a question that differs from the joined one; empty with join='id'."""
-        if self._questions is None or self._options.join == "id":
-            return ""
-        known = self._questions.table.get(key)
-        asked = _other_question(record, known.text) if known is not None else ""
-        if known is None or not asked:
-            return ""
-        return f"{known.identifier} ({asked.strip()!r:.80} for {known.text!r:.80})"
-
-    def _remedy(self) -> str:
-        if self._options.join == "order":
-            return (
-                "Join by id, or by image and question "
-                "(InputOptions(join='text')); "
-                "if the order is correct, remove the questions from the answers"
-            )
-        return (
-            "Give the question file of the same split and release. If the ids are correct, set "
-            "InputOptions(join='id')"
-        )
-
-    def _key(self, record: Record) -> str:
-        if self._questions is not None and self._id_key is None:
-            return self._questions.key_of(record)
-        if self._id_key is not None:
-            return canonical_id(record.values.get(self._id_key), record.place)
-        return id_of(record, with_category=False, required=self._with_ids)
-
-    def _items(self, missing: list[str]) -> Iterator[PopeItem]:
-        records = read_records(self._responses)
-        if self._options.allow_duplicates:
-            keys = map(self._key, read_records(self._responses))
-            for record, identifier in zip(records, numbered(map(self._name, keys)), strict=True):
-                yield self._item(record, identifier)
-        else:
-            for record in records:
-                yield self._item(record, self._name(self._key(record)))
-        assert self._questions is not None or not missing, "only questions can lack an answer"
-        for key in missing:
-            yield self._made(self._questions.table[key], None, None)  # type: ignore[union-attr]  # see above
-
-    def _name(self, key: str) -> str:
-        known = self._questions.table.get(key) if self._questions is not None else None
-        return known.identifier if known is not None else key
-
-    def _item(self, record: Record, identifier: str) -> PopeItem:
-        text = text_of(record, self._text_key)
-        if self._questions is None:
-            question = Question(
-                identifier,
-                optional_text(record, ("question", "prompt")),
-                label_of(record.values.get(self._label_key)) or "",
-                optional_text(record, IMAGE_KEYS),
-                {},
-            )
-        else:
-            unknown = Question(identifier, "", "", "", {})
-            question = self._questions.table.get(self._key(record), unknown)
-        return self._made(question._replace(identifier=identifier), text, record)
-
-    def _made(self, question: Question, text: str | None, record: Record | None) -> PopeItem:
-        fields: Mapping[str, object] = record.values if record is not None else {}
-        return PopeItem(
-            id=question.identifier,
-            group_id=question.image,
-            response=text,
-            question=question.text,
-            label=question.label,
-            fields=fields_of(self._group_by, _filled(question.fields), fields),
-        )
-
-
-def _asks(text: object) -> bool:
-    """Return whether a text is a question; a lone question mark is not one."""
-    return isinstance(text, str) and text.rstrip().endswith("?") and len(text.split()) > 2
-
-
-def _filled(fields: Mapping[str, str]) -> Mapping[str, object]:
-    return {key: value for key, value in fields.items() if value}
-
-
-def _other_question(record: Record, text: str) -> str:
-    """Return the question that an answer repeats, if it differs from the joined question.
-
-    A prompt may add text around the question, such as instructions.
-    """
-    asked = optional_text(record, ("question", "prompt"))
-    if asked == text:
-        return ""
-    ours, theirs = (f" {' '.join(_WORD.findall(t.casefold()))} " for t in (text, asked))
-    # A text without words can't be compared.
-    return "" if ours in theirs or theirs in ours or not theirs.strip() else asked
-
-
-JOINS = ("auto", "id", "text", "order")
-
-
-def read_pope(
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> ItemSource:
-    """Return answers joined with their questions.
-
-    Raises:
-        ArchiveError: See :func:`read_items`; also if a label is neither yes nor no.
-    """
-    if options.join not in JOINS:
-        raise InvalidInputError(
-            f"InputOptions(join={options.join!r}) is unknown; choose one of {', '.join(JOINS)}"
-        )
-    responses = kept(responses)
-    if references is None:
-        return Answers(responses, None, options, group_by).checked()
-    if _are_files(references):
-        paths = [Path(path) for path in references]  # type: ignore[arg-type, union-attr]  # paths
-        sources = [(path, read_format(path).source) for path in paths]
-        if have_category(responses):
-            sources = [(path, categorised(path, source)) for path, source in sources]
-        references = joined_labels([source for _, source in sources])
-    elif isinstance(references, (str, Path)) and have_category(responses):
-        references = categorised(Path(references), Path(references))
-    questions = read_questions(references, responses, options, group_by)
-    return Answers(responses, questions, options, group_by).checked()
-
-
-def _are_files(references: References) -> bool:
-    return (
-        isinstance(references, list)
-        and bool(references)
-        and all(isinstance(path, (str, Path)) for path in references)
-    )
-
-
-READERS: Mapping[str, Reader] = {"pope": read_pope}
-"""Metric -> its archive reader."""

@@ -123,7 +123,7 @@ def _with_common_keys(options: InputOptions, *, converted: bool, own_id: bool) -
     Args:
         options: The options.
         converted: Whether a layout's reader made the records.
-        own_id: Whether such records are told apart by their common id alone.
+        own_id: Whether only the common id distinguishes such records.
     """
     mapped = options.key_map
     text_key = "response" if converted or "response" in mapped else None
@@ -357,7 +357,7 @@ def explained(
     ]
     if not sentences:
         return err
-    # Then what the metric's reader looked for is beside the point.
+    # The metric's reader could not find responses here, so its message would mislead.
     if _holds_no_responses(responses):
         return ArchiveError(sentences[0], metadata=dict(err.metadata))
     if _are_swapped(metric, responses, references):

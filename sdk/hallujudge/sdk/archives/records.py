@@ -57,7 +57,7 @@ class RecordBatch(NamedTuple):
 
 
 class Records:
-    """Records of an archive, which each iteration reads anew.
+    """Records of an archive, which each iteration reads again.
 
     Args:
         make: Returns a new iterator over the records.
@@ -235,7 +235,7 @@ def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
 
 
 def _entries_under(name: str, inner: object) -> Iterator[tuple[str, object]] | None:
-    """Return the records under a key; None: it has something else."""
+    """Return the records under a key; None if it holds something else."""
     if isinstance(inner, list) and _all_objects(inner):
         return ((f"{name}[{index}]", entry) for index, entry in enumerate(inner))
     if _is_record(inner) and inner and (_all_objects(inner.values()) or _is_id_to_text(inner)):
@@ -246,8 +246,8 @@ def _entries_under(name: str, inner: object) -> Iterator[tuple[str, object]] | N
 def _is_by_columns(value: Mapping[str, object]) -> bool:
     """Return whether an object maps columns to their cells, as pandas writes it.
 
-    The cells are a list, or stand by row number. Ids of images have digits; names of columns have
-    none.
+    The cells are a list, or are mapped by row number. Ids of images have digits; names of columns
+    have none.
     """
     lists = {key for key, cells in value.items() if isinstance(cells, list)}
     if lists >= {"columns", "data"} or (lists & _ID_KEYS and lists == value.keys()):

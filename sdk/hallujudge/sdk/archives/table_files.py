@@ -29,7 +29,7 @@ _MAX_CELL_CHARS = 1 << 24
 # Python's parser takes a hundred times the memory of its text.
 _MAX_LIST_CHARS = 1 << 16
 # Excel takes the separator from such a first line, and some tools write one for it.
-_TOLD_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\r?\n')
+_DECLARED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\r?\n')
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 # Excel silently truncates longer cells.
 _EXCEL_CELL_CHARS = 32_767
@@ -125,9 +125,9 @@ def read_csv(path: Path) -> tuple[list[Record], tuple[str, ...]]:
     if not text.strip():
         raise ArchiveError(f"{path}: the file is empty; check that it was written")
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_CHARS))
-    told = _TOLD_DELIMITER.match(text)
-    before, delimiter = (1, told[1]) if told else (0, _delimiter(path, text))
-    lines = io.StringIO(text[told.end() :] if told else text, newline="")
+    declared = _DECLARED_DELIMITER.match(text)
+    before, delimiter = (1, declared[1]) if declared else (0, _delimiter(path, text))
+    lines = io.StringIO(text[declared.end() :] if declared else text, newline="")
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         records = list(_csv_records(reader, path, before))
@@ -232,8 +232,8 @@ def _sheet(data: bytes, path: Path, *, computed: bool) -> Iterator[tuple[object,
         SyntaxError,
         EOFError,
     ) as err:
-        told = str(err).partition("\n")[0]
-        raise ArchiveError(f"{path}: not an XLSX workbook, or damaged: {told}") from err
+        problem = str(err).partition("\n")[0]
+        raise ArchiveError(f"{path}: not an XLSX workbook, or damaged: {problem}") from err
 
 
 def _is_formula(value: object) -> bool:

@@ -34,63 +34,6 @@ from .records import (
 )
 from .table_files import structured
 
-_USUAL_SCORE_KEYS = ("human_score", "human_scores")
-_MAX_ANNOTATORS = 1000
-# Far above any real scale. Squares of larger numbers would overflow a float in correlations.
-_MAX_SCORE = 1e9
-
-
-def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
-    """Return the human scores of a record, one for each annotator.
-
-    A key holds a number, or several in a list, or by annotator in an object; null means no score.
-
-    Args:
-        record: The record.
-        keys: The keys; empty for the usual ones, which a record may lack.
-
-    Raises:
-        ArchiveError: A named key is missing, or a value is not a number.
-    """
-    if missing := [key for key in keys if key not in record.values]:
-        raise ArchiveError(
-            f"{record.place}: no key {missing[0]!r} for human scores; found "
-            f"{', '.join(sorted(record.values))}. Write null for an annotator without a score"
-        )
-    found = tuple(
-        _score_of(value, f"{record.place}, {key}")
-        for key in keys or _USUAL_SCORE_KEYS
-        for value in _given_scores(record.values.get(key))
-        if value is not None
-    )
-    if len(found) > _MAX_ANNOTATORS:
-        raise ArchiveError(
-            f"{record.place}: {len(found)} human scores; give at most {_MAX_ANNOTATORS}"
-        )
-    return found
-
-
-def _given_scores(given: object) -> Iterable[object]:
-    value = structured(given)
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, (list, tuple)) else (value,)
-
-
-def _score_of(value: object, place: str) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if abs(number) <= _MAX_SCORE:
-            return number
-    raise ArchiveError(
-        f"{place}: {value!r:.60} is not a score; give a number from {-_MAX_SCORE:g} to "
-        f"{_MAX_SCORE:g}, or null"
-    )
-
-
 _ID_KEYS = ("image_id", "id", "image")
 _TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption")
 _QUESTION_KEYS = ("question", "prompt")
@@ -98,25 +41,10 @@ _OWN_ID_KEYS = ("question_id", "item_id")
 _CLAIMS = "claims"
 _TRIPLETS = ("reference_triplets", "triplets")
 _OBJECTS = ("reference_objects", "objects", "all_object", "object")
-
-
-class _Scene(NamedTuple):
-    triplets: tuple[Triplet, ...]
-    objects: tuple[str, ...]
-
-
-class _Answer(NamedTuple):
-    image_id: str
-    question: str
-    record: Record
-
-    @property
-    def key(self) -> str:
-        """Return the key of an answer: its own id, or its image and question."""
-        own = next((k for k in _OWN_ID_KEYS if k in self.record.values), None)
-        if own is not None:
-            return canonical_id(self.record.values[own], self.record.place)
-        return f"{self.image_id}: {self.question}" if self.question else self.image_id
+_USUAL_SCORE_KEYS = ("human_score", "human_scores")
+_MAX_ANNOTATORS = 1000
+# Far above any real scale. Squares of larger numbers would overflow a float in correlations.
+_MAX_SCORE = 1e9
 
 
 def read_tri_he(
@@ -136,6 +64,29 @@ def read_tri_he(
     """
     scenes = None if references is None else _read_scenes(references)
     return _Answers(kept(responses), scenes, options, group_by).checked()
+
+
+READERS: Mapping[str, Reader] = {"tri-he": read_tri_he}
+"""Metric -> its archive reader."""
+
+
+class _Scene(NamedTuple):
+    triplets: tuple[Triplet, ...]
+    objects: tuple[str, ...]
+
+
+class _Answer(NamedTuple):
+    image_id: str
+    question: str
+    record: Record
+
+    @property
+    def key(self) -> str:
+        """Return the key of an answer: its own id, or its image and question."""
+        own = next((k for k in _OWN_ID_KEYS if k in self.record.values), None)
+        if own is not None:
+            return canonical_id(self.record.values[own], self.record.place)
+        return f"{self.image_id}: {self.question}" if self.question else self.image_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,5 +403,52 @@ def _objects_of(record: Record) -> tuple[str, ...]:
     return tuple(objects)
 
 
-READERS: Mapping[str, Reader] = {"tri-he": read_tri_he}
-"""Metric -> its archive reader."""
+def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
+    """Return the human scores of a record, one for each annotator.
+
+    A key holds a number, or several in a list, or by annotator in an object; null means no score.
+
+    Args:
+        record: The record.
+        keys: The keys; empty for the usual ones, which a record may lack.
+
+    Raises:
+        ArchiveError: A named key is missing, or a value is not a number.
+    """
+    if missing := [key for key in keys if key not in record.values]:
+        raise ArchiveError(
+            f"{record.place}: no key {missing[0]!r} for human scores; found "
+            f"{', '.join(sorted(record.values))}. Write null for an annotator without a score"
+        )
+    found = tuple(
+        _score_of(value, f"{record.place}, {key}")
+        for key in keys or _USUAL_SCORE_KEYS
+        for value in _given_scores(record.values.get(key))
+        if value is not None
+    )
+    if len(found) > _MAX_ANNOTATORS:
+        raise ArchiveError(
+            f"{record.place}: {len(found)} human scores; give at most {_MAX_ANNOTATORS}"
+        )
+    return found
+
+
+def _given_scores(given: object) -> Iterable[object]:
+    value = structured(given)
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+def _score_of(value: object, place: str) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if abs(number) <= _MAX_SCORE:
+            return number
+    raise ArchiveError(
+        f"{place}: {value!r:.60} is not a score; give a number from {-_MAX_SCORE:g} to "
+        f"{_MAX_SCORE:g}, or null"
+    )

@@ -56,7 +56,7 @@ def read_video_hallucer(
     Args:
         responses: A folder with a JSON file for each set, such as ``temporal.json``; one such file;
             an object set -> pairs; or records of pairs with the key ``set``.
-        references: Must be None: pairs carry their labels.
+        references: Must be None, since pairs carry their labels.
         options: How the archive is read.
         group_by: Fields to group by.
 

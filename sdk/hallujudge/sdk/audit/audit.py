@@ -35,6 +35,25 @@ from .waterfall import (
     score_of,
 )
 
+HARNESSES: Mapping[str, tuple[str, ...]] = {
+    "pope": ("pope",),
+    "llava": ("pope",),
+    "opera": ("pope",),
+    "lmms-eval": ("pope", "chair"),
+    "vlmevalkit": ("pope",),
+    "chair": ("chair",),
+}
+"""Tool -> metrics whose numbers can be derived from its archives."""
+_RATIOS = {"pope": pope.RATIOS, "chair": chair.RATIOS}
+_COUNTED = {"pope": pope.counted, "chair": chair.counted}
+_TABLE_SUFFIXES = (".xlsx", ".tsv", ".csv", ".json")
+# Floating point is exact to sixteen digits; no tool prints more.
+_FLOAT_ERROR = Fraction(1, 10**9)
+_UNEXPLAINED = (
+    "not explained",
+    "the printed number does not follow from the archive by the tool's rules",
+)
+_ROUNDING = ("rounding", "digits that the printed number leaves out")
 # A number as people and tools write it: 0.854, 85.4, 85.4%, 8.5e-05.
 _NUMBER = re.compile(r"(\d{1,4}(?:\.\d{1,24})?)(?:e-(\d{1,2}))?(%?)", re.IGNORECASE)
 _SAMPLES = re.compile(r"^(?P<before>\d[\dT_-]*_)?samples_(?P<task>.+?)(?P<after>_\d[\dT_.-]*)?$")
@@ -62,177 +81,6 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def given_numbers(texts: Sequence[str], metric: str, scores: Sequence[str]) -> dict[str, Printed]:
-    """Return the numbers that a user named, such as ``accuracy=0.854``.
-
-    Raises:
-        InvalidInputError: A text is not a score with a number.
-    """
-    found: dict[str, Printed] = {}
-    for text in texts:
-        name, equals, number = text.partition("=")
-        if not equals:
-            raise InvalidInputError(
-                f"--printed {text!r:.80}: give a score and its number, such as accuracy=0.854"
-            )
-        name = _our_name(metric, name)
-        if name not in scores:
-            raise InvalidInputError(
-                f"--printed {text!r:.80}: {name!r:.40} is not one of {', '.join(scores)}"
-            )
-        found[name] = number_of(number.strip(), "--printed")
-    return found
-
-
-def number_of(text: str, source: str, *, percent: bool = False) -> Printed:
-    """Return a printed number; one above 1, or with a percent sign, is in percent.
-
-    Raises:
-        InvalidInputError: The text is not a number between 0 and 100.
-    """
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        raise InvalidInputError(
-            f"{source}: {text!r:.40} is not a number such as 0.854, 85.4 or 85.4%"
-        )
-    digits, power, sign = match[1], int(match[2] or 0), match[3]
-    value = Fraction(digits) / 10**power
-    unit = Fraction(1, 10 ** (len(digits.partition(".")[2]) + power))
-    if percent or sign or value > 1:
-        value, unit = value / 100, unit / 100
-    if value > 1:
-        raise InvalidInputError(f"{source}: {text!r:.40} is more than 100 percent")
-    return Printed(value=value, unit=unit, source=source)
-
-
-def beside_archive(
-    archive: ArchiveFile, metric: str, harness: str, category: str, scores: Sequence[str]
-) -> dict[str, Printed]:
-    """Return the numbers that the tool left with its archive; empty if there are none.
-
-    Raises:
-        ArchiveError: A file of numbers can't be read.
-    """
-    if harness == "chair":
-        return _of_chair(archive, scores)
-    if category and harness != "vlmevalkit":
-        # Other tools print no numbers of categories beside the archive.
-        return {}
-    if harness == "lmms-eval":
-        return _of_lmms(archive, metric, scores)
-    return _of_table(archive, category, scores) if harness == "vlmevalkit" else {}
-
-
-def _our_name(metric: str, name: object) -> str:
-    """Return our name of a score; lmms-eval adds the filter after a comma."""
-    plain = str(name).partition(",")[0].strip()
-    return _NAMES[metric].get(plain.casefold(), plain.casefold())
-
-
-def _of_chair(archive: ArchiveFile, scores: Sequence[str]) -> dict[str, Printed]:
-    source = archive.content.source
-    whole = next(first_values(source), {})
-    overall = mapping_at(whole, "overall_metrics")
-    return _numbers("chair", overall, f"overall_metrics of {archive.file.name}", scores)
-
-
-def _of_lmms(archive: ArchiveFile, metric: str, scores: Sequence[str]) -> dict[str, Printed]:
-    path, task = _results_of(archive)
-    if path is None:
-        return {}
-    entry = mapping_at(mapping_at(read_mapping(path, "results"), "results"), task)
-    # lmms-eval's CHAIR is in percent, its POPE is not.
-    percent = metric == "chair"
-    return _numbers(metric, entry, f"{path.name}, task {task}", scores, percent=percent)
-
-
-def rows_told(archive: ArchiveFile, harness: str) -> tuple[int, str] | None:
-    """Return how many rows a tool says that it counted, and the file that says so.
-
-    lmms-eval writes it beside its results, as ``n-samples``; None if there is no such number.
-    """
-    path, task = _results_of(archive) if harness == "lmms-eval" else (None, "")
-    if path is None:
-        return None
-    told = mapping_at(mapping_at(read_mapping(path, "results"), "n-samples"), task).get("effective")
-    return (told, path.name) if isinstance(told, int) and told > 0 else None
-
-
-def _results_of(archive: ArchiveFile) -> tuple[Path | None, str]:
-    """Return the results of a sample file of lmms-eval, if they are there, and its task."""
-    path = next((p for p in _results_files(archive.file.path) if p.is_file()), None)
-    return path, archive.task or archive.file.path.name.partition(".json")[0]
-
-
-def _results_files(path: Path) -> Iterator[Path]:
-    """Yield where releases of lmms-eval write the results of a sample file."""
-    match = _SAMPLES.match(path.name.partition(".json")[0])
-    before, after = (match["before"] or "", match["after"] or "") if match else ("", "")
-    names = dict.fromkeys([f"{before}results{after}.json", "results.json"])
-    return (path.with_name(name) for name in names)
-
-
-def _of_table(archive: ArchiveFile, category: str, scores: Sequence[str]) -> dict[str, Printed]:
-    path = archive.file.path
-    stem = path.name.removesuffix(path.suffix).removesuffix("_auxmatch")
-    tables = (path.with_name(f"{stem}{end}{s}") for end in ("_score", "_acc") for s in _TABLES)
-    table = next((path for path in tables if path.is_file()), None)
-    if table is None:
-        return {}
-    wanted = category or "Overall"
-    for record in read_records(read_format(table).source):
-        if str(record.values.get("split")) == wanted:
-            values = {k: v for k, v in record.values.items() if k != "split"}
-            return _numbers("pope", values, f"{table.name}, {wanted}", scores, percent=True)
-    return {}
-
-
-def _is_absent(value: object) -> bool:
-    return str(value).strip().casefold() in ("", "nan", "n/a", "none")
-
-
-def _numbers(
-    metric: str,
-    values: Mapping[str, object],
-    source: str,
-    scores: Sequence[str],
-    *,
-    percent: bool = False,
-) -> dict[str, Printed]:
-    found: dict[str, Printed] = {}
-    for name, value in values.items():
-        ours = _our_name(metric, name)
-        # Tools print nan, or N/A, for a score that is undefined.
-        if ours in scores and isinstance(value, (int, float, str)) and not _is_absent(value):
-            try:
-                found[ours] = number_of(str(value).strip(), source, percent=percent)
-            except InvalidInputError as err:
-                raise ArchiveError(f"{err}; score {name!r:.40}") from err
-    return found
-
-
-HARNESSES: Mapping[str, tuple[str, ...]] = {
-    "pope": ("pope",),
-    "llava": ("pope",),
-    "opera": ("pope",),
-    "lmms-eval": ("pope", "chair"),
-    "vlmevalkit": ("pope",),
-    "chair": ("chair",),
-}
-"""Tool -> metrics whose numbers can be derived from its archives."""
-
-_RATIOS = {"pope": pope.RATIOS, "chair": chair.RATIOS}
-_COUNTED = {"pope": pope.counted, "chair": chair.counted}
-_TABLE_SUFFIXES = (".xlsx", ".tsv", ".csv", ".json")
-# Floating point is exact to sixteen digits; no tool prints more.
-_FLOAT_ERROR = Fraction(1, 10**9)
-_UNEXPLAINED = (
-    "not explained",
-    "the printed number does not follow from the archive by the tool's rules",
-)
-_ROUNDING = ("rounding", "digits that the printed number leaves out")
-
-
 def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
     """Derive a tool's printed numbers from its own archive, and explain how ours differ.
 
@@ -250,13 +98,13 @@ def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
     options = options or AuditOptions()
     file, metric = _opened(str(archive))
     notes: list[str] = []
-    if (judged := _judged_beside(file)) is not None:
+    if (judged := _judged_copy(file)) is not None:
         notes.append(f"{judged.name} is read: it has the tool's own verdicts")
         file = open_file(replace(file.file, path=judged, name=str(judged)))
     harness = _harness(file, metric, options.harness)
     ratios = _RATIOS[metric]
     printed = {
-        **beside_archive(file, metric, harness, options.category, list(ratios)),
+        **numbers_of_archive(file, metric, harness, options.category, list(ratios)),
         **given_numbers(options.printed, metric, list(ratios)),
     }
     scored = score_archive(metric, str(file.file.path), options)
@@ -320,7 +168,7 @@ def _one(file: ArchiveFile) -> tuple[ArchiveFile, str]:
     return file, metric
 
 
-def _judged_beside(file: ArchiveFile) -> Path | None:
+def _judged_copy(file: ArchiveFile) -> Path | None:
     """Return VLMEvalKit's judged copy of a table of predictions; None if there is none."""
     if file.reader not in vlmevalkit.READERS or "extracted" in file.first:
         return None
@@ -335,7 +183,7 @@ def _harness(file: ArchiveFile, metric: str, given: str) -> str:
     Raises:
         InvalidInputError: The given tool is not known, or has no number of the metric.
     """
-    harness = given or _told(file.reader)
+    harness = given or _tool_of(file.reader)
     if metric not in HARNESSES.get(harness, ()):
         known = ", ".join(name for name, metrics in HARNESSES.items() if metric in metrics)
         if not harness:
@@ -347,7 +195,7 @@ def _harness(file: ArchiveFile, metric: str, given: str) -> str:
     return harness
 
 
-def _told(reader: ArchiveReader | None) -> str:
+def _tool_of(reader: ArchiveReader | None) -> str:
     if reader in lmms_eval.LMMS_EVAL_READERS:
         return "lmms-eval"
     if reader in vlmevalkit.READERS:
@@ -413,11 +261,11 @@ def _causes(
 
 def _rows_note(file: ArchiveFile, harness: str, options: AuditOptions, found: int) -> Iterator[str]:
     """Yield a warning if the tool counted more rows than the archive has, or fewer."""
-    told = None if options.category else rows_told(file, harness)
-    if told is not None and told[0] != found:
+    counted = None if options.category else rows_counted(file, harness)
+    if counted is not None and counted[0] != found:
         yield (
-            f"{told[1]} counts {told[0]:,} rows, and the archive has {found:,}: rows were left out "
-            "or added after the number was printed"
+            f"{counted[1]} counts {counted[0]:,} rows, and the archive has {found:,}: rows were "
+            "left out or added after the number was printed"
         )
 
 
@@ -437,3 +285,154 @@ def _notes(scores: tuple[ScoreAudit, ...], printed: Mapping[str, Printed]) -> It
     for name in printed:
         if name not in shown:
             yield f"{name}: undefined in one of the steps, since nothing counts in it"
+
+
+def given_numbers(texts: Sequence[str], metric: str, scores: Sequence[str]) -> dict[str, Printed]:
+    """Return the numbers that a user named, such as ``accuracy=0.854``.
+
+    Raises:
+        InvalidInputError: A text is not a score with a number.
+    """
+    found: dict[str, Printed] = {}
+    for text in texts:
+        name, equals, number = text.partition("=")
+        if not equals:
+            raise InvalidInputError(
+                f"--printed {text!r:.80}: give a score and its number, such as accuracy=0.854"
+            )
+        name = _our_name(metric, name)
+        if name not in scores:
+            raise InvalidInputError(
+                f"--printed {text!r:.80}: {name!r:.40} is not one of {', '.join(scores)}"
+            )
+        found[name] = number_of(number.strip(), "--printed")
+    return found
+
+
+def number_of(text: str, source: str, *, percent: bool = False) -> Printed:
+    """Return a printed number; one above 1, or with a percent sign, is in percent.
+
+    Raises:
+        InvalidInputError: The text is not a number between 0 and 100.
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise InvalidInputError(
+            f"{source}: {text!r:.40} is not a number such as 0.854, 85.4 or 85.4%"
+        )
+    digits, power, sign = match[1], int(match[2] or 0), match[3]
+    value = Fraction(digits) / 10**power
+    unit = Fraction(1, 10 ** (len(digits.partition(".")[2]) + power))
+    if percent or sign or value > 1:
+        value, unit = value / 100, unit / 100
+    if value > 1:
+        raise InvalidInputError(f"{source}: {text!r:.40} is more than 100 percent")
+    return Printed(value=value, unit=unit, source=source)
+
+
+def numbers_of_archive(
+    archive: ArchiveFile, metric: str, harness: str, category: str, scores: Sequence[str]
+) -> dict[str, Printed]:
+    """Return the numbers that the tool left with its archive; empty if there are none.
+
+    Raises:
+        ArchiveError: A file of numbers can't be read.
+    """
+    if harness == "chair":
+        return _of_chair(archive, scores)
+    if category and harness != "vlmevalkit":
+        # Other tools leave no numbers of categories with the archive.
+        return {}
+    if harness == "lmms-eval":
+        return _of_lmms(archive, metric, scores)
+    return _of_table(archive, category, scores) if harness == "vlmevalkit" else {}
+
+
+def rows_counted(archive: ArchiveFile, harness: str) -> tuple[int, str] | None:
+    """Return how many rows a tool says that it counted, and the file that says so.
+
+    lmms-eval writes it with its results, as ``n-samples``; None if there is no such number.
+    """
+    path, task = _results_of(archive) if harness == "lmms-eval" else (None, "")
+    if path is None:
+        return None
+    counted = mapping_at(mapping_at(read_mapping(path, "results"), "n-samples"), task).get(
+        "effective"
+    )
+    return (counted, path.name) if isinstance(counted, int) and counted > 0 else None
+
+
+def _our_name(metric: str, name: object) -> str:
+    """Return our name of a score; lmms-eval adds the filter after a comma."""
+    plain = str(name).partition(",")[0].strip()
+    return _NAMES[metric].get(plain.casefold(), plain.casefold())
+
+
+def _of_chair(archive: ArchiveFile, scores: Sequence[str]) -> dict[str, Printed]:
+    source = archive.content.source
+    whole = next(first_values(source), {})
+    overall = mapping_at(whole, "overall_metrics")
+    return _numbers("chair", overall, f"overall_metrics of {archive.file.name}", scores)
+
+
+def _of_lmms(archive: ArchiveFile, metric: str, scores: Sequence[str]) -> dict[str, Printed]:
+    path, task = _results_of(archive)
+    if path is None:
+        return {}
+    entry = mapping_at(mapping_at(read_mapping(path, "results"), "results"), task)
+    # lmms-eval's CHAIR is in percent, its POPE is not.
+    percent = metric == "chair"
+    return _numbers(metric, entry, f"{path.name}, task {task}", scores, percent=percent)
+
+
+def _results_of(archive: ArchiveFile) -> tuple[Path | None, str]:
+    """Return the results of a sample file of lmms-eval, if they are there, and its task."""
+    path = next((p for p in _results_files(archive.file.path) if p.is_file()), None)
+    return path, archive.task or archive.file.path.name.partition(".json")[0]
+
+
+def _results_files(path: Path) -> Iterator[Path]:
+    """Yield where releases of lmms-eval write the results of a sample file."""
+    match = _SAMPLES.match(path.name.partition(".json")[0])
+    before, after = (match["before"] or "", match["after"] or "") if match else ("", "")
+    names = dict.fromkeys([f"{before}results{after}.json", "results.json"])
+    return (path.with_name(name) for name in names)
+
+
+def _of_table(archive: ArchiveFile, category: str, scores: Sequence[str]) -> dict[str, Printed]:
+    path = archive.file.path
+    stem = path.name.removesuffix(path.suffix).removesuffix("_auxmatch")
+    tables = (path.with_name(f"{stem}{end}{s}") for end in ("_score", "_acc") for s in _TABLES)
+    table = next((path for path in tables if path.is_file()), None)
+    if table is None:
+        return {}
+    wanted = category or "Overall"
+    for record in read_records(read_format(table).source):
+        if str(record.values.get("split")) == wanted:
+            values = {k: v for k, v in record.values.items() if k != "split"}
+            return _numbers("pope", values, f"{table.name}, {wanted}", scores, percent=True)
+    return {}
+
+
+def _numbers(
+    metric: str,
+    values: Mapping[str, object],
+    source: str,
+    scores: Sequence[str],
+    *,
+    percent: bool = False,
+) -> dict[str, Printed]:
+    found: dict[str, Printed] = {}
+    for name, value in values.items():
+        ours = _our_name(metric, name)
+        # Tools print nan, or N/A, for a score that is undefined.
+        if ours in scores and isinstance(value, (int, float, str)) and not _is_absent(value):
+            try:
+                found[ours] = number_of(str(value).strip(), source, percent=percent)
+            except InvalidInputError as err:
+                raise ArchiveError(f"{err}; score {name!r:.40}") from err
+    return found
+
+
+def _is_absent(value: object) -> bool:
+    return str(value).strip().casefold() in ("", "nan", "n/a", "none")

@@ -156,7 +156,7 @@ def _compared(words: Sequence[str], references: Sequence[str]) -> dict[str, int]
 
 
 def _verdicts(values: Mapping[str, object]) -> dict[str, int]:
-    """Return the verdicts that a script's output carries beside its words."""
+    """Return the verdicts that a script's output has for its words."""
     copied: dict[str, int] = {}
     if isinstance(wrong := values.get("mscoco_hallucinated_words"), list):
         copied["hallucinated"] = len(wrong)

@@ -21,6 +21,10 @@ from ..comparison.results import Shown
 from ..report.report_text import ABSENT
 from ..report.table_pages import Cell, Grid, Page, show_number
 
+SCHEMA = "hallujudge.audit/1"
+"""Name and version of the JSON that an audit is written as."""
+_DIGITS = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
@@ -31,13 +35,92 @@ class AuditOptions:
     printed: tuple[str, ...] = ()
     """Printed numbers, such as ``accuracy=0.854`` or ``f1=85.4%``; they replace those found."""
     harness: str = ""
-    """The tool that printed the numbers; empty: it is told by the layout."""
+    """The tool that printed the numbers; empty if the layout identifies it."""
     category: str = ""
     """The only category that the printed numbers are about, such as ``random``."""
     variant: str = ""
     """Our metric's variant; empty for its default."""
     join: str = "auto"
     """For POPE: how answers find their questions, as in ``hallujudge score pope``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit(Shown):
+    """A tool's numbers, re-derived from its archive, and why ours differ."""
+
+    archive: str
+    """The archive."""
+    harness: str
+    """The tool."""
+    metric: str
+    """Our metric."""
+    signature: str
+    """Signature of our scores."""
+    causes: tuple[Cause, ...]
+    """The causes, in the order of the steps."""
+    scores: tuple[ScoreAudit, ...]
+    """The scores."""
+    notes: tuple[str, ...]
+    """Warnings, one sentence each."""
+    rows: Sequence[Row]
+    """The rows of the archive."""
+    stages: tuple[Stage, ...]
+    """The ways of counting, from the tool's to ours."""
+    ratios: Mapping[str, Ratio]
+    """Score -> its definition."""
+
+    def items(self) -> Iterator[ItemShare]:
+        """Yield the rows behind each cause, with their shares."""
+        columns = columns_of(self.ratios[score.name] for score in self.scores)
+        for before, after in pairwise(self.stages):
+            shares = {s.name: shares_of(before, after, self.ratios[s.name]) for s in self.scores}
+            for place in changed_rows(before, after, columns):
+                yield ItemShare(
+                    cause=after.cause,
+                    row=self.rows[place],
+                    before=before.counts[place],
+                    after=after.counts[place],
+                    shares={name: of.get(place, Fraction(0)) for name, of in shares.items()},
+                )
+
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the audit as plain values."""
+        return {
+            "schema": SCHEMA,
+            "archive": self.archive,
+            "harness": self.harness,
+            "metric": self.metric,
+            "signature": self.signature,
+            "causes": [
+                {"name": c.name, "meaning": c.meaning, "items": c.items, "rows": c.rows}
+                for c in self.causes
+            ],
+            "scores": {score.name: score.to_json() for score in self.scores},
+            "notes": list(self.notes),
+        }
+
+    def page(self) -> Page:
+        """Return the audit as tables and sentences."""
+        printed = {
+            f"printed {score.name}": score.printed.source
+            for score in self.scores
+            if score.printed is not None
+        }
+        return Page(
+            title=f"{self.metric}: the numbers of {self.harness}, and ours",
+            grids=(steps(self.scores, self.causes, self.stages[0].rows),),
+            sentences=(
+                *(f"{cause.name}: {cause.meaning}" for cause in self.causes if self._counts(cause)),
+                "Each column adds up from the first number to ours. Shares depend on the order of "
+                "the steps.",
+            ),
+            notes=self.notes,
+            sources={"archive": self.archive, **printed, "signature": self.signature},
+        )
+
+    def _counts(self, cause: Cause) -> bool:
+        """Return whether a cause changes a row or a score."""
+        return bool(cause.items) or any(score.shares.get(cause.name) for score in self.scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +226,65 @@ class ItemShare:
             "after": dict(self.after),
             "shares": {name: float(share) for name, share in self.shares.items()},
         }
+
+
+def steps(scores: Sequence[ScoreAudit], causes: Sequence[Cause], rows: int) -> Grid:
+    """Return the steps from the printed numbers to ours, with a column for each score.
+
+    Args:
+        scores: The scores.
+        causes: The causes, of which the first two are about the printed numbers as a whole.
+        rows: How many rows the tool counts.
+    """
+    names = tuple(score.name for score in scores)
+    columns = [_column(score, causes) for score in scores]
+    heads = [
+        ("printed", ABSENT, ABSENT),
+        *((c.name, _whole(c.items), _whole(c.rows)) for c in causes[:2]),
+        ("re-derived", ABSENT, _whole(rows)),
+        *((c.name, _whole(c.items), _whole(c.rows)) for c in causes[2:]),
+        ("ours", ABSENT, _whole(causes[-1].rows)),
+    ]
+    return Grid(
+        title="From the printed numbers to ours",
+        headings=("step", "items", "rows", *names),
+        rows=tuple((*head, *cells) for head, *cells in zip(heads, *columns, strict=True)),
+        keys=("cause", "items", "rows", *names),
+        values=tuple(_step_values(scores, cause) for cause in causes),
+    )
+
+
+def _whole(number: int | None) -> str:
+    return ABSENT if number is None else f"{number:,}"
+
+
+def _step_values(scores: Sequence[ScoreAudit], cause: Cause) -> tuple[Cell, ...]:
+    shares = (score.shares.get(cause.name) for score in scores)
+    return (
+        cause.name,
+        cause.items,
+        cause.rows,
+        *(None if share is None else float(share) for share in shares),
+    )
+
+
+def _column(score: ScoreAudit, causes: Sequence[Cause]) -> list[str]:
+    """Return a score's cells: differences of rounded sums, so that they add up as shown."""
+    sums = [score.first]
+    for cause in causes:
+        sums.append(sums[-1] + score.shares.get(cause.name, Fraction(0)))
+    shown = [round(number, _DIGITS) for number in sums]
+    steps = [
+        show_number(float(after - before), signed=True, digits=_DIGITS)
+        if cause.name in score.shares
+        else ABSENT
+        for cause, (before, after) in zip(causes, pairwise(shown), strict=True)
+    ]
+    first, rederived, ours = (
+        show_number(float(number), digits=_DIGITS) for number in (shown[0], shown[2], shown[-1])
+    )
+    printed = ABSENT if score.printed is None else first
+    return [printed, *steps[:2], rederived, *steps[2:], ours]
 
 
 Counts: TypeAlias = "Mapping[str, int]"
@@ -287,148 +429,3 @@ def statistics_of(result: ItemResult, names: Mapping[str, int]) -> dict[str, int
     """Return the wanted statistics of a result by column; empty if it is unscored."""
     statistics = result.statistics
     return {name: int(statistics[place]) for name, place in names.items()} if statistics else {}
-
-
-_DIGITS = 5
-
-
-def steps(scores: Sequence[ScoreAudit], causes: Sequence[Cause], rows: int) -> Grid:
-    """Return the steps from the printed numbers to ours, with a column for each score.
-
-    Args:
-        scores: The scores.
-        causes: The causes, of which the first two are about the printed numbers as a whole.
-        rows: How many rows the tool counts.
-    """
-    names = tuple(score.name for score in scores)
-    columns = [_column(score, causes) for score in scores]
-    heads = [
-        ("printed", ABSENT, ABSENT),
-        *((c.name, _whole(c.items), _whole(c.rows)) for c in causes[:2]),
-        ("re-derived", ABSENT, _whole(rows)),
-        *((c.name, _whole(c.items), _whole(c.rows)) for c in causes[2:]),
-        ("ours", ABSENT, _whole(causes[-1].rows)),
-    ]
-    return Grid(
-        title="From the printed numbers to ours",
-        headings=("step", "items", "rows", *names),
-        rows=tuple((*head, *cells) for head, *cells in zip(heads, *columns, strict=True)),
-        keys=("cause", "items", "rows", *names),
-        values=tuple(_step_values(scores, cause) for cause in causes),
-    )
-
-
-def _whole(number: int | None) -> str:
-    return ABSENT if number is None else f"{number:,}"
-
-
-def _step_values(scores: Sequence[ScoreAudit], cause: Cause) -> tuple[Cell, ...]:
-    shares = (score.shares.get(cause.name) for score in scores)
-    return (
-        cause.name,
-        cause.items,
-        cause.rows,
-        *(None if share is None else float(share) for share in shares),
-    )
-
-
-def _column(score: ScoreAudit, causes: Sequence[Cause]) -> list[str]:
-    """Return a score's cells: differences of rounded sums, so that they add up as shown."""
-    sums = [score.first]
-    for cause in causes:
-        sums.append(sums[-1] + score.shares.get(cause.name, Fraction(0)))
-    shown = [round(number, _DIGITS) for number in sums]
-    steps = [
-        show_number(float(after - before), signed=True, digits=_DIGITS)
-        if cause.name in score.shares
-        else ABSENT
-        for cause, (before, after) in zip(causes, pairwise(shown), strict=True)
-    ]
-    first, rederived, ours = (
-        show_number(float(number), digits=_DIGITS) for number in (shown[0], shown[2], shown[-1])
-    )
-    printed = ABSENT if score.printed is None else first
-    return [printed, *steps[:2], rederived, *steps[2:], ours]
-
-
-SCHEMA = "hallujudge.audit/1"
-"""Name and version of the JSON that an audit is written as."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit(Shown):
-    """A tool's numbers, re-derived from its archive, and why ours differ."""
-
-    archive: str
-    """The archive."""
-    harness: str
-    """The tool."""
-    metric: str
-    """Our metric."""
-    signature: str
-    """Signature of our scores."""
-    causes: tuple[Cause, ...]
-    """The causes, in the order of the steps."""
-    scores: tuple[ScoreAudit, ...]
-    """The scores."""
-    notes: tuple[str, ...]
-    """Warnings, one sentence each."""
-    rows: Sequence[Row]
-    """The rows of the archive."""
-    stages: tuple[Stage, ...]
-    """The ways of counting, from the tool's to ours."""
-    ratios: Mapping[str, Ratio]
-    """Score -> its definition."""
-
-    def items(self) -> Iterator[ItemShare]:
-        """Yield the rows behind each cause, with their shares."""
-        columns = columns_of(self.ratios[score.name] for score in self.scores)
-        for before, after in pairwise(self.stages):
-            shares = {s.name: shares_of(before, after, self.ratios[s.name]) for s in self.scores}
-            for place in changed_rows(before, after, columns):
-                yield ItemShare(
-                    cause=after.cause,
-                    row=self.rows[place],
-                    before=before.counts[place],
-                    after=after.counts[place],
-                    shares={name: of.get(place, Fraction(0)) for name, of in shares.items()},
-                )
-
-    def to_json(self) -> Mapping[str, JsonValue]:
-        """Return the audit as plain values."""
-        return {
-            "schema": SCHEMA,
-            "archive": self.archive,
-            "harness": self.harness,
-            "metric": self.metric,
-            "signature": self.signature,
-            "causes": [
-                {"name": c.name, "meaning": c.meaning, "items": c.items, "rows": c.rows}
-                for c in self.causes
-            ],
-            "scores": {score.name: score.to_json() for score in self.scores},
-            "notes": list(self.notes),
-        }
-
-    def page(self) -> Page:
-        """Return the audit as tables and sentences."""
-        printed = {
-            f"printed {score.name}": score.printed.source
-            for score in self.scores
-            if score.printed is not None
-        }
-        return Page(
-            title=f"{self.metric}: the numbers of {self.harness}, and ours",
-            grids=(steps(self.scores, self.causes, self.stages[0].rows),),
-            sentences=(
-                *(f"{cause.name}: {cause.meaning}" for cause in self.causes if self._counts(cause)),
-                "Each column adds up from the first number to ours. Shares depend on the order of "
-                "the steps.",
-            ),
-            notes=self.notes,
-            sources={"archive": self.archive, **printed, "signature": self.signature},
-        )
-
-    def _counts(self, cause: Cause) -> bool:
-        """Return whether a cause changes a row or a score."""
-        return bool(cause.items) or any(score.shares.get(cause.name) for score in self.scores)

@@ -19,6 +19,23 @@ from ..report.export_formats import csv_cell
 from .verdicts import DecidedItem
 
 _TRUE_WORDS = {True: "not_supported", False: "supported", None: "unsure"}
+_WORDS: Mapping[str, bool | None] = {
+    "supported": False,
+    "not_supported": True,
+    "hallucinated": True,
+    "unsure": None,
+}
+_ANSWERS = ("agree", "disagree")
+_VERDICTS: Mapping[str, bool | None] = {
+    "supported": False,
+    "not_supported": True,
+    "unscored": None,
+}
+# Equal to 0 and 1, which some tools write instead.
+_MARKS = (True, False)
+_MOST = 1_000_000
+# Pages and sheets cut longer texts, and sheets put an apostrophe before what looks like a formula.
+_COMPARED = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +61,7 @@ class Label:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Return what tells the label from others; a later one with the same key replaces it."""
+        """Return what identifies the label; a later one with the same key replaces it."""
         return self.item, self.claim, self.span, self.annotator
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -58,50 +75,6 @@ class Label:
             if value := getattr(self, name):
                 line[name] = value
         return line
-
-
-_WORDS: Mapping[str, bool | None] = {
-    "supported": False,
-    "not_supported": True,
-    "hallucinated": True,
-    "unsure": None,
-}
-_ANSWERS = ("agree", "disagree")
-_VERDICTS: Mapping[str, bool | None] = {
-    "supported": False,
-    "not_supported": True,
-    "unscored": None,
-}
-# Equal to 0 and 1, which some tools write instead.
-_MARKS = (True, False)
-_MOST = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Items:
-    """Items of a run, for marked words that name them in another way."""
-
-    ids: frozenset[str]
-    by_response: Mapping[str, Sequence[DecidedItem]]
-
-    @classmethod
-    def of(cls, items: Iterable[DecidedItem]) -> _Items:
-        ids, by_response = set(), defaultdict(list)
-        for item in items:
-            ids.add(item.id)
-            # A run may not keep its responses.
-            if item.response:
-                by_response[item.response].append(item)
-        return cls(frozenset(ids), by_response)
-
-    def named(self, identifier: str, response: str, image: str) -> str:
-        """Return the id of the item with an id, or with a response, if this is one item."""
-        if identifier in self.ids:
-            return identifier
-        same = self.by_response.get(response, ())
-        if len(same) > 1:
-            same = [item for item in same if item.cluster == image]
-        return same[0].id if len(same) == 1 else identifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +138,33 @@ def find_labels(*paths: str | Path, items: Iterable[DecidedItem] = ()) -> FoundL
         names = ", ".join(map(str, paths))
         raise ArchiveError(f"{names}: no label in {blank:,} rows; fill in the column 'label'")
     return FoundLabels(labels=tuple(found.values()), blank=blank, changed=changed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Items of a run, for marked words that name them in another way."""
+
+    ids: frozenset[str]
+    by_response: Mapping[str, Sequence[DecidedItem]]
+
+    @classmethod
+    def of(cls, items: Iterable[DecidedItem]) -> _Items:
+        ids, by_response = set(), defaultdict(list)
+        for item in items:
+            ids.add(item.id)
+            # A run may not keep its responses.
+            if item.response:
+                by_response[item.response].append(item)
+        return cls(frozenset(ids), by_response)
+
+    def named(self, identifier: str, response: str, image: str) -> str:
+        """Return the id of the item with an id, or with a response, if this is one item."""
+        if identifier in self.ids:
+            return identifier
+        same = self.by_response.get(response, ())
+        if len(same) > 1:
+            same = [item for item in same if item.cluster == image]
+        return same[0].id if len(same) == 1 else identifier
 
 
 def _labels_of(record: Record, known: _Items) -> Iterable[Label] | None:
@@ -293,10 +293,6 @@ def _places(record: Record, words: list[list[str]], text: str) -> list[tuple[int
         ends.append(start + len(word))
     assert all(one <= other for one, other in pairwise(ends)), "searched from left to right"
     return list(zip(starts, ends[1:], strict=True))
-
-
-# Pages and sheets cut longer texts, and sheets put an apostrophe before what looks like a formula.
-_COMPARED = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ class DecidedClaim:
     weight: float = 1.0
     """What the claim adds to its item's column if it is hallucinated."""
     probability: float | None = None
-    """How likely it is hallucinated, in runs that count probabilities; None: its verdict counts."""
+    """How likely it is hallucinated, in runs that count probabilities; None in other runs."""
 
     @property
     def counted(self) -> float:
@@ -130,10 +130,10 @@ def _check(item: DecidedItem, run: StoredRun, record: Record) -> None:
                 for claim in item.claims
                 if claim.hallucinated is not None
             )
-            told = item.statistics[column.column] * divisor(item.statistics, column.divided_by)
-            if not math.isclose(found, told, abs_tol=_CLOSE, rel_tol=_CLOSE):
+            stored = item.statistics[column.column] * divisor(item.statistics, column.divided_by)
+            if not math.isclose(found, stored, abs_tol=_CLOSE, rel_tol=_CLOSE):
                 raise ArchiveError(
-                    f"{record.place}: {column.column} is {told:g}, but the verdicts give "
+                    f"{record.place}: {column.column} is {stored:g}, but the verdicts give "
                     f"{found:g}; the line was changed: score again"
                 )
 

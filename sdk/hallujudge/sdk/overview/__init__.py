@@ -28,11 +28,16 @@ __all__ = [
     "ScoredRun",
     "score_all",
 ]
-
-
 # Metrics with more scores, such as AMBER, show their first ones; report.json has all.
 _MOST_SCORES = 6
 _FIRST_SCORES = 4
+OVERVIEW_FILES: Mapping[str, str] = {
+    "overview.md": "markdown",
+    "overview.csv": "csv",
+    "overview.tex": "latex",
+    "overview.html": "html",
+}
+"""File of the overview -> its format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,104 +115,6 @@ class Overview(Shown):
             f"{counted(len(self.left_out), 'archive')} not scored; "
             f"{counted(self.beside, 'file')} without responses of their own."
         )
-
-
-def _left_out_note(entry: LeftOut) -> str:
-    """Return why an archive was not scored; cells of tables are too small for it."""
-    told = entry.reason.startswith(entry.archive)
-    reason = entry.reason if told else f"{entry.archive}: {entry.reason}"
-    return f"not scored: {reason}" + (f". Command: `{entry.command}`" if entry.command else "")
-
-
-def _run_to_json(run: ScoredRun) -> dict[str, JsonValue]:
-    coverage = run.report.coverage
-    return {
-        "model": run.model,
-        "name": run.name,
-        "archive": run.archive,
-        "folder": str(run.folder),
-        "metric": run.report.metric,
-        "variant": run.report.variant,
-        "items": coverage.items,
-        "unscored": coverage.unscored,
-        "scores": {
-            name: {"value": score.value, "ci_low": score.ci_low, "ci_high": score.ci_high}
-            for name, score in run.report.scores.items()
-        },
-        "signature": run.report.signature,
-    }
-
-
-def _sources(runs: Iterable[ScoredRun]) -> dict[str, str]:
-    """Return the signatures; runs with equal ones share a line."""
-    models: dict[tuple[str, str], list[str]] = {}
-    for run in runs:
-        models.setdefault((run.name, run.report.signature), []).append(run.model)
-    return {f"{name} of {named(of)}": signature for (name, signature), of in models.items()}
-
-
-def _scores(title: str, runs: Sequence[ScoredRun]) -> Grid:
-    """Return one row for each model and one column for each score."""
-    columns = list(dict.fromkeys((run.name, name) for run in runs for name in _shown_scores(run)))
-    single = len({run.name for run in runs}) == 1
-    values: dict[str, dict[tuple[str, str], float | None]] = {}
-    for run in runs:
-        row = values.setdefault(run.model, {})
-        row.update({(run.name, name): score.value for name, score in run.report.scores.items()})
-    keys = ("model", *(score if single else f"{run} {score}" for run, score in columns))
-    rows: list[tuple[Cell, ...]] = [
-        (model, *(row.get(column) for column in columns)) for model, row in values.items()
-    ]
-    return Grid(
-        title=title,
-        headings=keys,
-        rows=tuple((str(model), *map(_number, numbers)) for model, *numbers in rows),
-        keys=keys,
-        values=tuple(rows),
-    )
-
-
-def _shown_scores(run: ScoredRun) -> list[str]:
-    names = list(run.report.scores)
-    return names if len(names) <= _MOST_SCORES else names[:_FIRST_SCORES]
-
-
-def _number(value: Cell) -> str:
-    return show_number(value) if isinstance(value, float) else ABSENT
-
-
-def _different_sizes(runs: Iterable[ScoredRun]) -> Iterable[str]:
-    """Yield a note for each column whose runs are not of the same number of items."""
-    sizes: dict[str, dict[int, str]] = {}
-    for run in runs:
-        sizes.setdefault(run.name, {}).setdefault(run.report.coverage.items, run.model)
-    for name, found in sizes.items():
-        if len(found) > 1:
-            shown = ", ".join(f"{items:,} ({model})" for items, model in found.items())
-            yield (
-                f"{name}: runs have different numbers of items, {shown}; they are comparable only "
-                "if they ask the same questions equally often"
-            )
-
-
-def _unscored_notes(runs: Iterable[ScoredRun]) -> Iterable[str]:
-    for run in runs:
-        coverage = run.report.coverage
-        if coverage.unscored:
-            reasons = ", ".join(f"{why} {count:,}" for why, count in coverage.reasons.items())
-            yield (
-                f"{run.model}, {run.name}: {coverage.unscored:,} of "
-                f"{counted(coverage.items, 'item')} unscored ({reasons})"
-            )
-
-
-OVERVIEW_FILES: Mapping[str, str] = {
-    "overview.md": "markdown",
-    "overview.csv": "csv",
-    "overview.tex": "latex",
-    "overview.html": "html",
-}
-"""File of the overview -> its format."""
 
 
 def score_all(
@@ -301,3 +208,92 @@ def _write(overview: Overview, out: Path) -> None:
         raise OutputError(
             f"can't write to {out}: {err.strerror or err}; give another folder for the results"
         ) from err
+
+
+def _left_out_note(entry: LeftOut) -> str:
+    """Return why an archive was not scored; cells of tables are too small for it."""
+    named = entry.reason.startswith(entry.archive)
+    reason = entry.reason if named else f"{entry.archive}: {entry.reason}"
+    return f"not scored: {reason}" + (f". Command: `{entry.command}`" if entry.command else "")
+
+
+def _run_to_json(run: ScoredRun) -> dict[str, JsonValue]:
+    coverage = run.report.coverage
+    return {
+        "model": run.model,
+        "name": run.name,
+        "archive": run.archive,
+        "folder": str(run.folder),
+        "metric": run.report.metric,
+        "variant": run.report.variant,
+        "items": coverage.items,
+        "unscored": coverage.unscored,
+        "scores": {
+            name: {"value": score.value, "ci_low": score.ci_low, "ci_high": score.ci_high}
+            for name, score in run.report.scores.items()
+        },
+        "signature": run.report.signature,
+    }
+
+
+def _sources(runs: Iterable[ScoredRun]) -> dict[str, str]:
+    """Return the signatures; runs with equal ones share a line."""
+    models: dict[tuple[str, str], list[str]] = {}
+    for run in runs:
+        models.setdefault((run.name, run.report.signature), []).append(run.model)
+    return {f"{name} of {named(of)}": signature for (name, signature), of in models.items()}
+
+
+def _scores(title: str, runs: Sequence[ScoredRun]) -> Grid:
+    """Return one row for each model and one column for each score."""
+    columns = list(dict.fromkeys((run.name, name) for run in runs for name in _shown_scores(run)))
+    single = len({run.name for run in runs}) == 1
+    values: dict[str, dict[tuple[str, str], float | None]] = {}
+    for run in runs:
+        row = values.setdefault(run.model, {})
+        row.update({(run.name, name): score.value for name, score in run.report.scores.items()})
+    keys = ("model", *(score if single else f"{run} {score}" for run, score in columns))
+    rows: list[tuple[Cell, ...]] = [
+        (model, *(row.get(column) for column in columns)) for model, row in values.items()
+    ]
+    return Grid(
+        title=title,
+        headings=keys,
+        rows=tuple((str(model), *map(_number, numbers)) for model, *numbers in rows),
+        keys=keys,
+        values=tuple(rows),
+    )
+
+
+def _shown_scores(run: ScoredRun) -> list[str]:
+    names = list(run.report.scores)
+    return names if len(names) <= _MOST_SCORES else names[:_FIRST_SCORES]
+
+
+def _number(value: Cell) -> str:
+    return show_number(value) if isinstance(value, float) else ABSENT
+
+
+def _different_sizes(runs: Iterable[ScoredRun]) -> Iterable[str]:
+    """Yield a note for each column whose runs are not of the same number of items."""
+    sizes: dict[str, dict[int, str]] = {}
+    for run in runs:
+        sizes.setdefault(run.name, {}).setdefault(run.report.coverage.items, run.model)
+    for name, found in sizes.items():
+        if len(found) > 1:
+            shown = ", ".join(f"{items:,} ({model})" for items, model in found.items())
+            yield (
+                f"{name}: runs have different numbers of items, {shown}; they are comparable only "
+                "if they ask the same questions equally often"
+            )
+
+
+def _unscored_notes(runs: Iterable[ScoredRun]) -> Iterable[str]:
+    for run in runs:
+        coverage = run.report.coverage
+        if coverage.unscored:
+            reasons = ", ".join(f"{why} {count:,}" for why, count in coverage.reasons.items())
+            yield (
+                f"{run.model}, {run.name}: {coverage.unscored:,} of "
+                f"{counted(coverage.items, 'item')} unscored ({reasons})"
+            )

@@ -163,7 +163,7 @@ def _with_responses(summaries: Sequence[ArchiveSummary]) -> tuple[list[ArchiveSu
 
 
 def _is_spare(path: Path, archives: Iterable[Path]) -> bool:
-    """Return whether a file is a pickle that VLMEvalKit wrote beside a table, by its name."""
+    """Return whether a file is a pickle that VLMEvalKit wrote with a table, by its name."""
     return path.suffix.lower() in (".pkl", ".pickle") and any(
         path.parent == archive.parent and path.name.startswith(_stem(archive))
         for archive in archives
@@ -171,7 +171,7 @@ def _is_spare(path: Path, archives: Iterable[Path]) -> bool:
 
 
 def _is_settings(summary: ArchiveSummary, archives: Iterable[Path]) -> bool:
-    """Return whether a file beside archives is one object without an id and a response."""
+    """Return whether a file next to archives is one object without an id and a response."""
     plain = not summary.layout and not summary.metrics and not summary.problem
     one = plain and summary.records == 1 and len(summary.unknown_keys) > 1
     return one and any(Path(summary.path).parent == archive.parent for archive in archives)

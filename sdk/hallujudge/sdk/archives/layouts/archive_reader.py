@@ -44,7 +44,7 @@ class ArchiveReader:
     any_metric: bool = False
     """Whether any metric may read the layout, such as a tool's general log of answers."""
     only_labels: bool = False
-    """Whether only the labels tell the metric, so that other benchmarks have the layout, too."""
+    """Whether only the labels identify the metric, so that other benchmarks share the layout."""
     role: str = "responses"
     """Role of the file: ``responses``, ``references`` or ``companion``, which repeats another."""
     also_references: bool = False
@@ -56,7 +56,7 @@ class ArchiveReader:
     """Common key -> key of the layout, for inspection, where ``convert`` is None; an empty ``id``
     says that no single key is the id."""
     arguments: str = ""
-    """Options that the command needs besides ``--responses``."""
+    """Options that the command needs in addition to ``--responses``."""
     variant: str = ""
     """The metric's variant that the layout needs; empty for the default."""
     allow_missing: bool = False

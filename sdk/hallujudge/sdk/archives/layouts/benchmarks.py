@@ -124,7 +124,7 @@ def _aloha_caption(values: Mapping[str, object]) -> Mapping[str, object]:
 _REFCHECKER = frozenset(
     ["id", "question", "response", "reference", "context", "claims", "Y", "ys", "model"]
 )
-# Keys of a response beside the turns that led to it.
+# Keys of a response that is stored with the turns that led to it.
 _ANSWERS = frozenset(["response", "output", "prediction", "answer", "text", "caption", "input"])
 _POPE_ANSWER = frozenset(["question_id", "image", "question", "answer"])
 _GIVE_RESPONSES = "give the responses that it was made from"

@@ -77,7 +77,7 @@ def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
 def _amber(values: Mapping[str, object]) -> Mapping[str, object]:
     """Return an AMBER sample; without ``doc`` its id is its position, as in the benchmark.
 
-    The counters tell how many objects the image has, so that the metric's reader can check the id.
+    The counters hold the image's number of objects, so that the metric's reader can check the id.
     """
     doc, counters = mapping_at(values, "doc"), _score(values, _AMBER_SCORES)
     number = values.get("doc_id")

@@ -1,4 +1,4 @@
-"""Tables of VLMEvalKit: predictions, and the companions that it writes beside them."""
+"""Tables of VLMEvalKit: predictions, and the companions that it writes with them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _amber(values: Mapping[str, object]) -> Mapping[str, object]:
 def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
     """Return a question with its place in the benchmark, which its index and categories hold.
 
-    The table does not tell edited figures from original ones, which the benchmark's own file does.
+    The table does not distinguish edited figures from original ones; the benchmark's own file does.
     """
     parts = str(values.get("index")).split("_")[_PLACE]
     places = dict(zip(("set_id", "figure_id", "question_id"), parts, strict=False))
