@@ -78,6 +78,7 @@ NAMES = {
         "ServerInfo",
         "ShippedGraph",
         "StoredRun",
+        "Timeouts",
         "__version__",
         "analyze",
         "analyze_results",

@@ -12,7 +12,7 @@ import pytest
 from support.running import ServerProcess
 from support.threads import until
 
-from hallujudge.sdk import AsyncClient, BatchResult, RemoteBackend
+from hallujudge.sdk import AsyncClient, BatchResult, RemoteBackend, Timeouts
 from hallujudge.sdk.errors import UnavailableError
 
 NOTICED_SECONDS = 30.0
@@ -35,7 +35,7 @@ async def test_a_server_that_freezes_in_the_middle_of_a_run(server: ServerProces
         os.kill(server.process.pid, signal.SIGSTOP)
         frozen.set()
 
-    backend = RemoteBackend(server.address, keepalive=1.0, reconnect_timeout=0)
+    backend = RemoteBackend(server.address, keepalive=1.0, timeouts=Timeouts(reconnect_timeout=0))
     async with AsyncClient(backend) as client:
         scoring = asyncio.ensure_future(
             client.score(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from .archives import ArchiveReader, ArchiveSummary, inspect_archives, read_items
     from .archives.inputs import InputOptions, ItemSource, References, Responses
     from .async_client import AsyncClient
-    from .backends.base import BatchResult, ScoringBackend, ServerInfo
+    from .backends.base import BatchResult, ScoringBackend, ServerInfo, Timeouts
     from .backends.embedded import EmbeddedBackend
     from .backends.remote import RemoteBackend
     from .calibration import CalibrateOptions, calibrate
@@ -157,6 +157,7 @@ __all__ = [
     "ServerInfo",
     "ShippedGraph",
     "StoredRun",
+    "Timeouts",
     "__version__",
     "analyze",
     "analyze_results",
@@ -242,6 +243,7 @@ _HOMES = {
     "ServerInfo": ".backends.base",
     "ShippedGraph": "hallujudge.judge_service.engine.spec",
     "StoredRun": ".runs",
+    "Timeouts": ".backends.base",
     "__version__": "hallujudge.judge_service.installation",
     "analyze": ".analysis",
     "analyze_results": ".analysis",

@@ -172,7 +172,7 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
     if kind is DeadlineError:
         return DeadlineError(
             f"the server at {target!r} did not finish in the time it was given ({details}); "
-            "give the client a longer timeout or stream_timeout",
+            "give the client a longer call_timeout or stream_timeout",
             metadata={"target": target},
         )
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:

@@ -1,12 +1,17 @@
-"""What the backends share: their interface, run headers and server addresses."""
+"""What the backends share: their interface, timeouts, run headers and server addresses.
+
+Importing this module loads neither gRPC nor the engine: ``from hallujudge.sdk import Client`` stays
+fast.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
-from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
 
 from ..errors import InvalidInputError
@@ -17,8 +22,39 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.judge_service.llm.estimate import Estimate
 
-
 Batch: TypeAlias = "Sequence[Item]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long a client waits for a server, in seconds.
+
+    Raises:
+        InvalidInputError: ``progress_timeout`` is not above 0, or ``reconnect_timeout`` is below 0.
+    """
+
+    call_timeout: float = 60.0
+    """How long a unary call may take."""
+    stream_timeout: float = 86_400.0
+    """How long a whole run may take."""
+    # A judge gives up after 300 seconds, so that two of them in a row still count as progress.
+    progress_timeout: float = 600.0
+    """How long a server may work without a result, an answer of a judge or a reason to wait."""
+    # Restarting a server with its models takes about a minute.
+    reconnect_timeout: float = 120.0
+    """How long a server that was lost during a run is called again; 0 ends the run at once."""
+
+    def __post_init__(self) -> None:
+        # Written so that NaN fails too.
+        if not self.progress_timeout > 0:
+            raise InvalidInputError(
+                f"progress_timeout is {self.progress_timeout:g}; give a number of seconds above 0"
+            )
+        if self.reconnect_timeout < 0 or math.isnan(self.reconnect_timeout):
+            raise InvalidInputError(
+                f"reconnect_timeout is {self.reconnect_timeout:g}; give a number of seconds, or 0 "
+                "to end a run with its connection"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +82,7 @@ class RunHeader:
     """What is known of a run before its first item."""
 
     metric: Metric
-    """The metric; at a server without what only the signature holds."""
+    """The metric; from a server it lacks the fields that only the signature has."""
     signature: str
     """The signature up to what depends on the items."""
     settings: Mapping[str, str]
@@ -66,7 +102,8 @@ class RunHeader:
         made = tally.finish(
             interval, version=self.release, settings=dict(self.settings), notes=self.notes
         )
-        # At a server the metric lacks fields of the signature; those of the items come last.
+        # A metric from a server lacks fields of the signature, so the header's signature replaces
+        # that part; the fields that depend on the items follow it.
         own = str(self.metric.signature)
         return replace(made, signature=self.signature + made.signature.removeprefix(own))
 
@@ -74,17 +111,39 @@ class RunHeader:
 class ScoringBackend(Protocol):
     """Scores items, in this process or at a server."""
 
+    @property
+    def worker_settings(self) -> Mapping[str, object] | None:
+        """Judge settings for worker processes, or None if they can't share the work."""
+        ...
+
+    def origin(self) -> dict[str, Any]:
+        """Return where the backend scores, as the manifest of a run records it."""
+        ...
+
+    def with_cache(self, path: Path) -> ScoringBackend | None:
+        """Return a backend that also caches verdicts in a file.
+
+        Returns:
+            The backend, or None if this one has a cache of its own.
+        """
+        ...
+
     async def header(self, spec: ScoreSpec) -> RunHeader:
         """Return what is known of a run before its first item."""
         ...
 
     def score_stream(
-        self, spec: ScoreSpec, batches: AsyncIterable[Batch], *, report: bool = True
-    ) -> AsyncGenerator[BatchResult | RunProgress | Report, None]:
-        """Yield the results of each batch in input order, then the report if it is wanted.
+        self, spec: ScoreSpec, header: RunHeader, batches: AsyncIterable[Batch]
+    ) -> AsyncGenerator[BatchResult | RunProgress, None]:
+        """Yield the results of each batch in input order.
 
         Every few seconds without results, progress is yielded. Closing the generator early cancels
         the work.
+
+        Args:
+            spec: How items are scored.
+            header: The run's header, from :meth:`header`.
+            batches: The items.
         """
         ...
 
@@ -119,6 +178,7 @@ class ScoringBackend(Protocol):
         ...
 
 
+# The first field of a signature that depends on the items; the fields behind it do too.
 _OF_ITEMS = "|ci:"
 
 
@@ -134,6 +194,9 @@ def metric_of(name: str, variant: str, settings: Mapping[str, str]) -> Metric:
         NotFoundError: The metric is unknown.
         MetricError: The variant or an option is unknown.
     """
+    # Imported here because the registry loads the engine.
+    from hallujudge.judge_service.engine.registry import metric_entry
+
     declared = metric_entry(name).metric
     options = {
         option.name: settings[option.name] for option in declared.options if option.name in settings
@@ -166,7 +229,11 @@ _OTHER_TARGETS = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "vsock:",
 
 
 def checked_address(target: str) -> str:
-    """Return the address if it is valid."""
+    """Return a server's address if it is valid.
+
+    Raises:
+        InvalidInputError: It is empty, a URL, or has no port.
+    """
     if not target.strip():
         raise InvalidInputError(
             "the server's address is empty; give HOST:PORT, or name no server to score in "

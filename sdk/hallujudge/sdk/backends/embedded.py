@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.resources import Resources
@@ -19,7 +18,6 @@ from hallujudge.judge_service.engine.streams import (
     with_ticks,
 )
 from hallujudge.judge_service.installation import __version__
-from hallujudge.metrics import Report
 
 from .base import Batch, BatchResult, RunHeader, ServerInfo
 
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
 
-__all__ = ["EmbeddedBackend"]
-
-# The server scores as many batches of one stream at the same time.
+# The server scores the same number of batches of one stream at a time.
 _MAX_CONCURRENCY = 8
 
 
@@ -49,31 +45,34 @@ class EmbeddedBackend:
     def __init__(
         self, settings: Mapping[str, object] | None = None, shared: SharedCalls | None = None
     ) -> None:
-        self.settings = dict(settings or {})
-        """The settings of the judges that were given."""
-        self._engine = Engine(Resources(lambda: _judges(self.settings, shared)))
+        self.worker_settings = dict(settings or {})
+        """The settings of the judges that were passed in."""
+        self._engine = Engine(Resources(lambda: _judges(self.worker_settings, shared)))
 
-    def judge_settings(self) -> dict[str, object]:
-        """Return the settings of the judges that are not at their defaults; no keys are in it."""
+    def origin(self) -> dict[str, Any]:
+        """Return the settings of the judges that are not at their defaults, without API keys."""
         from hallujudge.judge_service.settings.judge_settings import JudgeSettings
         from hallujudge.judge_service.settings.server_settings import load_settings
 
-        settings, default = load_settings(self.settings).judges, JudgeSettings()
+        settings, default = load_settings(self.worker_settings).judges, JudgeSettings()
         values = {entry.name: getattr(settings, entry.name) for entry in fields(settings)}
         return {
-            name: value
-            for name, value in values.items()
-            # An address may hold a password.
-            if value != getattr(default, name) and not (name.endswith("url") and "@" in str(value))
+            "judges": {
+                name: value
+                for name, value in values.items()
+                # A URL may contain a password.
+                if value != getattr(default, name)
+                and not (name.endswith("url") and "@" in str(value))
+            }
         }
 
     def with_cache(self, path: Path) -> EmbeddedBackend | None:
-        """Return a backend that keeps verdicts in a file; None: the settings name one already."""
+        """Return a backend that also caches verdicts in a file, or None if one is configured."""
         from hallujudge.judge_service.settings.server_settings import load_settings
 
-        if load_settings(self.settings).judges.verdict_cache:
+        if load_settings(self.worker_settings).judges.verdict_cache:
             return None
-        return EmbeddedBackend({**self.settings, "verdict_cache": str(path)})
+        return EmbeddedBackend({**self.worker_settings, "verdict_cache": str(path)})
 
     async def open(self, spec: ScoreSpec) -> ScoringSession:
         """Return a session of the engine."""
@@ -91,31 +90,23 @@ class EmbeddedBackend:
         )
 
     async def score_stream(
-        self, spec: ScoreSpec, batches: AsyncIterable[Batch], *, report: bool = True
-    ) -> AsyncGenerator[BatchResult | RunProgress | Report, None]:
-        """Yield the results of each batch in input order, then the report if it is wanted."""
+        self,
+        spec: ScoreSpec,
+        header: RunHeader,  # noqa: ARG002 - only a server could change during the run
+        batches: AsyncIterable[Batch],
+    ) -> AsyncGenerator[BatchResult | RunProgress, None]:
+        """Yield the results of each batch in input order, and progress in between."""
         session = await self._engine.open(spec)
-        parts = with_ticks(self._scored(session, batches, report=report), TICK_SECONDS)
-        async with aclosing(parts):
-            async for part in parts:
-                yield session.progress() if part is None else part
-                if session.calls_models and isinstance(part, BatchResult):
-                    yield session.progress()
-
-    async def _scored(
-        self, session: ScoringSession, batches: AsyncIterable[Batch], *, report: bool
-    ) -> AsyncGenerator[BatchResult | Report, None]:
-        score = session.score if report else session.evaluate
 
         async def work(batch: Batch) -> BatchResult:
-            return BatchResult(items=batch, results=await score(batch))
+            return BatchResult(items=batch, results=await session.evaluate(batch))
 
-        async with aclosing(ordered_map(batches, work, limit=_MAX_CONCURRENCY)) as results:
-            async for done in results:
-                yield done
-        if report:
-            # Intervals of many items take seconds; a thread keeps the caller's event loop free.
-            yield await asyncio.to_thread(session.report)
+        results = ordered_map(batches, work, limit=_MAX_CONCURRENCY)
+        async with aclosing(with_ticks(results, TICK_SECONDS)) as parts:
+            async for part in parts:
+                yield session.progress() if part is None else part
+                if session.calls_models and part is not None:
+                    yield session.progress()
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Return the claims of each text, without verdicts."""

@@ -1,10 +1,12 @@
-"""Recovery of a run from a lost or stuck server: unanswered batches, progress, reconnection."""
+"""Recovery of a run from a lost or stuck server: unanswered batches, progress, reconnection.
+
+Nothing here does I/O, and clocks are passed in, so that tests need neither a server nor time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import random
 import time
 from collections import deque
@@ -12,23 +14,37 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import TYPE_CHECKING, Self
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.engine.streams import RunProgress
 
-from ..errors import DeadlineError, HallujudgeError, InvalidInputError, UnavailableError
+from ..errors import DeadlineError, HallujudgeError, UnavailableError
 
 if TYPE_CHECKING:
     from .base import Batch
 
+_LOG = logging.getLogger(__name__)
+
+# A long progress_timeout is still checked this often.
+_MOST_TICK_SECONDS = 5.0
+# How often a server's reason to wait is logged.
+_LOG_SECONDS = 30.0
+
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 5.0
+# The connection broke, the server is stopping, or it cancelled the call.
+_LOST = frozenset({"SERVER_UNREACHABLE", "SERVER_DRAINING", "CALL_CANCELLED"})
+# After a restart all clients come back at once, so that the server may be overloaded for a while.
+_LATER = frozenset({"SERVER_OVERLOADED"})
+# The server ended a stream on which the run had nothing to send for a while.
+_ENDED = frozenset({"STREAM_IDLE", "CALL_TOO_LONG"})
+
 
 class Outbox:
-    """Reads batches once, sends them in order, and sends those without an answer again.
+    """Reads batches once, sends them in order, and sends unanswered ones again.
 
-    One task reads the batches, whatever becomes of the connections: gRPC cancels what reads for a
-    call that failed.
+    A task of its own reads the batches because gRPC cancels the request iterator of a failed call.
 
     Args:
         batches: The batches.
-        limit: Most items that are read and not yet answered. A larger batch is sent alone.
+        limit: Maximum number of items that are read but not answered. A larger batch is sent alone.
     """
 
     def __init__(self, batches: AsyncIterable[Batch], limit: int) -> None:
@@ -56,13 +72,13 @@ class Outbox:
 
     @property
     def outstanding(self) -> bool:
-        """Whether the server owes an answer: to a batch, or to the end of all."""
+        """Whether the server owes an answer, to a batch or to the end of the stream."""
         return bool(self._sent) or (self._ended and not self._unanswered)
 
     def connect(self) -> AsyncIterator[Batch]:
-        """Return what a new connection sends: first what is not answered, then the rest.
+        """Return what a new connection sends: unanswered batches first, then the rest.
 
-        The connection before sends nothing more.
+        The previous connection sends nothing more.
         """
         self._connection += 1
         self._sent = 0
@@ -72,7 +88,7 @@ class Outbox:
         return self._sending(self._connection)
 
     def answered(self) -> Batch:
-        """Return the oldest batch without an answer, which has one now."""
+        """Remove and return the oldest unanswered batch, whose answer has arrived."""
         batch = self._unanswered.popleft()
         self._items -= len(batch)
         self._sent -= 1
@@ -111,47 +127,29 @@ class Outbox:
         self._changed = asyncio.Event()
 
 
-PROGRESS_SECONDS = 600.0
-"""How long a server may be at work without any progress; a judge gives up after 300 seconds."""
-STREAM_SECONDS = 86_400.0
-"""How long a whole run may take."""
-
-_LOG = logging.getLogger(__name__)
-
-_MOST_TICK_SECONDS = 5.0
-_TOLD_EVERY = 30.0
-
-
 class ProgressWatch:
     """Ends a run whose server makes no progress.
 
-    Progress is a result, another answer of a judge, or a reason why the server waits: it gives up
-    waiting by itself. Time that the caller spends, and time in which nothing was sent that is not
-    answered, does not count.
+    Progress is a result, another answer of a judge, or a reason why the server waits (the server
+    itself limits such waits). The time that the caller takes does not count, nor does the time in
+    which every batch is answered.
 
     Args:
         target: The server's address, for messages.
-        seconds: How long a server may be at work without any progress.
-        clock: Seconds on a clock that never goes back.
-
-    Raises:
-        InvalidInputError: The time is not above 0.
+        seconds: How long a server may work without any progress.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(
         self, target: str, seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        if not seconds > 0 or math.isnan(seconds):
-            raise InvalidInputError(
-                f"progress_timeout is {seconds:g}; give a number of seconds above 0"
-            )
         self._target = target
         self._seconds = seconds
         self._clock = clock
         self._accepted = False
         self._answers = -1
         self._moved_at = clock()
-        self._told_at = float("-inf")
+        self._logged_at = float("-inf")
 
     @property
     def tick(self) -> float:
@@ -159,15 +157,15 @@ class ProgressWatch:
         return min(self._seconds / 4, _MOST_TICK_SECONDS)
 
     def moved(self) -> None:
-        """Start the time again."""
+        """Restart the timeout."""
         self._moved_at = self._clock()
 
     def check(self, response: pb.ScoreStreamResponse | None, *, outstanding: bool) -> None:
-        """Note a message of the server, or that there was none.
+        """Record a message of the server, or a tick without one.
 
         Args:
-            response: The message; None: no message came for one tick.
-            outstanding: Whether the server has work that it has not answered.
+            response: The message, or None if none arrived for one tick.
+            outstanding: Whether the server owes an answer.
 
         Raises:
             DeadlineError: The server made no progress for too long.
@@ -179,7 +177,7 @@ class ProgressWatch:
             raise DeadlineError(
                 f"the server at {self._target!r} made no progress for {self._seconds:g} s: it sent "
                 "no results, its judges no answers, and it gave no reason to wait. Read the "
-                "server's log; to allow more time, set Client(progress_timeout=…)",
+                "server's log; to allow more time, set Timeouts(progress_timeout=…)",
                 metadata={"target": self._target},
             )
 
@@ -187,48 +185,22 @@ class ProgressWatch:
         self._accepted = True
         if response.WhichOneof("message") != "progress":
             return True
-        told = response.progress
-        if told.waiting:
-            self._tell(told.waiting)
-        before, self._answers = self._answers, told.answers
-        return bool(told.waiting) or told.answers != before
-
-    def _tell(self, waiting: str) -> None:
-        """Log why nothing moves, every half minute, as runs in this process do."""
-        if self._clock() - self._told_at >= _TOLD_EVERY:
-            self._told_at = self._clock()
-            _LOG.warning("server at %s: %s", self._target, waiting)
-
-
-def progress_of(message: pb.StreamProgress) -> RunProgress:
-    """Return a message of progress as a value."""
-    return RunProgress(answers=message.answers, waiting=message.waiting)
-
-
-RECONNECT_SECONDS = 120.0
-"""How long a server that was lost is tried again: restarting one with its models takes a minute."""
-
-_FIRST_PAUSE = 0.2
-_LONGEST_PAUSE = 5.0
-# A connection that broke, a server that stops, and one that ended the call when its time was over.
-_LOST = frozenset({"SERVER_UNREACHABLE", "SERVER_DRAINING", "CALL_CANCELLED"})
-# Many clients come back to a server at once.
-_LATER = frozenset({"SERVER_OVERLOADED"})
-# The server ended a stream for which the run had nothing to send for a while.
-_ENDED = frozenset({"STREAM_IDLE", "CALL_TOO_LONG"})
+        progress = response.progress
+        if progress.waiting and self._clock() - self._logged_at >= _LOG_SECONDS:
+            self._logged_at = self._clock()
+            _LOG.warning("server at %s: %s", self._target, progress.waiting)
+        before, self._answers = self._answers, progress.answers
+        return bool(progress.waiting) or progress.answers != before
 
 
 class Reconnecting:
-    """Decides whether and when a run goes on after its server was lost.
+    """Decides whether and when a run continues after its server was lost.
 
     Args:
         target: The server's address, for messages.
-        seconds: How long the server may be away; 0: not at all.
-        clock: Seconds on a clock that never goes back.
-        share: Returns a number from 0 to 1, so that clients do not come back all at once.
-
-    Raises:
-        InvalidInputError: The time is below 0.
+        seconds: How long the server may be away; 0 ends the run at once.
+        clock: A monotonic clock, in seconds.
+        jitter: Returns a number from 0 to 1, so that clients do not come back all at once.
     """
 
     def __init__(
@@ -236,17 +208,12 @@ class Reconnecting:
         target: str,
         seconds: float,
         clock: Callable[[], float] = time.monotonic,
-        share: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
-        if seconds < 0 or math.isnan(seconds):
-            raise InvalidInputError(
-                f"reconnect_timeout is {seconds:g}; give a number of seconds, or 0 to end a run "
-                "with its connection"
-            )
         self._target = target
         self._seconds = seconds
         self._clock = clock
-        self._share = share
+        self._jitter = jitter
         self._lost_at: float | None = None
         self._tries = 0
         self._answers: int | None = None
@@ -257,24 +224,24 @@ class Reconnecting:
         return f"the server at {self._target} is away; it is tried again"
 
     def back(self) -> None:
-        """Note that the server answered a batch."""
+        """Record that the server answered a batch."""
         self._lost_at, self._tries = None, 0
 
-    def told(self, answers: int) -> None:
-        """Note how many answers of judges the server tells of: one more shows that it is back.
+    def progress(self, answers: int) -> None:
+        """Record how many answers of judges the server has received; one more means it is back.
 
-        A server that is stopped again and again may answer no batch in between.
+        A server that is stopped repeatedly may not complete a batch in between.
         """
         if self._answers is not None and answers > self._answers:
             self.back()
         self._answers = answers
 
     def lost(self, error: HallujudgeError) -> float:
-        """Return how long to wait before the server is tried again.
+        """Return how long to wait before the server is called again.
 
         Raises:
-            HallujudgeError: The error itself, if trying again does not help, or a server that was
-                away for too long.
+            HallujudgeError: The error itself if calling again would not help.
+            UnavailableError: The server was away for too long.
         """
         self._answers = None
         if error.reason in _ENDED and self._seconds:
@@ -295,5 +262,5 @@ class Reconnecting:
             ) from error
         longest = min(_FIRST_PAUSE * 2.0**self._tries, _LONGEST_PAUSE)
         self._tries += 1
-        pause = longest * (0.5 + self._share() / 2)
+        pause = longest * (0.5 + self._jitter() / 2)
         return max(pause, error.retry_after or 0.0)

@@ -13,6 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
@@ -25,7 +26,6 @@ from hallujudge.judge_service.settings.connection import Connection, load_connec
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc
 from hallujudge.judge_service.wire.tri_he import with_graphs
-from hallujudge.metrics import Report, Tally
 
 from ..errors import (
     HallujudgeError,
@@ -34,17 +34,9 @@ from ..errors import (
     UnsupportedError,
     VersionMismatchError,
 )
-from .base import Batch, BatchResult, RunHeader, ServerInfo, checked_address, header_of
+from .base import Batch, BatchResult, RunHeader, ServerInfo, Timeouts, checked_address, header_of
 from .channel import call_metadata, check_key, diagnose, open_channel, responses_of, trace_headers
-from .recovery import (
-    PROGRESS_SECONDS,
-    RECONNECT_SECONDS,
-    STREAM_SECONDS,
-    Outbox,
-    ProgressWatch,
-    Reconnecting,
-    progress_of,
-)
+from .recovery import Outbox, ProgressWatch, Reconnecting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,10 +46,8 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
 
-__all__ = ["MAX_CONCURRENCY", "RemoteBackend"]
-
 MAX_CONCURRENCY = 256
-"""Most items sent and not yet answered; more would only fill buffers on both sides."""
+"""Maximum number of unanswered items; more would only fill buffers on both sides."""
 
 _MAX_MESSAGE_BYTES = 64 << 20
 
@@ -101,48 +91,47 @@ class RemoteBackend:
 
     Args:
         target: Host and port, or any target that gRPC supports.
-        timeout: How long a unary call may take, in seconds.
-        stream_timeout: How long a whole scoring stream may take, in seconds.
-        progress_timeout: How long a server may be at work without results, answers of its judges
-            or a reason to wait, in seconds.
-        reconnect_timeout: How long a server that was lost in the middle of a run may be away, in
-            seconds; 0 ends the run with the connection.
-        keepalive: How often a server at work is asked whether it is alive, and how long it may
-            take to answer, in seconds. A server that froze is noticed after twice this time.
-        connection: Certificates and API key; what it leaves out is from the environment.
+        timeouts: How long the client waits for the server.
+        keepalive: Seconds between keepalive pings, and until a ping times out. A frozen server is
+            noticed after twice this time.
+        connection: Certificates and API key; the environment provides what it leaves out.
 
     Raises:
-        InvalidInputError: The target is empty or a web address, a file can't be read, or others
-            could read the API key on its way.
+        InvalidInputError: The target is empty or a URL, a file can't be read, or the API key would
+            be sent in plain text to another machine.
     """
+
+    worker_settings = None
+    """Worker processes can't share the work of a server."""
 
     def __init__(
         self,
         target: str,
         *,
-        timeout: float = 60.0,
-        stream_timeout: float = STREAM_SECONDS,
-        progress_timeout: float = PROGRESS_SECONDS,
-        reconnect_timeout: float = RECONNECT_SECONDS,
+        timeouts: Timeouts | None = None,
         keepalive: float = _KEEPALIVE_SECONDS,
         connection: Connection | None = None,
     ) -> None:
         self._connection = load_connection(connection)
         check_key(target, self._connection)
         self._metadata = call_metadata(self._connection)
-        self._timeout = timeout
-        self._stream_timeout = stream_timeout
+        self.timeouts = timeouts or Timeouts()
+        """How long the client waits for the server."""
+        self.target = checked_address(target)
+        """The server's address."""
         self._keepalive_ms = int(keepalive * 1000)
-        self._target = checked_address(target)
-        self._progress_timeout = progress_timeout
-        self._reconnect_timeout = reconnect_timeout
-        ProgressWatch(self._target, progress_timeout)  # refuses a time that is not above 0
-        Reconnecting(self._target, reconnect_timeout)  # refuses a time below 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._greeted = False
 
+    def origin(self) -> dict[str, Any]:
+        """Return that a server scores; its address is not part of a run."""
+        return {"server": True}
+
+    def with_cache(self, path: Path) -> None:
+        """Return None: the server has a verdict cache of its own."""
+
     async def header(self, spec: ScoreSpec) -> RunHeader:
-        """Return what is known of a run before its first item: a report of no items tells it."""
+        """Return what is known of a run before its first item, from a report of no items."""
         await self._greet()
         async with (
             Outbox(_nothing(), MAX_CONCURRENCY) as outbox,
@@ -152,67 +141,51 @@ class RemoteBackend:
         return header_of(_convert.report_from_proto(reports[-1]))
 
     async def score_stream(
-        self, spec: ScoreSpec, batches: AsyncIterable[Batch], *, report: bool = True
-    ) -> AsyncGenerator[BatchResult | RunProgress | Report, None]:
-        """Yield the results of each batch in input order, then the report if it is wanted.
+        self, spec: ScoreSpec, header: RunHeader, batches: AsyncIterable[Batch]
+    ) -> AsyncGenerator[BatchResult | RunProgress, None]:
+        """Yield the results of each batch in input order, and progress in between.
 
-        If the server is lost on the way, batches without results are sent again when it is back.
+        If the connection is lost, it is opened again and unanswered batches are sent again.
 
         Raises:
             DeadlineError: The server made no progress for ``progress_timeout`` seconds.
             UnavailableError: The server was away for ``reconnect_timeout`` seconds.
             VersionMismatchError: It came back with other judges or another release.
         """
-        header = await self.header(spec)
-        tally = Tally(header.metric, spec.group_by)
-        async with (
-            Outbox(batches, MAX_CONCURRENCY) as outbox,
-            aclosing(self._kept_up(spec, outbox, header)) as parts,
-        ):
-            async for part in parts:
-                if report and isinstance(part, BatchResult):
-                    tally.add_all(part.results)
-                yield part
-        if report:
-            # A report of the server would lack what was answered before a connection was lost.
-            yield await asyncio.to_thread(header.report, tally, spec.interval)
-
-    async def _kept_up(
-        self, spec: ScoreSpec, outbox: Outbox, header: RunHeader
-    ) -> AsyncGenerator[BatchResult | RunProgress, None]:
-        """Yield results and progress, over as many connections as it takes."""
-        reconnecting = Reconnecting(self._target, self._reconnect_timeout)
-        anew = False
-        while True:
-            try:
-                if anew:
-                    await self._check_same(spec, header)
-                async with aclosing(self._results(spec, outbox)) as parts:
-                    async for part in parts:
-                        if isinstance(part, BatchResult):
-                            reconnecting.back()
-                        else:
-                            reconnecting.told(part.answers)
-                        yield part
-                return
-            except HallujudgeError as err:
-                if outbox.error is not None:
-                    raise
-                pause = reconnecting.lost(err)
-            anew = True
-            yield RunProgress(waiting=reconnecting.waiting)
-            await asyncio.sleep(pause)
+        reconnecting = Reconnecting(self.target, self.timeouts.reconnect_timeout)
+        lost = False
+        async with Outbox(batches, MAX_CONCURRENCY) as outbox:
+            while True:
+                try:
+                    if lost:
+                        await self._check_same(spec, header)
+                    async with aclosing(self._results(spec, outbox)) as parts:
+                        async for part in parts:
+                            if isinstance(part, BatchResult):
+                                reconnecting.back()
+                            else:
+                                reconnecting.progress(part.answers)
+                            yield part
+                    return
+                except HallujudgeError as err:
+                    # An error of the caller's own batches is not the server's.
+                    if outbox.error is not None:
+                        raise
+                    pause = reconnecting.lost(err)
+                lost = True
+                yield RunProgress(waiting=reconnecting.waiting)
+                await asyncio.sleep(pause)
 
     async def _check_same(self, spec: ScoreSpec, header: RunHeader) -> None:
-        """Refuse a server that came back as another one: numbers of two would be mixed."""
+        """Refuse a server that came back different: a run must not mix the scores of two."""
         self._greeted = False
         now = await self.header(spec)
         if now.signature != header.signature:
             raise VersionMismatchError(
-                f"the server at {self._target!r} came back with other judges or another release; "
+                f"the server at {self.target!r} came back with other judges or another release; "
                 f"the run began with {header.signature!r} and would go on with {now.signature!r}. "
                 "Score it again",
-                metadata={"target": self._target},
+                metadata={"target": self.target},
             )
 
     async def _results(
@@ -225,7 +198,8 @@ class RemoteBackend:
                 if kind == "batch":
                     yield _paired(outbox.answered(), response.batch.results)
                 elif kind == "progress":
-                    yield progress_of(response.progress)
+                    progress = response.progress
+                    yield RunProgress(answers=progress.answers, waiting=progress.waiting)
 
     async def _responses(
         self, spec: ScoreSpec, outbox: Outbox, *, results_only: bool
@@ -242,23 +216,21 @@ class RemoteBackend:
 
         feed = _Feed(requests())
         async with self._errors(feed):
-            call = self._connect().ScoreStream(feed, **self._with(self._stream_timeout))
-            watch = ProgressWatch(self._target, self._progress_timeout)
+            call = self._connect().ScoreStream(feed, **self._with(self.timeouts.stream_timeout))
+            watch = ProgressWatch(self.target, self.timeouts.progress_timeout)
             async with aclosing(with_ticks(responses_of(call), watch.tick)) as responses:
                 async for response in responses:
                     watch.check(response, outstanding=outbox.outstanding)
                     if response is not None:
                         yield response
                         if response.WhichOneof("message") != "progress":
-                            # The caller may have taken its time.
+                            # The caller may have taken its time with the results.
                             watch.moved()
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Return the claims of each text, without verdicts."""
-        await self._greet()
         request = pb.ExtractRequest(spec=_convert.spec_to_proto(spec), texts=texts)
-        async with self._errors():
-            response = await self._connect().Extract(request, **self._with(self._timeout))
+        response = await self._unary("Extract", request)
         return [
             [_convert.found_claim_from_proto(claim) for claim in text.claims]
             for text in response.texts
@@ -266,53 +238,51 @@ class RemoteBackend:
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
         """Return verdicts on each item's claims, without a report."""
-        await self._greet()
         request = pb.JudgeRequest(
             spec=_convert.spec_to_proto(spec),
             items=[_convert.item_to_proto(item) for item in items],
         )
-        async with self._errors():
-            response = await self._connect().Judge(request, **self._with(self._timeout))
-        return list(_paired(items, response.results).results)
+        return list(_paired(items, (await self._unary("Judge", request)).results).results)
 
     async def normalize(
         self, source: GraphSource, words: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
         """Map each word to its roots in a graph."""
-        await self._greet()
         request = pb.NormalizeRequest(graph=_convert.graph_to_proto(source), words=words)
-        async with self._errors():
-            response = await self._connect().Normalize(request, **self._with(self._timeout))
+        response = await self._unary("Normalize", request)
         return {word.word: tuple(word.roots) for word in response.words}
 
     async def server_info(self) -> ServerInfo:
         """Return the server's release and its graphs."""
-        async with self._errors():
-            request = pb.GetServerInfoRequest()
-            info = await self._connect().GetServerInfo(request, **self._with(self._timeout))
+        info = await self.called(self._connect().GetServerInfo, pb.GetServerInfoRequest())
         return ServerInfo(version=info.version, graphs=tuple(info.graphs))
+
+    async def _unary(self, name: str, request: Any) -> Any:
+        """Return the response of a unary method, after checking the server's release."""
+        await self._greet()
+        return await self.called(getattr(self._connect(), name), request)
 
     async def service(self, make: Callable[[grpc.aio.Channel], _StubT]) -> _StubT:
         """Return the stub of another service of the server, on the same connection.
 
         Args:
-            make: Makes a stub of a channel.
+            make: The stub's class.
         """
         await self._greet()
         self._connect()
         return make(self._channel)
 
     async def called(self, method: Callable[..., Awaitable[Any]], request: Any) -> Any:
-        """Return the response of a unary method of :meth:`service`."""
+        """Return the response of a unary method of a stub."""
         async with self._errors():
-            return await method(request, **self._with(self._timeout))
+            return await method(request, **self._with(self.timeouts.call_timeout))
 
     async def streamed(
         self, method: Callable[..., AsyncIterable[Any]], request: Any
     ) -> AsyncGenerator[Any, None]:
-        """Yield the responses of a method of :meth:`service` that answers with a stream."""
+        """Yield the responses of a streaming method of a stub."""
         async with self._errors():
-            call: Any = method(request, **self._with(self._stream_timeout))
+            call: Any = method(request, **self._with(self.timeouts.stream_timeout))
             try:
                 async for response in call:
                     yield response
@@ -326,7 +296,7 @@ class RemoteBackend:
             UnsupportedError: Always.
         """
         raise UnsupportedError(
-            f"the server at {self._target!r} can't estimate a run; estimate it in this process, "
+            f"the server at {self.target!r} can't estimate a run; estimate it in this process, "
             "without a server"
         )
 
@@ -337,7 +307,7 @@ class RemoteBackend:
             await self._channel.close()
 
     def _with(self, timeout: float) -> dict[str, Any]:
-        """Return what every call is made with."""
+        """Return the keyword arguments of every call."""
         return {"timeout": timeout, "metadata": (*self._metadata, *trace_headers())}
 
     def _connect(self) -> pb_grpc.JudgeServiceAsyncStub:
@@ -351,10 +321,10 @@ class RemoteBackend:
                 *_CHANNEL_OPTIONS,
                 ("grpc.keepalive_time_ms", self._keepalive_ms),
                 ("grpc.keepalive_timeout_ms", self._keepalive_ms),
-                # The limit that holds while data waits to be sent; its default is a minute.
+                # Applies while data is waiting to be sent; its default is a minute.
                 ("grpc.http2.ping_timeout_ms", self._keepalive_ms),
             )
-            self._channel = open_channel(self._target, self._connection, options)
+            self._channel = open_channel(self.target, self._connection, options)
             self._stub = pb_grpc.JudgeServiceStub(self._channel)
             self._loop = loop
         return self._stub
@@ -362,7 +332,7 @@ class RemoteBackend:
     async def _greet(self) -> None:
         """Check once that the releases of client and server are compatible."""
         if not self._greeted:
-            check_versions(__version__, (await self.server_info()).version, self._target)
+            check_versions(__version__, (await self.server_info()).version, self.target)
             self._greeted = True
 
     @asynccontextmanager
@@ -378,12 +348,12 @@ class RemoteBackend:
             raise
 
     async def _error(self, err: grpc.RpcError) -> HallujudgeError:
-        error = error_from_rpc(err, target=self._target)
+        error = error_from_rpc(err, target=self.target)
         if error.reason == "SERVER_UNREACHABLE" and (
-            found := await asyncio.to_thread(diagnose, self._target, self._connection)
+            found := await asyncio.to_thread(diagnose, self.target, self._connection)
         ):
             return UnavailableError(
-                f"no call reaches {self._target!r}: {found}", metadata={"target": self._target}
+                f"no call reaches {self.target!r}: {found}", metadata={"target": self.target}
             )
         return error
 

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from . import OnJobChange
 
-
+# Results of one page; the server ends it earlier if it becomes too large for a message.
 _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobContent:
-    """A job with what the server keeps of it beside items."""
+    """A job with everything that the server keeps of it, except its items."""
 
     info: JobInfo
     """The job."""
@@ -40,14 +40,14 @@ class JobContent:
     header: Report
     """Its report of no items."""
     note: str
-    """The text that was kept with it."""
+    """The text that was stored with it."""
 
 
 class RemoteJobs:
     """The jobs of a server.
 
     Args:
-        backend: Has the connection.
+        backend: The connection to the server.
     """
 
     def __init__(self, backend: RemoteBackend) -> None:
@@ -108,6 +108,31 @@ class RemoteJobs:
             async for response in responses:
                 yield _info(response.job)
 
+    async def wait(self, job_id: str, on_change: OnJobChange | None = None) -> JobInfo:
+        """Return a job when it is finished, also if its server is away for a while.
+
+        Args:
+            job_id: The job.
+            on_change: Called with the job now and after every change.
+
+        Raises:
+            UnavailableError: The server was away for too long.
+        """
+        backend = self._backend
+        reconnecting = Reconnecting(backend.target, backend.timeouts.reconnect_timeout)
+        # Each connection starts with the job as it is now: it may have changed in the meantime.
+        while True:
+            try:
+                async with aclosing(self.watch(job_id)) as changes:
+                    async for info in changes:
+                        reconnecting.back()
+                        if on_change is not None:
+                            on_change(info)
+                        if info.is_finished:
+                            return info
+            except HallujudgeError as err:
+                await asyncio.sleep(reconnecting.lost(err))
+
     async def cancel(self, job_id: str) -> JobInfo:
         """Cancel a job, unless it is finished."""
         return _info((await self._call("CancelJob", pb.CancelJobRequest(job_id=job_id))).job)
@@ -119,7 +144,7 @@ class RemoteJobs:
     async def results(
         self, job_id: str, position: int
     ) -> AsyncGenerator[list[tuple[Item, ItemResult]], None]:
-        """Yield pages of items with their results, from a position on."""
+        """Yield pages of items with their results, starting at a position."""
         last = False
         while not last:
             request = pb.ListJobResultsRequest(
@@ -149,37 +174,3 @@ def _info(message: pb.Job) -> JobInfo:
         created_at=message.created_at,
         finished_at=message.finished_at if message.HasField("finished_at") else None,
     )
-
-
-async def wait_for_job(
-    jobs: RemoteJobs,
-    job_id: str,
-    on_change: OnJobChange | None,
-    target: str,
-    reconnect_seconds: float,
-) -> JobInfo:
-    """Return a job when it is finished.
-
-    Args:
-        jobs: The jobs of the server.
-        job_id: The job.
-        on_change: Called with the job now and after every change.
-        target: The server's address, for messages.
-        reconnect_seconds: How long the server may be away.
-
-    Raises:
-        UnavailableError: The server was away for too long.
-    """
-    reconnecting = Reconnecting(target, reconnect_seconds)
-    # The job may have changed while the server was away: it is told again after each connection.
-    while True:
-        try:
-            async with aclosing(jobs.watch(job_id)) as changes:
-                async for info in changes:
-                    reconnecting.back()
-                    if on_change is not None:
-                        on_change(info)
-                    if info.is_finished:
-                        return info
-        except HallujudgeError as err:
-            await asyncio.sleep(reconnecting.lost(err))

@@ -6,18 +6,11 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from support.clocks import Clock
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.server.observation import SelfCheck
 from hallujudge.metrics import Item, ItemResult, Outcome
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class WrongEngine(Engine):
@@ -45,7 +38,7 @@ class WrongEngine(Engine):
 
 
 def check_of(engine: Engine, *, limit: float = 60.0, clock: Clock | None = None) -> SelfCheck:
-    return SelfCheck(engine, interval=10, limit=limit, clock=clock or Clock())
+    return SelfCheck(engine, interval=10, limit=limit, clock=clock or Clock(100.0))
 
 
 async def test_a_server_that_scores_as_it_should_is_well() -> None:
@@ -72,7 +65,7 @@ async def test_a_wrong_or_late_score_is_a_problem(how: str, limit: float, proble
 
 
 async def test_a_server_without_a_good_score_for_long_needs_a_restart() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     check = check_of(Engine(), limit=5, clock=clock)
     clock.now += 40
     assert check.alive() == ""

@@ -1,0 +1,291 @@
+"""Recovery of a run: unanswered batches, progress, and reconnection."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from support.clocks import Clock
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.metrics import Item
+from hallujudge.sdk.backends.recovery import Outbox, ProgressWatch, Reconnecting
+from hallujudge.sdk.errors import (
+    CancelledError,
+    DeadlineError,
+    HallujudgeError,
+    InvalidInputError,
+    OverloadedError,
+    UnavailableError,
+)
+
+
+def batch(*ids: str) -> list[Item]:
+    return [Item(id=name) for name in ids]
+
+
+async def source(*batches: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:
+    for each in batches:
+        yield each
+
+
+def ids(items: Sequence[Item]) -> str:
+    return "".join(item.id for item in items)
+
+
+async def test_batches_without_an_answer_are_sent_again_in_order() -> None:
+    async with Outbox(source(batch("a"), batch("b"), batch("c")), limit=9) as outbox:
+        assert not outbox.outstanding
+        first = outbox.connect()
+        assert [ids(await anext(first)), ids(await anext(first))] == ["a", "b"]
+        assert outbox.outstanding
+        assert ids(outbox.answered()) == "a"
+        second = outbox.connect()
+        assert not outbox.outstanding
+        assert [ids(sent) async for sent in second] == ["b", "c"]
+        # The first connection is over: it sends nothing that the second one sends.
+        assert [ids(sent) async for sent in first] == []
+        assert [ids(outbox.answered()), ids(outbox.answered())] == ["b", "c"]
+        assert outbox.outstanding  # the end of the run
+
+
+async def test_no_more_is_read_than_the_limit_allows() -> None:
+    read: list[str] = []
+
+    async def slow() -> AsyncIterator[Sequence[Item]]:
+        for name in "abcde":
+            read.append(name)
+            yield batch(name, name.upper())
+
+    async with Outbox(slow(), limit=4) as outbox:
+        sent = outbox.connect()
+        assert [ids(await anext(sent)) for _ in range(2)] == ["aA", "bB"]
+        waiting = asyncio.ensure_future(anext(sent))
+        await asyncio.sleep(0)
+        assert (waiting.done(), read) == (False, ["a", "b", "c"])
+        outbox.answered()
+        assert ids(await waiting) == "cC"
+
+
+async def test_a_batch_larger_than_the_limit_is_sent_alone() -> None:
+    async with Outbox(source(batch("a", "b", "c"), batch("d")), limit=2) as outbox:
+        sent = outbox.connect()
+        assert ids(await anext(sent)) == "abc"
+        outbox.answered()
+        assert ids(await anext(sent)) == "d"
+
+
+async def test_an_error_of_the_source_ends_what_is_sent() -> None:
+    async def broken() -> AsyncIterator[Sequence[Item]]:
+        yield batch("a")
+        raise ValueError("line 2")
+
+    async with Outbox(broken(), limit=9) as outbox:
+        sent = outbox.connect()
+        assert ids(await anext(sent)) == "a"
+        with pytest.raises(ValueError, match="line 2"):
+            await anext(sent)
+        assert isinstance(outbox.error, ValueError)
+
+
+async def test_a_cancelled_connection_does_not_stop_the_reading() -> None:
+    """gRPC cancels what reads for a call that failed."""
+    release = asyncio.Event()
+
+    async def late() -> AsyncIterator[Sequence[Item]]:
+        yield batch("a")
+        await release.wait()
+        yield batch("b")
+
+    async with Outbox(late(), limit=9) as outbox:
+        first = outbox.connect()
+        await anext(first)
+        waiting = asyncio.ensure_future(anext(first))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        second = outbox.connect()
+        release.set()
+        assert [ids(sent) async for sent in second] == ["a", "b"]
+
+
+async def test_leaving_closes_the_source() -> None:
+    closed = asyncio.Event()
+
+    async def endless() -> AsyncIterator[Sequence[Item]]:
+        try:
+            await asyncio.Event().wait()
+            yield []
+        finally:
+            closed.set()
+
+    async with Outbox(endless(), limit=9) as outbox:
+        outbox.connect()
+        await asyncio.sleep(0)
+    assert closed.is_set()
+
+
+ACCEPTED = pb.ScoreStreamResponse(accepted=pb.StreamAccepted())
+BATCH = pb.ScoreStreamResponse(batch=pb.ResultBatch())
+
+
+def progress(answers: int = 0, waiting: str = "") -> pb.ScoreStreamResponse:
+    return pb.ScoreStreamResponse(progress=pb.StreamProgress(answers=answers, waiting=waiting))
+
+
+def watched(*messages: pb.ScoreStreamResponse | None, outstanding: bool = True) -> None:
+    """Give each message 6 seconds after the one before, with 10 seconds allowed."""
+    clock = Clock()
+    watch = ProgressWatch("host:1", 10, clock)
+    for message in messages:
+        clock.now += 6
+        watch.check(message, outstanding=outstanding)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (None, None),
+        (ACCEPTED, None, None),
+        (ACCEPTED, progress(3), progress(3), progress(3)),
+        (ACCEPTED, BATCH, progress(), progress(), progress()),
+    ],
+)
+def test_alive_is_not_enough(messages: tuple[pb.ScoreStreamResponse | None, ...]) -> None:
+    with pytest.raises(DeadlineError, match="'host:1' made no progress for 10 s") as caught:
+        watched(*messages)
+    assert "progress_timeout" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (ACCEPTED, BATCH, BATCH, BATCH, BATCH),
+        (ACCEPTED, progress(1), progress(2), progress(3), progress(4)),
+        (ACCEPTED, *[progress(7, "judge m: no answer for 9 s")] * 5),
+    ],
+)
+def test_results_answers_and_reasons_are_progress(
+    messages: tuple[pb.ScoreStreamResponse | None, ...],
+) -> None:
+    watched(*messages)
+
+
+def test_a_server_without_work_owes_nothing() -> None:
+    watched(ACCEPTED, *[progress()] * 9, outstanding=False)
+
+
+def test_the_callers_own_time_does_not_count() -> None:
+    clock = Clock()
+    watch = ProgressWatch("host:1", 10, clock)
+    watch.check(BATCH, outstanding=True)
+    clock.now += 1000
+    watch.moved()
+    watch.check(None, outstanding=True)
+
+
+def test_what_is_waited_for_is_logged_every_half_minute(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        watched(ACCEPTED, *[progress(0, "judge m: HTTP 503")] * 10)
+    assert [record.getMessage() for record in caplog.records] == [
+        "server at host:1: judge m: HTTP 503"
+    ] * 2
+
+
+LOST = UnavailableError("no connection")
+FULL = OverloadedError("busy", retry_after=9.0)
+
+
+def test_pauses_grow_until_the_server_was_away_too_long() -> None:
+    clock, pauses = Clock(), []
+    reconnecting = Reconnecting("host:1", 60, clock, lambda: 1.0)
+    while clock.now < 60:
+        pauses.append(reconnecting.lost(LOST))
+        clock.now += pauses[-1]
+    with pytest.raises(UnavailableError, match="did not come back for 60 s: no connection"):
+        reconnecting.lost(LOST)
+    assert pauses[:7] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert 60 <= sum(pauses) < 65
+
+
+def test_clients_do_not_come_back_all_at_once() -> None:
+    assert Reconnecting("h", 60, Clock(), lambda: 0.0).lost(LOST) == 0.1
+
+
+def test_an_answer_starts_the_time_again() -> None:
+    clock = Clock()
+    reconnecting = Reconnecting("host:1", 60, clock, lambda: 1.0)
+    for _ in range(3):
+        assert reconnecting.lost(LOST) == 0.2
+        clock.now += 59
+        assert reconnecting.lost(LOST) == 0.4
+        reconnecting.back()
+
+
+def test_a_server_that_is_full_when_it_is_back_is_given_time() -> None:
+    reconnecting = Reconnecting("host:1", 60, Clock(), lambda: 1.0)
+    with pytest.raises(OverloadedError):
+        reconnecting.lost(FULL)
+    reconnecting.lost(LOST)
+    assert reconnecting.lost(FULL) == 9.0
+
+
+def test_a_stream_that_the_server_ended_for_silence_is_no_outage() -> None:
+    clock = Clock()
+    reconnecting = Reconnecting("host:1", 60, clock)
+    for _ in range(3):
+        assert reconnecting.lost(DeadlineError("nothing was sent", reason="STREAM_IDLE")) < 1
+        clock.now += 3600
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (UnavailableError("drains", reason="SERVER_DRAINING"), True),
+        (CancelledError("its time was over"), True),
+        (UnavailableError("the judge is away", reason="JUDGE_NO_PROGRESS"), False),
+        (UnavailableError("the judge is away", reason="JUDGE_UNREACHABLE"), False),
+        (InvalidInputError("wrong"), False),
+    ],
+)
+def test_only_a_lost_connection_is_tried_again(error: HallujudgeError, again: bool) -> None:
+    reconnecting = Reconnecting("host:1", 60, Clock())
+    if again:
+        assert reconnecting.lost(error) > 0
+        return
+    with pytest.raises(type(error)) as raised:
+        reconnecting.lost(error)
+    assert raised.value is error
+
+
+def test_zero_seconds_end_a_run_with_its_connection() -> None:
+    with pytest.raises(UnavailableError) as raised:
+        Reconnecting("host:1", 0).lost(LOST)
+    assert raised.value is LOST
+
+
+def test_a_server_whose_judges_answer_between_two_losses_was_back() -> None:
+    clock = Clock()
+    reconnecting = Reconnecting("host:1", 60, clock, lambda: 1.0)
+    for answers in (0, 40, 80):
+        reconnecting.lost(LOST)
+        clock.now += 50
+        reconnecting.progress(answers)
+        reconnecting.progress(answers + 1)
+    assert reconnecting.lost(LOST) == 0.2
+
+
+def test_answers_of_before_a_loss_do_not_show_that_a_server_is_back() -> None:
+    clock = Clock()
+    reconnecting = Reconnecting("host:1", 60, clock, lambda: 1.0)
+    for answers in (40, 80):
+        reconnecting.progress(answers)
+        reconnecting.lost(LOST)
+        reconnecting.progress(answers)
+        reconnecting.progress(answers)
+        clock.now += 60
+        if answers == 40:
+            reconnecting.back()
+    with pytest.raises(UnavailableError, match="did not come back"):
+        reconnecting.lost(LOST)
