@@ -11,8 +11,6 @@ from .errors import HallujudgeError
 from .installation import __version__
 from .settings.server_settings import load_settings
 
-__all__ = ["main", "run_server"]
-
 
 def run_server(arguments: dict[str, object] | None = None, file: str | None = None) -> None:
     """Run a server until SIGTERM or SIGINT.
@@ -40,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``hallujudge-server``.
 
     Args:
-        arguments: The command line; None: that of this process.
+        arguments: The command line; by default that of this process.
 
     Returns:
         The exit code.

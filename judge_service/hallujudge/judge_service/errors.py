@@ -1,4 +1,27 @@
-"""Errors that users see, and what is wrong with content that could not be read."""
+"""Errors that users see.
+
+::
+
+    HallujudgeError
+    ├── InvalidInputError       the input is invalid; the error lists every violation
+    │   └── ArchiveError        a file of responses, references or ids is invalid
+    ├── NotFoundError           a metric or a graph does not exist
+    ├── UnsupportedError        this release does not support the request
+    ├── UnauthenticatedError    the server does not know who calls: no key, or not a valid one
+    ├── PermissionDeniedError   the caller's key does not allow the call
+    ├── OverloadedError         the server is at its limit; the error has the time to wait
+    ├── UnavailableError        the server or its judge cannot be reached
+    ├── DeadlineError           the call exceeded its deadline
+    ├── CancelledError          the call was cancelled
+    ├── VersionMismatchError    client and server have incompatible versions
+    ├── MissingExtraError       an optional part is not installed
+    ├── OutputError             a result cannot be written
+    └── InternalError           a defect of Hallujudge; the server's log has the details by id
+
+Programs read the fields, people the message. ``reason`` is fixed and never reused, ``metadata``
+has the variable parts of the message, and ``retry_after`` is in seconds. ``REASONS`` maps each
+reason to its gRPC code and class, on clients and servers.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +50,10 @@ class HallujudgeError(Exception):
 
     Args:
         message: What is wrong and what to do.
-        reason: A key of ``REASONS``; empty: the default of the class.
+        reason: A key of ``REASONS``; by default that of the class.
         metadata: The variable parts of the message, by name.
         violations: The fields that are invalid.
-        retry_after: Seconds to wait before another attempt; None: unknown.
+        retry_after: Seconds to wait before another attempt, if known.
     """
 
     default_reason: ClassVar[str] = "INTERNAL"
@@ -145,11 +168,11 @@ class OutputError(HallujudgeError):
 
         Args:
             path: The file.
-            error: What the system said.
+            error: The system's error.
             remedy: What to do, as the end of the sentence.
         """
         folder = next((each for each in path.parents if each.exists()), path.parent)
-        # The system says of the folder that it exists, or only that something is not a folder.
+        # The system's message is that the folder exists, or only that something is not a folder.
         reason = error.strerror or str(error) if folder.is_dir() else f"{folder} is not a folder"
         return cls(f"can't write {path}: {reason}; {remedy}")
 

@@ -1,4 +1,9 @@
-"""What is installed: the version of Hallujudge, and the packages that optional parts need."""
+"""What is installed: the version of Hallujudge, and the packages that optional parts need.
+
+The advice names the packages, read from the installed metadata. It therefore works in a checkout
+and for a wheel, where ``pip install 'hallujudge[…]'`` would search an index for a package that may
+not be published.
+"""
 
 from __future__ import annotations
 

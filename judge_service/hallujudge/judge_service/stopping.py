@@ -15,13 +15,15 @@ _LOG = logging.getLogger(__name__)
 MARGIN_SECONDS = 10.0
 """For what follows the grace period: cancelled work unwinds, files and connections are closed."""
 
+_T = TypeVar("_T")
+
 
 class Grace:
     """A period in which running work may finish. The parts of a server share it.
 
     Args:
         seconds: The longest wait.
-        hurry: Ends the period when it is set; None: nothing does.
+        hurry: Ends the period when it is set.
         margin: How long a part may take to end after the period, in seconds.
     """
 
@@ -84,7 +86,7 @@ async def in_daemon_thread(work: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
-    def tell(error: Exception | None) -> None:
+    def finish(error: Exception | None) -> None:
         if done.done():  # the caller no longer waits
             return
         if error is None:
@@ -99,13 +101,10 @@ async def in_daemon_thread(work: Callable[[], None]) -> None:
         except Exception as err:
             error = err
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(tell, error)
+            loop.call_soon_threadsafe(finish, error)
 
     threading.Thread(target=run, daemon=True).start()
     await done
-
-
-_T = TypeVar("_T")
 
 
 class HeldBackError(Exception):

@@ -13,7 +13,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Generic, TypeVar
 
+_T = TypeVar("_T")
+
+_K = TypeVar("_K", bound=Hashable)
+
+_V = TypeVar("_V")
+
 _imported: set[str] = set()
+
+_QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
 
 
 async def import_in_thread(*names: str) -> None:
@@ -38,9 +46,6 @@ def _import(names: tuple[str, ...]) -> None:
     _imported.update(names)
 
 
-_T = TypeVar("_T")
-
-
 async def shielded(work: concurrent.futures.Future[_T]) -> _T:
     """Wait for work in a thread; it goes on when the caller is cancelled.
 
@@ -56,12 +61,8 @@ def _look_at(result: asyncio.Future[_T]) -> None:
         result.exception()
 
 
-_K = TypeVar("_K", bound=Hashable)
-_V = TypeVar("_V")
-
-
 class SharedLoads(Generic[_K, _V]):
-    """What was loaded last, by key; safe to use from several threads.
+    """Objects that were loaded last, by key; safe to use from several threads.
 
     A caller that asks while a load runs waits for it and gets the same object, or the same error. A
     failed load is forgotten, so that a later caller tries again.
@@ -97,14 +98,11 @@ class SharedLoads(Generic[_K, _V]):
     def _run(self, key: _K, future: Future[_V], load: Callable[[], _V]) -> None:
         try:
             future.set_result(load())
-        except BaseException as err:  # those who wait must hear of an interrupt as well
+        except BaseException as err:  # other waiting threads must get the interrupt too
             with self._lock:
                 if self._loads.get(key) is future:
                     del self._loads[key]
             future.set_exception(err)
-
-
-_QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
 
 
 def usable_cores(quota_file: Path = _QUOTA_FILE) -> int:
@@ -121,7 +119,7 @@ def usable_cores(quota_file: Path = _QUOTA_FILE) -> int:
 
 
 def _quota(file: Path) -> int | None:
-    """Return the number of cores of a quota, rounded up; None: there is no quota."""
+    """Return the number of cores of a quota, rounded up; None without a quota."""
     try:
         time, period = file.read_text().split()
         return -(-int(time) // int(period))

@@ -14,8 +14,13 @@ from ..errors import OverloadedError, PermissionDeniedError
 
 MAX_WEIGHT = 100
 """The largest weight of a caller."""
+
 MAX_LIMIT = 2**31 - 1
-"""The largest number of a caller's limits, as of the server's settings; None is no limit."""
+"""The largest number of a caller's limits, which is that of the server's settings."""
+
+_MINUTE = 60.0
+
+_BUSY_SECONDS = 1.0
 
 
 class Scope(enum.StrEnum):
@@ -26,14 +31,14 @@ class Scope(enum.StrEnum):
     EXTRACT = "extract"
     """Extract claims, and look up words."""
     JUDGE = "judge"
-    """Call language models, which cost time or money, in whatever RPC."""
+    """Call language models, which cost time or money, in any RPC."""
     ADMIN = "admin"
     """Everything that the other scopes allow. Jobs are seen by the key that created them alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a caller may use; None: no limit of its own."""
+    """What a caller may use; None for no limit of its own."""
 
     calls_per_minute: int | None = None
     """Calls, and messages of streams, in a minute."""
@@ -65,7 +70,7 @@ class Caller:
     name: str
     """The name for people: of the key, or the id."""
     key_id: str = ""
-    """The id of its key; empty: the caller has none."""
+    """The id of its key, if it has one."""
     scopes: frozenset[Scope] = field(default_factory=frozenset)
     """What it may do."""
     limits: Limits = field(default_factory=Limits)
@@ -114,10 +119,6 @@ def acting_as(caller: Caller) -> Iterator[None]:
         yield
     finally:
         _CALLER.reset(token)
-
-
-_MINUTE = 60.0
-_BUSY_SECONDS = 1.0
 
 
 @dataclass(slots=True)

@@ -15,9 +15,9 @@ class _Line:
     """One caller: what it used, and what it waits for."""
 
     tag: float
-    """Where it stands in virtual time; the lowest is next."""
+    """Its virtual time; the lowest is next."""
     weight: float = 1.0
-    """Its share, beside those of other callers."""
+    """Its share, relative to other callers."""
     inside: int = 0
     waiting: OrderedDict[asyncio.Future[None], float] = field(default_factory=OrderedDict)
     """Its requests in order, each with what it costs."""
@@ -34,7 +34,7 @@ class FairQueue:
     is start-time fair queueing (Goyal, Vin and Cheng, 1996). A caller's tag is what it used,
     and the lowest tag is next. A caller who comes back starts at the tag of the request that was
     served last: it has no claim to what it did not use meanwhile. The algorithm orders requests by
-    where they start, so a cost may be told afterwards, when it is known.
+    where they start, so a cost may be added afterwards, when it is known.
 
     Args:
         places: How many requests are served at the same time.
@@ -78,7 +78,7 @@ class FairQueue:
         Args:
             caller: The id of the caller.
             cost: What the request uses, as far as it is known.
-            weight: The caller's share, beside those of other callers.
+            weight: The caller's share, relative to other callers.
         """
         line = self._line(caller)
         line.weight = weight
@@ -103,7 +103,7 @@ class FairQueue:
 
         Args:
             caller: The id of the caller.
-            cost: What the request used beyond what was told before.
+            cost: What the request used beyond its earlier cost.
         """
         line = self._lines[caller]
         line.tag += cost / line.weight

@@ -14,29 +14,47 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidInputError, NotFoundError, UnauthenticatedError
+from ..errors import InvalidInputError, NotFoundError, OutputError, UnauthenticatedError
 from .caller import MAX_LIMIT, Caller, Limits, Scope
-from .files import locked, replace_private
+
+try:
+    import fcntl
+except ImportError:  # Windows: two administrators must not change keys at the same moment
+    fcntl = None  # type: ignore[assignment]  # checked where it is used
+
+_LOG = logging.getLogger(__name__)
 
 KEY_PATTERN = re.compile(r"hj_(?P<id>[a-z2-7]{8})_(?P<secret>[A-Za-z0-9_-]{43})")
 """A key as callers send it: its id, by which it is looked up, and 256 random bits."""
 
+LOOK_SECONDS = 1.0
+"""How often the file is looked at."""
+
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+
 _ID_LENGTH = 8
+
 _SECRET_BYTES = 32
+
 _VERSION = 1
+
 _MAX_FILE_BYTES = 16 << 20
+
 _MAX_NAME = 80
+
 _HASH = re.compile(r"[0-9a-f]{64}")
+
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?", re.ASCII)
+
 _TEXTS = ("id", "name", "sha256", "created", "expires", "revoked")
+
 _LEAST = {
     "calls_per_minute": 1,
     "max_concurrency": 1,
@@ -60,9 +78,9 @@ class ApiKey:
     created: str
     """When it was made (UTC)."""
     expires: str = ""
-    """When it ends (UTC); empty: never."""
+    """When it ends (UTC); empty for never."""
     revoked: str = ""
-    """When it was revoked (UTC); empty: it was not."""
+    """When it was revoked (UTC); empty if it was not."""
     limits: Limits = field(default_factory=Limits)
     """What may be used with it."""
 
@@ -70,14 +88,14 @@ class ApiKey:
         """Return ``revoked``, ``expired`` or ``valid``.
 
         Args:
-            moment: The time, as :func:`now` has it; empty: now.
+            moment: The time, in the form of :func:`now`; empty for now.
         """
         if self.revoked:
             return "revoked"
         return "expired" if self.expires and self.expires <= (moment or now()) else "valid"
 
     def caller(self) -> Caller:
-        """Return the caller who has this key."""
+        """Return the caller to whom this key belongs."""
         return Caller(
             id=f"key:{self.id}",
             name=f"key {self.id} ({self.name})",
@@ -121,7 +139,7 @@ def create_key(
         path: The file.
         name: Whose key it is.
         scopes: What it may be used for.
-        expires: When it ends (UTC); empty: never.
+        expires: When it ends (UTC); empty for never.
         limits: What may be used with it.
 
     Raises:
@@ -187,9 +205,9 @@ def read_keys(path: Path) -> list[ApiKey]:
     try:
         return _keys(data)
     except (ValueError, KeyError, TypeError, RecursionError) as err:
-        told = str(err) if type(err) is ValueError else "a key in it is not complete"
+        detail = str(err) if type(err) is ValueError else "a key in it is not complete"
         raise InvalidInputError(
-            f"the key file {path} is not a file of keys ({told[:200]}); restore it, or make "
+            f"the key file {path} is not a file of keys ({detail[:200]}); restore it, or make "
             "another with hallujudge keys create"
         ) from err
 
@@ -205,8 +223,8 @@ def _keys(data: bytes) -> list[ApiKey]:
         raise ValueError("it has no list of keys")  # noqa: TRY004 - one kind for the caller
     if content.get("version") != _VERSION:
         found = content.get("version")
-        told = "it has no version" if found is None else f"its version is {found!r:.40}"
-        raise ValueError(f"{told}, not {_VERSION}")
+        problem = "it has no version" if found is None else f"its version is {found!r:.40}"
+        raise ValueError(f"{problem}, not {_VERSION}")
     keys = [_key(row) for row in content["keys"]]
     for key_id, count in Counter(key.id for key in keys).items():
         if count > 1:
@@ -283,15 +301,11 @@ def _change(
     return changed
 
 
-_LOG = logging.getLogger(__name__)
-
-LOOK_SECONDS = 1.0
-"""How often the file is looked at."""
 _NO_HASH = secret_hash("")
 
 
 class KeyStore:
-    """Tells callers by their keys.
+    """Identifies callers by their keys.
 
     Args:
         path: The file of keys.
@@ -309,9 +323,9 @@ class KeyStore:
         self._keys = _by_id(path)
 
     def caller(self, text: str) -> Caller:
-        """Return the caller who has a key.
+        """Return the caller to whom a key belongs.
 
-        Only who has the secret learns that a key is expired or revoked. Everybody else gets the
+        Only the owner of the secret learns that a key is expired or revoked. All others get the
         same answer, whether the id exists or not, in the same time.
 
         Raises:
@@ -378,3 +392,44 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 def _by_id(path: Path) -> dict[str, tuple[ApiKey, Caller]]:
     return {key.id: (key, key.caller()) for key in read_keys(path)}
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let one process at a time change a file, by a lock on a file next to it.
+
+    Raises:
+        OutputError: The folder can't be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.with_name(f".{path.name}.lock").open("a")
+    except OSError as err:
+        raise _unwritable(path, err) from err
+    with lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def replace_private(path: Path, text: str) -> None:
+    """Replace a file at once; only its owner may read it.
+
+    Raises:
+        OutputError: The file can't be written.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        # An earlier writer may have died; its file may have other permissions.
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(path)
+    except OSError as err:
+        raise _unwritable(path, err) from err
+
+
+def _unwritable(path: Path, err: OSError) -> OutputError:
+    return OutputError(f"{path} can't be written: {err.strerror or err}; check its folder")

@@ -8,8 +8,6 @@ from contextvars import ContextVar
 
 from ..errors import OverloadedError
 
-__all__ = ["CallMemory", "MemoryBudget", "begin_memory", "call_memory"]
-
 _RETRY_SECONDS = 1.0
 _MIB = 1 << 20
 
@@ -18,7 +16,7 @@ class MemoryBudget:
     """Counts the memory that callers make the process hold; safe to use from several threads.
 
     Args:
-        limit: The most bytes; None: only counted.
+        limit: The most bytes; None to only count them.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -32,7 +30,7 @@ class MemoryBudget:
         return self._held
 
     def take(self, size: int, what: str = "the message") -> None:
-        """Take bytes, to be given back.
+        """Take bytes, which the caller returns later.
 
         Raises:
             OverloadedError: They do not fit.
@@ -43,7 +41,7 @@ class MemoryBudget:
             self._held += size
 
     def add(self, size: int) -> None:
-        """Count bytes that are already held, such as a finished response, to be given back."""
+        """Count bytes that are already held, such as a finished response."""
         with self._lock:
             self._held += size
 

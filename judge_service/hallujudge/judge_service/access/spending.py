@@ -15,8 +15,6 @@ from pathlib import Path
 from ..errors import OutputError
 from .caller import Caller
 
-__all__ = ["Crowded", "Hold", "Ledger", "Spent"]
-
 _LOG = logging.getLogger(__name__)
 
 _SCHEMA = (
@@ -56,7 +54,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowded:
-    """A call that does not fit beside the running calls of its key, and may fit after them."""
+    """A call that does not fit now, but may fit when the key's running calls have ended."""
 
     settled: asyncio.Event
     """Set when the cost of a running call is known."""

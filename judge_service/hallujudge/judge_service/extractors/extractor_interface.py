@@ -39,7 +39,7 @@ class ExtractedTriplet:
     negated: bool = False
     """Whether the text denies the claim; the relation then contains ``not`` or ``no``."""
     modality: Modality | None = None
-    """Whether the text states or hedges the claim, or makes it a condition; None: not known."""
+    """Whether the text states or hedges the claim, or makes it a condition; None if unknown."""
 
     @property
     def parts(self) -> tuple[str, str, str]:
@@ -74,9 +74,9 @@ class DescriptionPair:
     """The two descriptions of an image sequence that are compared."""
 
     reference: str = ""
-    """The human description; empty: its keywords are not needed."""
+    """The human description; empty if its keywords are not needed."""
     predicted: str = ""
-    """The model's description; empty: it is empty, or its keywords are not needed."""
+    """The model's description; empty also if its keywords are not needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

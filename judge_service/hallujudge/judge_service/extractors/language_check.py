@@ -1,4 +1,17 @@
-"""Detection of responses that are not English, which the rules and graphs cannot read."""
+"""Detection of responses that are not English, which the rules and graphs cannot read.
+
+A caption in Chinese has no English object word, so that it would appear free of hallucination. The
+rule is fixed and small, so that a response always gets the same outcome, and it accepts short or
+unusual English. docs/decisions/languages.md has the measurements.
+
+0. A response in ASCII with the word "the" is English. This makes the check cheap.
+1. A response whose letters are mostly not Latin is not English. A Chinese, Japanese or Korean
+   letter is a syllable or a word, and counts as three.
+2. A response with more function words of another language than of English is not English. It needs
+   at least two of them, or one if it has three to six words and no English function word.
+3. A response of at least twelve words without an English function word is not English, unless it
+   is a list (a comma for every third word).
+"""
 
 from __future__ import annotations
 

@@ -19,111 +19,30 @@ from .rules.lexicon import load_lexicon
 if TYPE_CHECKING:
     from spacy.language import Language
 
+_VERSION = "spacy-1"
 
-def installed_pipelines() -> tuple[str, ...]:
-    """Return the names of the pipelines that are installed as packages."""
-    return tuple(sorted(each.name for each in entry_points(group="spacy_models")))
+_SUGGESTED = "en_core_web_sm"
 
+_LABELS = {"nsubj", "dobj", "prep", "pobj"}
+"""Labels of the parser that the claims rely on; those of spaCy's own English pipelines."""
 
-def load_pipeline(name: str, needed: str, *, suggested: str, exclude: Sequence[str]) -> Language:
-    """Return an installed pipeline.
+_LONGEST = 2_000
+"""The most characters that are parsed together: a parser's memory grows with them."""
 
-    Args:
-        name: Name of an installed pipeline, or a folder.
-        needed: What needs it, as the beginning of a message.
-        suggested: The pipeline whose download the message names.
-        exclude: Components that are not loaded.
+_MOST = 200_000
+"""The most characters of a text that are read."""
 
-    Raises:
-        MissingExtraError: spaCy or the pipeline is not installed.
-    """
-    advice = f"{install_advice('spacy')} && python -m spacy download {suggested}"
-    metadata = {"feature": "spacy", "extra": "spacy"}
-    try:
-        spacy = import_module("spacy")
-    except ImportError as err:
-        raise MissingExtraError(
-            f"{needed}, but spaCy is not installed: {advice}", metadata=metadata
-        ) from err
-    try:
-        loaded: Language = spacy.load(name, exclude=list(exclude))
-    except OSError as err:
-        other = "" if name == suggested else f"; install it, or use {suggested}"
-        raise MissingExtraError(
-            f"{needed}, but it is not installed{other}: {advice}", metadata=metadata
-        ) from err
-    return loaded
+_LONGEST_WORD = 100
 
-
-def pipeline_label(pipeline: Language) -> str:
-    """Return the name and version of a pipeline, such as ``en_core_web_sm-3.8.0``."""
-    meta = pipeline.meta
-    return f"{meta['lang']}_{meta['name']}-{meta['version']}"
-
+_UNUSED = ("ner", "textcat", "entity_linker")
 
 _DATA = {
     "punkt_tab": "tokenizers/punkt_tab/english",
     "averaged_perceptron_tagger_eng": "taggers/averaged_perceptron_tagger_eng",
     "wordnet": "corpora/wordnet",
 }
+
 _ADVICE = f"python -m nltk.downloader {' '.join(_DATA)}"
-
-
-class NltkNounExtractor:
-    """Extracts words whose tag begins with NN, as lemmas; repeats and upper case are kept.
-
-    nltk's data are not part of Hallujudge: the user installs them.
-
-    Raises:
-        MissingExtraError: A part of the data is not installed.
-    """
-
-    def __init__(self) -> None:
-        import nltk
-        from nltk.stem import WordNetLemmatizer
-
-        if missing := [name for name, path in _DATA.items() if not _found(path)]:
-            raise MissingExtraError(
-                f"the nouns of AMBER's released script need nltk's data {', '.join(missing)}: "
-                f"{_ADVICE}",
-                metadata={"feature": "amber nouns", "extra": "nltk data"},
-            )
-        self._nltk = nltk
-        self._lemma = lru_cache(maxsize=1 << 16)(WordNetLemmatizer().lemmatize)
-
-    @property
-    def label(self) -> str:
-        """``nltk-`` and the version."""
-        return f"nltk-{self._nltk.__version__}"
-
-    def extract(self, text: str) -> tuple[str, ...]:
-        """Return the nouns of one text in its order."""
-        tagged = self._nltk.pos_tag(self._nltk.word_tokenize(text))
-        return tuple(self._lemma(word) for word, tag in tagged if tag.startswith("NN"))
-
-
-def _found(path: str) -> bool:
-    import nltk
-
-    for name in (path, f"{path}.zip"):
-        try:
-            nltk.data.find(name)
-        except LookupError:
-            continue
-        return True
-    return False
-
-
-_VERSION = "spacy-1"
-_SUGGESTED = "en_core_web_sm"
-_LABELS = {"nsubj", "dobj", "prep", "pobj"}
-"""Labels of the parser that the claims rely on; those of spaCy's own English pipelines."""
-_LONGEST = 2_000
-"""The most characters that are parsed together: a parser's memory grows with them."""
-_MOST = 200_000
-"""The most characters of a text that are read."""
-_LONGEST_WORD = 100
-_UNUSED = ("ner", "textcat", "entity_linker")
 
 
 class SpacyTripletExtractor:
@@ -173,6 +92,92 @@ def shared_extractor(name: str) -> SpacyTripletExtractor:
     """
     needed = f"the extractor 'spacy' needs the pipeline {name!r}"
     return SpacyTripletExtractor(load_pipeline(name, needed, suggested=_SUGGESTED, exclude=_UNUSED))
+
+
+class NltkNounExtractor:
+    """Extracts words whose tag begins with NN, as lemmas; repeats and upper case are kept.
+
+    nltk's data are not part of Hallujudge: the user installs them.
+
+    Raises:
+        MissingExtraError: A part of the data is not installed.
+    """
+
+    def __init__(self) -> None:
+        import nltk
+        from nltk.stem import WordNetLemmatizer
+
+        if missing := [name for name, path in _DATA.items() if not _found(path)]:
+            raise MissingExtraError(
+                f"the nouns of AMBER's released script need nltk's data {', '.join(missing)}: "
+                f"{_ADVICE}",
+                metadata={"feature": "amber nouns", "extra": "nltk data"},
+            )
+        self._nltk = nltk
+        self._lemma = lru_cache(maxsize=1 << 16)(WordNetLemmatizer().lemmatize)
+
+    @property
+    def label(self) -> str:
+        """``nltk-`` and the version."""
+        return f"nltk-{self._nltk.__version__}"
+
+    def extract(self, text: str) -> tuple[str, ...]:
+        """Return the nouns of one text in its order."""
+        tagged = self._nltk.pos_tag(self._nltk.word_tokenize(text))
+        return tuple(self._lemma(word) for word, tag in tagged if tag.startswith("NN"))
+
+
+def installed_pipelines() -> tuple[str, ...]:
+    """Return the names of the pipelines that are installed as packages."""
+    return tuple(sorted(each.name for each in entry_points(group="spacy_models")))
+
+
+def load_pipeline(name: str, needed: str, *, suggested: str, exclude: Sequence[str]) -> Language:
+    """Return an installed pipeline.
+
+    Args:
+        name: Name of an installed pipeline, or a folder.
+        needed: What needs it, as the beginning of a message.
+        suggested: The pipeline whose download the message names.
+        exclude: Components that are not loaded.
+
+    Raises:
+        MissingExtraError: spaCy or the pipeline is not installed.
+    """
+    advice = f"{install_advice('spacy')} && python -m spacy download {suggested}"
+    metadata = {"feature": "spacy", "extra": "spacy"}
+    try:
+        spacy = import_module("spacy")
+    except ImportError as err:
+        raise MissingExtraError(
+            f"{needed}, but spaCy is not installed: {advice}", metadata=metadata
+        ) from err
+    try:
+        loaded: Language = spacy.load(name, exclude=list(exclude))
+    except OSError as err:
+        other = "" if name == suggested else f"; install it, or use {suggested}"
+        raise MissingExtraError(
+            f"{needed}, but it is not installed{other}: {advice}", metadata=metadata
+        ) from err
+    return loaded
+
+
+def pipeline_label(pipeline: Language) -> str:
+    """Return the name and version of a pipeline, such as ``en_core_web_sm-3.8.0``."""
+    meta = pipeline.meta
+    return f"{meta['lang']}_{meta['name']}-{meta['version']}"
+
+
+def _found(path: str) -> bool:
+    import nltk
+
+    for name in (path, f"{path}.zip"):
+        try:
+            nltk.data.find(name)
+        except LookupError:
+            continue
+        return True
+    return False
 
 
 def pieces(text: str) -> Iterator[tuple[int, str]]:

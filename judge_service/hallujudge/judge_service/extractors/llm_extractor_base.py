@@ -1,4 +1,8 @@
-"""Extraction with a language model, whose replies are parsed strictly."""
+"""Extraction with a language model, whose replies are parsed strictly.
+
+One call for each source. The reply is constrained to a JSON schema and checked again here. A reply
+that breaks the schema leaves its item unscored; it never counts as "nothing found".
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ class Extraction(Generic[_T]):
     """What was extracted from one source, or why nothing was."""
 
     found: _T | None
-    """What was found; None: the extraction failed, and the item is unscored."""
+    """What was found; None if the extraction failed, which leaves the item unscored."""
     reason: str = ""
     """Why it failed."""
     detail: str = ""
@@ -43,7 +47,7 @@ class Extraction(Generic[_T]):
 
 @dataclass(frozen=True, slots=True)
 class _Reply(Generic[_T]):
-    """A reply as it came, and what it says."""
+    """A reply and its parsed content."""
 
     content: str
     extraction: Extraction[_T]
@@ -136,7 +140,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
     @abc.abstractmethod
     def _checked(self, value: object, source: _S) -> _T:
-        """Return what a parsed reply says; raise ``ValueError`` if it breaks the schema."""
+        """Return the content of a parsed reply; raise ``ValueError`` if it breaks the schema."""
 
     def _known(self, source: _S) -> _T | None:  # noqa: ARG002  # for subclasses
         """Return what is clear without a call; None if a call is needed."""
@@ -219,7 +223,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         )
 
     def _read(self, content: str, source: _S) -> Extraction[_T]:
-        """What a reply says, checked against the schema once more."""
+        """The content of a reply, checked against the schema again."""
         try:
             value = json.loads(content, object_pairs_hook=_no_doubles)
             return Extraction(found=self._checked(value, source))

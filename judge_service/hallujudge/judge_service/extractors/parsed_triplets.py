@@ -1,4 +1,9 @@
-"""Claims of sentences that spaCy parsed, in the form that the rule extractor returns."""
+"""Claims of sentences that spaCy parsed, in the form that the rule extractor returns.
+
+Verbs relate their subjects to their objects and to the objects of their prepositions; adjectives
+are attributes; a noun's prepositions and owner are relations of the noun. A tangible thing in no
+other claim is present. The labels are those of spaCy's English pipelines (ClearNLP).
+"""
 
 from __future__ import annotations
 
@@ -307,7 +312,7 @@ def _as_chunk(token: Token, put: dict[int, Modality]) -> Chunk:
 
 
 def _own_subjects(verb: Token) -> list[Token]:
-    # A parser may hang the subject on the auxiliary.
+    # A parser may attach the subject to the auxiliary.
     auxiliaries = [child for child in verb.children if child.dep_ in ("aux", "auxpass")]
     beside = [child for each in (verb, *auxiliaries) for child in each.children]
     first = next((c for c in beside if c.dep_ in _SUBJECTS and is_noun(c)), None)

@@ -97,7 +97,7 @@ class LlmRootChooser(LlmExtractor[tuple[RootQuestion, ...], dict[str, str]]):
 
 
 def _root(question: RootQuestion, answer: object) -> str | None:
-    """The root that a reply names; None: none of those offered."""
+    """The root that a reply names; None if it is not one of those offered."""
     if answer == NO_ROOT:
         return None
     root = question.choices().get(answer) if isinstance(answer, str) else None

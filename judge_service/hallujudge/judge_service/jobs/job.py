@@ -43,7 +43,7 @@ class Problem:
     """Why a job failed or waits."""
 
     reason: str = ""
-    """A key of ``REASONS``; empty: there is no problem."""
+    """A key of ``REASONS``; empty if there is no problem."""
     detail: str = ""
     """The problem in words."""
 
@@ -89,7 +89,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetails:
-    """A job with what it holds beside items."""
+    """A job with its header and note."""
 
     job: Job
     """The job."""
@@ -106,7 +106,7 @@ class NewJob:
     owner: str
     """The caller."""
     caller: str
-    """The same with its limits, as :func:`~.owners.kept_caller` gives it."""
+    """The caller with its limits, from :func:`kept_caller`."""
     request_id: str
     """The caller's own id of the request."""
     spec: bytes
@@ -171,7 +171,7 @@ class ScoredBytes(NamedTuple):
     """The result of an item with its outcome, as another process returns it."""
 
     reason: str
-    """Why the item is unscored; empty: it is scored."""
+    """Why the item is unscored; empty if it is scored."""
     result: bytes
     """The result, as a codec stores it."""
 

@@ -16,7 +16,7 @@ from .job_scoring import JobScoring, StoppedError
 
 if TYPE_CHECKING:
     from ..stopping import Grace
-    from .tables import RunnerLock
+    from .database import RunnerLock
 
 
 _LOG = logging.getLogger(__name__)
@@ -132,8 +132,8 @@ class JobRunner:
         except Exception as err:
             error_id = uuid.uuid4().hex[:12]
             _LOG.error("error %s in job %s", error_id, job.id, exc_info=err)
-            told = f"the server failed; its log has the details under {error_id}"
-            await self._fail(job, "INTERNAL", told)
+            detail = f"the server failed; its log has the details under {error_id}"
+            await self._fail(job, "INTERNAL", detail)
         finally:
             self._running.pop(job.number, None)
             self._scoring.changes.notify()
@@ -143,9 +143,9 @@ class JobRunner:
         pause = self._pauses.get(job.number) or _Pause()
         self._pauses[job.number] = pause.longer(self._scoring.now())
         _LOG.warning("job %s waits: %s", job.id, error)
-        await self._told(job, Problem(reason=error.reason, detail=error.message))
+        await self._note(job, Problem(reason=error.reason, detail=error.message))
 
-    async def _told(self, job: Job, problem: Problem) -> None:
+    async def _note(self, job: Job, problem: Problem) -> None:
         try:
             await self._scoring.threads.run(self._scoring.progress.wait, job.number, problem)
         except HallujudgeError as err:

@@ -25,112 +25,27 @@ if TYPE_CHECKING:
     from ..engine import Engine, ScoringSession
     from .job_store import JobProgress
 
-
-_UNDER_WAY = (JobState.QUEUED, JobState.RUNNING)
-# Counting reads an index of all jobs; metrics are fetched every 15 seconds or so.
-_COUNT_SECONDS = 2.0
-
-
-class Activity:
-    """Follows the jobs of a database. It may be read from another thread.
-
-    Args:
-        clock: Seconds on a clock that never goes back.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._counts: Mapping[str, int] = {}
-        self._counted_at = float("-inf")
-        self._moved_at: float | None = None
-
-    @property
-    def state(self) -> JobsActivity:
-        """What metrics show."""
-        moved_at = self._moved_at
-        still = 0.0 if moved_at is None else self._clock() - moved_at
-        return JobsActivity(counts=self._counts, still_seconds=still)
-
-    @property
-    def count_is_due(self) -> bool:
-        """Whether the jobs were last counted some time ago."""
-        return self._clock() - self._counted_at >= _COUNT_SECONDS
-
-    def begin(self) -> None:
-        """Note that there may be jobs under way; whether they move shows from now on."""
-        if self._moved_at is None:
-            self.moved()
-
-    def moved(self) -> None:
-        """Note that a job got results or ended, or that another server runs the jobs."""
-        self._moved_at = self._clock()
-
-    def counted(self, counts: Mapping[str, int]) -> None:
-        """Note how many jobs there are.
-
-        Args:
-            counts: State -> number of jobs, without the states that no job has.
-        """
-        self._counts = {state.value: counts.get(state.value, 0) for state in JobState}
-        self._counted_at = self._clock()
-        if not any(self._counts[state.value] for state in _UNDER_WAY):
-            self.moved()
-
-
-class Changes:
-    """Wakes the tasks that wait for a change of any job in this process."""
-
-    def __init__(self) -> None:
-        self._next = asyncio.Event()
-
-    @property
-    def next(self) -> asyncio.Event:
-        """The event of the next change; take it before looking at what may change."""
-        return self._next
-
-    def notify(self) -> None:
-        """Wake all tasks that wait."""
-        self._next.set()
-        self._next = asyncio.Event()
-
-    async def wait(self, change: asyncio.Event, seconds: float) -> None:
-        """Wait for a change, or for so long: another server may change a job unheard.
-
-        Args:
-            change: From :attr:`next`.
-            seconds: The longest wait.
-        """
-        with suppress(TimeoutError):
-            await asyncio.wait_for(change.wait(), seconds)
-
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-_THREADS = 4
-
-
-class DatabaseThreads:
-    """Runs blocking calls in a few threads."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="hallujudge-jobs")
-
-    async def run(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Run a call; a caller that is cancelled does not stop it halfway."""
-        return await shielded(self._threads.submit(work, *args, **kwargs))
-
-    def close(self) -> None:
-        """Wait for running calls and end the threads."""
-        self._threads.shutdown(wait=True)
-
-
 _LOG = logging.getLogger(__name__)
 
 # As large as the batches of a stream, and as many of them at the same time.
 _CHUNK_ITEMS = 64
+
 _CHUNK_BYTES = 1 << 20
+
 _MAX_CONCURRENCY = 8
+
 _STORE_PAUSE = 2.0
+
+_UNDER_WAY = (JobState.QUEUED, JobState.RUNNING)
+
+# Counting reads an index of all jobs; metrics are fetched every 15 seconds or so.
+_COUNT_SECONDS = 2.0
+
+_THREADS = 4
+
+_P = ParamSpec("_P")
+
+_T = TypeVar("_T")
 
 _Chunk = Sequence[tuple[int, bytes]]
 
@@ -157,7 +72,7 @@ class JobScoring:
     threads: DatabaseThreads
     """Threads for the database."""
     changes: Changes
-    """Is told of every change."""
+    """Notified of every change."""
     activity: Activity
     """Notes when results are stored."""
     draining: asyncio.Event
@@ -169,7 +84,7 @@ class JobScoring:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits."""
     workers: JobWorkers | None = None
-    """Does what needs no models; None: the engine does."""
+    """Does what needs no models, if set; otherwise the engine does."""
 
     async def score(self, job: Job) -> None:
         """Score what a job has not scored yet, and finish it.
@@ -286,3 +201,91 @@ class JobScoring:
 
     def _add(self, session: ScoringSession, page: Sequence[bytes]) -> None:
         session.add([self.codec.result(content) for content in page])
+
+
+class Activity:
+    """Follows the jobs of a database. It may be read from another thread.
+
+    Args:
+        clock: Seconds on a clock that never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counts: Mapping[str, int] = {}
+        self._counted_at = float("-inf")
+        self._moved_at: float | None = None
+
+    @property
+    def state(self) -> JobsActivity:
+        """What metrics show."""
+        moved_at = self._moved_at
+        still = 0.0 if moved_at is None else self._clock() - moved_at
+        return JobsActivity(counts=self._counts, still_seconds=still)
+
+    @property
+    def count_is_due(self) -> bool:
+        """Whether the jobs were last counted some time ago."""
+        return self._clock() - self._counted_at >= _COUNT_SECONDS
+
+    def begin(self) -> None:
+        """Note that there may be jobs under way; whether they move shows from now on."""
+        if self._moved_at is None:
+            self.moved()
+
+    def moved(self) -> None:
+        """Note that a job got results or ended, or that another server runs the jobs."""
+        self._moved_at = self._clock()
+
+    def counted(self, counts: Mapping[str, int]) -> None:
+        """Note how many jobs there are.
+
+        Args:
+            counts: State -> number of jobs, without the states that no job has.
+        """
+        self._counts = {state.value: counts.get(state.value, 0) for state in JobState}
+        self._counted_at = self._clock()
+        if not any(self._counts[state.value] for state in _UNDER_WAY):
+            self.moved()
+
+
+class Changes:
+    """Wakes the tasks that wait for a change of any job in this process."""
+
+    def __init__(self) -> None:
+        self._next = asyncio.Event()
+
+    @property
+    def next(self) -> asyncio.Event:
+        """The event of the next change; take it before looking at what may change."""
+        return self._next
+
+    def notify(self) -> None:
+        """Wake all tasks that wait."""
+        self._next.set()
+        self._next = asyncio.Event()
+
+    async def wait(self, change: asyncio.Event, seconds: float) -> None:
+        """Wait for a change, but no longer than this: changes by another server are not notified.
+
+        Args:
+            change: From :attr:`next`.
+            seconds: The longest wait.
+        """
+        with suppress(TimeoutError):
+            await asyncio.wait_for(change.wait(), seconds)
+
+
+class DatabaseThreads:
+    """Runs blocking calls in a few threads."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="hallujudge-jobs")
+
+    async def run(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Run a call; a caller that is cancelled does not stop it halfway."""
+        return await shielded(self._threads.submit(work, *args, **kwargs))
+
+    def close(self) -> None:
+        """Wait for running calls and end the threads."""
+        self._threads.shutdown(wait=True)

@@ -1,4 +1,4 @@
-"""Jobs of callers, whatever the transport: create, add, get, list, watch, cancel, results."""
+"""Jobs of callers, over any transport: create, add, get, list, watch, cancel, results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class JobService:
         codec: Converts what is stored.
         limits: Limits of jobs.
         now: Seconds since 1970.
-        workers: Does what needs no models; None: the engine does.
+        workers: Does what needs no models, if set; otherwise the engine does.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class JobService:
         """Stop the work on jobs and close the database.
 
         Args:
-            period: How long items that are being scored may take; None: no time.
+            period: How long items that are being scored may take; None for no time.
         """
         self.drain()
         if self._waking is not None:
@@ -141,7 +141,7 @@ class JobService:
 
         Raises:
             HallujudgeError: The job can't be created, or the same request id created another one;
-                the error says why.
+                the error has the reason.
         """
         _check(new)
         store = (await self._open()).store

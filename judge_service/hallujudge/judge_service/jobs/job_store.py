@@ -14,6 +14,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
+from .database import LISTED, WHOLE, fitting, job_of
+from .database import items as items_table
+from .database import jobs as jobs_table
 from .job import (
     FINISHED,
     Answer,
@@ -26,12 +29,20 @@ from .job import (
     ResultPage,
     StoredResult,
 )
-from .tables import LISTED, WHOLE, fitting, job_of
-from .tables import items as items_table
-from .tables import jobs as jobs_table
 
 if TYPE_CHECKING:
     from .database import Database
+
+_FINISHED = [state.value for state in FINISHED]
+
+_CANDIDATES = 1000
+
+_SECONDS_OF_DAY = 86_400.0
+
+_PAGE = 500
+
+# A reason of the server's own table, and its words, as long as a status may carry them.
+_DETAIL_CHARS = 1000
 
 
 class JobStore:
@@ -161,7 +172,7 @@ class JobStore:
         Args:
             owner: The caller.
             count: Most jobs.
-            before: Number of the job after the first one; None: the newest.
+            before: Number of the job after the first one; None to start at the newest.
         """
         chosen = jobs_table.c.owner == owner
         if before is not None:
@@ -218,13 +229,13 @@ class JobStore:
             position: Position of the first item.
             count: Most results.
             max_bytes: Most bytes; the page has at least one result anyway.
-            with_items: Whether items are returned as well.
+            with_items: Whether items are returned too.
 
         Raises:
             NotFoundError: The caller has no such job.
         """
         columns = [items_table.c.result, *([items_table.c.item] if with_items else [])]
-        # An item without a result has no size: NULL in a sum gives NULL.
+        # An item without a result has no size: a sum with NULL is NULL.
         size = sum(map(sa.func.length, columns), sa.literal(0))
         with self._database.reading() as connection:
             job = _owned(connection, owner, job_id)
@@ -308,91 +319,6 @@ class JobStore:
                     reason="JOB_TOO_LARGE",
                     metadata={"limit": str(limit)},
                 )
-
-
-def _fresh(new: NewJob, header: bytes, now: float) -> dict[str, Any]:
-    return {
-        "id": secrets.token_hex(16),
-        "owner": new.owner,
-        "caller": new.caller,
-        "request_id": new.request_id,
-        "state": JobState.OPEN.value,
-        "spec": new.spec,
-        "header": header,
-        "note": new.note,
-        # A synonym graph in the spec, and the note, take as much room as items do.
-        "bytes": len(new.spec) + len(new.note.encode()),
-        **dict.fromkeys(("items", "scored", "unscored"), 0),
-        **dict.fromkeys(("problem", "problem_detail"), ""),
-        **dict.fromkeys(("created_at", "touched_at"), now),
-    }
-
-
-def _found(
-    connection: sa.Connection, *chosen: sa.ColumnElement[bool], locked: bool = False
-) -> Job | None:
-    query = sa.select(*WHOLE).where(*chosen)
-    # SQLite ignores the lock: a transaction that writes is alone there.
-    row = connection.execute(query.with_for_update() if locked else query).one_or_none()
-    return None if row is None else job_of(row)
-
-
-def _owned(connection: sa.Connection, owner: str, job_id: str, *, locked: bool = False) -> Job:
-    chosen = (jobs_table.c.owner == owner, jobs_table.c.id == job_id)
-    # PostgreSQL refuses zero characters in texts.
-    known = job_id.isascii() and job_id.isalnum()
-    job = _found(connection, *chosen, locked=locked) if known else None
-    if job is None:
-        # The same words for a job of another caller: callers do not learn what exists.
-        raise NotFoundError(
-            f"you have no job {job_id[:40]!r}; list your jobs to see their ids",
-            reason="JOB_UNKNOWN",
-        )
-    return job
-
-
-def _updated(connection: sa.Connection, job: Job, changed: dict[str, Any]) -> Job:
-    mine = jobs_table.c.number == job.number
-    connection.execute(jobs_table.update().where(mine).values(**changed))
-    after = _found(connection, mine)
-    assert after is not None, "the row is locked"
-    return after
-
-
-def _check_same(
-    connection: sa.Connection, job: Job, position: int, contents: Sequence[bytes]
-) -> None:
-    """Refuse items that differ from those that a job has at their positions."""
-    place = items_table.c.position
-    query = sa.select(place, items_table.c.item).where(
-        items_table.c.job == job.number, place >= position, place < position + len(contents)
-    )
-    for row in connection.execute(query):
-        if row.item != contents[row.position - position]:
-            raise _differs(f"job {job.id} has another item at position {row.position}")
-
-
-def _differs(problem: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"{problem}; choose another request_id for another job", reason="JOB_REQUEST_DIFFERS"
-    )
-
-
-def _unless_more(job: Job, end: int) -> Job:
-    """Return a job that takes no more items, if a request repeats what it has."""
-    if end <= job.items:
-        return job
-    raise InvalidInputError(
-        f"job {job.id} is {job.state.value} and takes no more items", reason="JOB_NOT_OPEN"
-    )
-
-
-_FINISHED = [state.value for state in FINISHED]
-_CANDIDATES = 1000
-_SECONDS_OF_DAY = 86_400.0
-_PAGE = 500
-# A reason of the server's own table, and its words, as long as a status may carry them.
-_DETAIL_CHARS = 1000
 
 
 class JobProgress:
@@ -520,6 +446,83 @@ class JobProgress:
         query = jobs_table.update().where(jobs_table.c.number == number, open_still)
         with self._database.writing() as connection:
             return connection.execute(query.values(**values)).rowcount == 1
+
+
+def _fresh(new: NewJob, header: bytes, now: float) -> dict[str, Any]:
+    return {
+        "id": secrets.token_hex(16),
+        "owner": new.owner,
+        "caller": new.caller,
+        "request_id": new.request_id,
+        "state": JobState.OPEN.value,
+        "spec": new.spec,
+        "header": header,
+        "note": new.note,
+        # A synonym graph in the spec, and the note, take as much room as items do.
+        "bytes": len(new.spec) + len(new.note.encode()),
+        **dict.fromkeys(("items", "scored", "unscored"), 0),
+        **dict.fromkeys(("problem", "problem_detail"), ""),
+        **dict.fromkeys(("created_at", "touched_at"), now),
+    }
+
+
+def _found(
+    connection: sa.Connection, *chosen: sa.ColumnElement[bool], locked: bool = False
+) -> Job | None:
+    query = sa.select(*WHOLE).where(*chosen)
+    # SQLite ignores the lock: a transaction that writes is alone there.
+    row = connection.execute(query.with_for_update() if locked else query).one_or_none()
+    return None if row is None else job_of(row)
+
+
+def _owned(connection: sa.Connection, owner: str, job_id: str, *, locked: bool = False) -> Job:
+    chosen = (jobs_table.c.owner == owner, jobs_table.c.id == job_id)
+    # PostgreSQL refuses zero characters in texts.
+    known = job_id.isascii() and job_id.isalnum()
+    job = _found(connection, *chosen, locked=locked) if known else None
+    if job is None:
+        # The same words for a job of another caller: callers do not learn what exists.
+        raise NotFoundError(
+            f"you have no job {job_id[:40]!r}; list your jobs to see their ids",
+            reason="JOB_UNKNOWN",
+        )
+    return job
+
+
+def _updated(connection: sa.Connection, job: Job, changed: dict[str, Any]) -> Job:
+    mine = jobs_table.c.number == job.number
+    connection.execute(jobs_table.update().where(mine).values(**changed))
+    after = _found(connection, mine)
+    assert after is not None, "the row is locked"
+    return after
+
+
+def _check_same(
+    connection: sa.Connection, job: Job, position: int, contents: Sequence[bytes]
+) -> None:
+    """Refuse items that differ from those that a job has at their positions."""
+    place = items_table.c.position
+    query = sa.select(place, items_table.c.item).where(
+        items_table.c.job == job.number, place >= position, place < position + len(contents)
+    )
+    for row in connection.execute(query):
+        if row.item != contents[row.position - position]:
+            raise _differs(f"job {job.id} has another item at position {row.position}")
+
+
+def _differs(problem: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{problem}; choose another request_id for another job", reason="JOB_REQUEST_DIFFERS"
+    )
+
+
+def _unless_more(job: Job, end: int) -> Job:
+    """Return a job that takes no more items, if a request repeats what it has."""
+    if end <= job.items:
+        return job
+    raise InvalidInputError(
+        f"job {job.id} is {job.state.value} and takes no more items", reason="JOB_NOT_OPEN"
+    )
 
 
 def _stored(connection: sa.Connection, number: int, answer: Answer) -> bool:

@@ -1,4 +1,4 @@
-"""Each call is made once: equal calls share one reply, here, in the cache and across processes."""
+"""Making each call once: equal calls share a reply in memory, in the cache and across processes."""
 
 from __future__ import annotations
 
@@ -9,91 +9,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from ..work_recorder import recorder
 from ..stopping import open_call
+from ..work_recorder import recorder
 from .budget import VerdictStore
 from .cache_file import Record
 from .chat import ChatRequest
 from .client import Answer, ChatClient
 
-_T = TypeVar("_T")
-
-
-@dataclass(slots=True)
-class _Flight(Generic[_T]):
-    task: asyncio.Task[_T]
-    waiting: int
-
-
-class SingleFlight(Generic[_T]):
-    """Runs a question's call once; callers that ask it meanwhile get the same result.
-
-    The call is cancelled when no caller waits for it any more, and only then.
-    """
-
-    def __init__(self) -> None:
-        self._flights: dict[tuple[int, str], _Flight[_T]] = {}
-
-    async def do(self, key: str, call: Callable[[], Awaitable[_T]]) -> _T:
-        """Return the call's result.
-
-        Args:
-            key: The question.
-            call: Makes the call.
-        """
-        # Tasks belong to a loop, and a judge may serve several, one after the other.
-        at = (id(asyncio.get_running_loop()), key)
-        flight = self._flights.get(at)
-        if flight is None:
-            flight = self._flights[at] = _Flight(asyncio.ensure_future(_awaited(call)), 0)
-            flight.task.add_done_callback(partial(self._forget, at, flight))
-        flight.waiting += 1
-        try:
-            return await asyncio.shield(flight.task)
-        finally:
-            flight.waiting -= 1
-            if not flight.waiting and not flight.task.done():
-                self._forget(at, flight)
-                flight.task.cancel()
-
-    def _forget(self, at: tuple[int, str], flight: _Flight[_T], _task: object = None) -> None:
-        if self._flights.get(at) is flight:
-            del self._flights[at]
-
-
-async def _awaited(call: Callable[[], Awaitable[_T]]) -> _T:
-    return await call()
-
-
-async def run_bounded(
-    jobs: Iterable[_T], work: Callable[[_T], Awaitable[None]], workers: int
-) -> None:
-    """Run jobs with a few workers, so that a million jobs do not make a million tasks.
-
-    The first error ends all work and is raised as it is.
-
-    Args:
-        jobs: The jobs, taken one by one.
-        work: Runs one job.
-        workers: Jobs at the same time at most.
-    """
-    queue = iter(jobs)
-
-    async def worker() -> None:
-        for job in queue:
-            await work(job)
-
-    tasks = [asyncio.ensure_future(worker()) for _ in range(workers)]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
 _RENEW_SECONDS = 20.0
+
 _REMEMBERED = 50_000
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,19 +30,19 @@ class Reading(Generic[_T]):
     read: Callable[[Answer], _T]
     """Reads an answer."""
     to_record: Callable[[_T], Record | None]
-    """Makes a record; None: the value is a failure and is not kept."""
+    """Makes a record; None if the value is a failure, which is not kept."""
     from_record: Callable[[Record], _T | None]
-    """Reads a record; None: it cannot be read."""
+    """Reads a record; None if it cannot be read."""
     is_whole: Callable[[_T], bool] = lambda _value: True
     """Whether a kept value answers everything that was asked."""
 
 
 class AskOnce(Generic[_T]):
-    """Gives the values of calls: from memory, from the cache, from another process, or by calling.
+    """Finds the values of calls: in memory, in the cache, in another process, or by calling.
 
     Args:
         client: Calls the model.
-        cache: Keeps records between runs; None: values are kept in memory only.
+        cache: Keeps records between runs; None keeps values in memory only.
         remembered: Values kept in memory at most; the one used the longest ago goes first.
         renew_seconds: How often the claim of a call that is under way is renewed.
     """
@@ -165,8 +92,8 @@ class AskOnce(Generic[_T]):
             has_fallback: Whether another judge is asked if this one fails.
 
         Raises:
-            CallFailedError: There is no answer.
-            InvalidInputError: There will never be one.
+            CallFailedError: The call failed.
+            InvalidInputError: The key is rejected, or the model does not exist.
             UnavailableError: The judge answered no call for a long time.
         """
         known = self._memory.get(key)
@@ -175,18 +102,13 @@ class AskOnce(Generic[_T]):
             return known
 
         async def fly() -> _T:
-            value = await self._value(key, request, reading, label, has_fallback)
+            with open_call():
+                value = await self._found(key, request, reading, label, has_fallback)
             if reading.to_record(value) is not None:
                 self._remember(key, value)
             return value
 
         return await self._flights.do(f"{key}:{has_fallback}", fly)
-
-    async def _value(
-        self, key: str, request: ChatRequest, reading: Reading[_T], label: str, has_fallback: bool
-    ) -> _T:
-        with open_call():
-            return await self._found(key, request, reading, label, has_fallback)
 
     async def _found(
         self, key: str, request: ChatRequest, reading: Reading[_T], label: str, has_fallback: bool
@@ -236,3 +158,76 @@ class AskOnce(Generic[_T]):
         self._memory.move_to_end(key)
         while len(self._memory) > self._remembered:
             self._memory.popitem(last=False)
+
+
+class SingleFlight(Generic[_T]):
+    """Runs a question's call once; callers that ask it meanwhile get the same result.
+
+    The call is cancelled when no caller waits for it any more, and only then.
+    """
+
+    def __init__(self) -> None:
+        self._flights: dict[tuple[int, str], _Flight[_T]] = {}
+
+    async def do(self, key: str, call: Callable[[], Awaitable[_T]]) -> _T:
+        """Return the call's result.
+
+        Args:
+            key: The question.
+            call: Makes the call.
+        """
+        # Tasks belong to a loop, and a judge may serve several, one after the other.
+        at = (id(asyncio.get_running_loop()), key)
+        flight = self._flights.get(at)
+        if flight is None:
+            flight = self._flights[at] = _Flight(asyncio.ensure_future(_awaited(call)), 0)
+            flight.task.add_done_callback(partial(self._forget, at, flight))
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                self._forget(at, flight)
+                flight.task.cancel()
+
+    def _forget(self, at: tuple[int, str], flight: _Flight[_T], _task: object = None) -> None:
+        if self._flights.get(at) is flight:
+            del self._flights[at]
+
+
+@dataclass(slots=True)
+class _Flight(Generic[_T]):
+    task: asyncio.Task[_T]
+    waiting: int
+
+
+async def _awaited(call: Callable[[], Awaitable[_T]]) -> _T:
+    return await call()
+
+
+async def run_bounded(
+    jobs: Iterable[_T], work: Callable[[_T], Awaitable[None]], workers: int
+) -> None:
+    """Run jobs with a few workers, so that a million jobs do not make a million tasks.
+
+    The first error ends all work and is raised as it is.
+
+    Args:
+        jobs: The jobs, taken one by one.
+        work: Runs one job.
+        workers: Jobs at the same time at most.
+    """
+    queue = iter(jobs)
+
+    async def worker() -> None:
+        for job in queue:
+            await work(job)
+
+    tasks = [asyncio.ensure_future(worker()) for _ in range(workers)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -17,8 +17,6 @@ from typing import Any, BinaryIO
 from ..errors import InvalidInputError, OutputError
 from .failures import CallFailedError, FailureKind, failure_of_status
 
-__all__ = ["BatchFiles"]
-
 _URL = "/v1/chat/completions"
 _MAX_LINE = 16 << 20
 
@@ -27,7 +25,7 @@ class BatchFiles:
     """Answers calls from files of replies, and writes those without a reply to a file.
 
     Args:
-        requests: File for requests without a reply; replaced. None: they are not written.
+        requests: File for requests without a reply, which is replaced; None to write none.
         replies: Files of replies; of several replies to a request the last one counts.
 
     Raises:
@@ -45,7 +43,7 @@ class BatchFiles:
         """Return the body of the reply to a request.
 
         Raises:
-            CallFailedError: There is no reply, or it is an error.
+            CallFailedError: The file has no reply to the request, or an error.
         """
         custom_id = _id_of(body)
         if custom_id in self._places:
@@ -56,7 +54,7 @@ class BatchFiles:
         raise CallFailedError(FailureKind.NO_REPLY, "the file of replies has no reply to it")
 
     async def get(self, path: str) -> bytes:
-        """Fail: there is no server to be asked.
+        """Fail, since there is no server.
 
         Raises:
             CallFailedError: Always.

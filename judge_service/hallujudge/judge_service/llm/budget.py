@@ -18,17 +18,19 @@ from ..access.spending import Crowded, Hold, Ledger
 from ..errors import InvalidInputError
 from .cache_file import Record
 
+_MILLION = 1_000_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What answers took. Calls that gave no answer are in a judge's statistics, not here."""
+    """What answered calls took. Failed calls are in a judge's statistics, not here."""
 
     calls: int = 0
     """Calls that were answered."""
     prompt_tokens: int = 0
     """Tokens sent, as the server counted them."""
     cached_tokens: int = 0
-    """Those of them that the server had from an earlier prompt, where it says so."""
+    """Those of them that the server had from an earlier prompt, if it reports them."""
     completion_tokens: int = 0
     """Tokens received."""
     latency_seconds: float = 0.0
@@ -77,9 +79,6 @@ class Usage:
         }
 
 
-_MILLION = 1_000_000
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """Prices of a million tokens, in one currency."""
@@ -89,7 +88,7 @@ class Prices:
     completion: float
     """Of completion tokens."""
     cached: float | None = None
-    """Of prompt tokens that the server had cached; None: like the others."""
+    """Of prompt tokens that the server had cached; None if they cost the same as others."""
 
     def cost(self, prompt: int, completion: int, cached: int = 0) -> float:
         """Return the cost of a call."""
@@ -118,11 +117,11 @@ class Budget:
     attempt that broke off keeps its reservation, because it may have been charged for.
 
     Args:
-        max_calls: Calls at most; None: any number.
-        max_cost: Money at most; None: any amount.
-        prices: What tokens cost; None: not known.
-        within: A wider budget in which every call counts as well.
-        ledger: Keeps what the keys of callers spend, within their own limits; None: nothing does.
+        max_calls: Calls at most; None for any number.
+        max_cost: Money at most; None for any amount.
+        prices: What tokens cost, if known.
+        within: A wider budget that every call counts towards too.
+        ledger: Keeps what each caller's key spends, within its own limits.
 
     Raises:
         InvalidInputError: A limit is negative.
@@ -269,7 +268,7 @@ class VerdictStore(Protocol):
         """Keep a claim whose call is still under way."""
 
     async def release(self, key: str) -> None:
-        """End a claim whose call gave no record."""
+        """End a claim whose call produced no record."""
 
     async def put(self, key: str, judge: str, record: Record) -> None:
         """Keep a record."""
@@ -288,7 +287,7 @@ class CallBudget(Protocol):
     """Limits calls and their cost; see :class:`Budget`."""
 
     prices: Prices | None
-    """What tokens cost; None: not known."""
+    """What tokens cost, if known."""
 
     def cost_of(self, usage: Usage) -> float | None:
         """Return the cost of a call; None if prices are not known."""
@@ -313,7 +312,7 @@ class SharedCalls(Protocol):
     """The verdict store."""
 
     def budget(self, judge: str, prices: Prices | None) -> CallBudget | None:
-        """Return the budget of a judge; None: nothing is limited.
+        """Return the budget of a judge; None if it has no limits.
 
         Args:
             judge: ``llm`` or ``fallback``.

@@ -18,17 +18,6 @@ from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
 
-__all__ = [
-    "CACHE_FORMAT",
-    "CacheFile",
-    "Claim",
-    "Record",
-    "Row",
-    "cache_key",
-    "new_owner",
-    "record_of",
-]
-
 CACHE_FORMAT = 1
 """Raised when older releases could misread what newer ones write."""
 
@@ -176,7 +165,7 @@ class CacheFile:
         )
 
     def release(self, key: str, owner: str) -> None:
-        """End a claim whose call gave no record."""
+        """End a claim whose call produced no record."""
         self._db.execute(
             "DELETE FROM claims WHERE key = ? AND owner = ?", (bytes.fromhex(key), owner)
         )
@@ -272,7 +261,7 @@ class CacheFile:
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
-        """Turn what makes the file unusable into an error that says what to do."""
+        """Convert what makes the file unusable into an error with advice."""
         try:
             yield
         except sqlite3.OperationalError as err:

@@ -15,9 +15,14 @@ Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
 """Whose extensions a server understands: OpenAI's names, vLLM's in addition, or neither."""
 
 _MAX_TOP = 20
+
 # Servers report impossible values now and then; beyond these bounds they are ignored.
 _MAX_TOKENS = 1_000_000_000
+
 _MAX_LOGPROB = 1e6
+
+SHOWN_CHARS = 80
+"""How many characters of a reply a message quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,7 @@ class Sampling:
     repetition_penalty: float = 1.0
     """1: none."""
     top_logprobs: int = 8
-    """Alternatives reported for each token, for margins; 0: none are asked for."""
+    """Alternatives reported for each token, for margins; 0 to ask for none."""
     omit: tuple[str, ...] = ()
     """Names of parameters that are left out because the server rejects them."""
 
@@ -80,9 +85,9 @@ class ChatRequest:
     max_tokens: int
     """Tokens generated at most."""
     choices: tuple[str, ...] = ()
-    """The answers allowed; empty: see the schema."""
+    """The answers allowed; empty if the schema constrains the answer."""
     schema: Mapping[str, object] | None = None
-    """The JSON schema that the answer follows; None: no constraint beside the choices."""
+    """The JSON schema that the answer follows; None for no constraint but the choices."""
     pattern: str = ""
     """The same schema as a regular expression without white space, for servers that take one."""
     schema_name: str = "answer"
@@ -90,7 +95,7 @@ class ChatRequest:
     extra: Mapping[str, object] = field(default_factory=dict)
     """More parameters, for models of a format of their own."""
     affinity: str = ""
-    """What it has in common with other requests: equal ones go to one server; empty: nothing."""
+    """What it has in common with other requests: equal ones go to one server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ class ChatReply:
     finish_reason: str = ""
     """Why it ended: ``stop``, ``length``, ``content_filter``."""
     refusal: str = ""
-    """What the model said instead of an answer."""
+    """The model's words if it refused to answer."""
     tokens: tuple[TokenChoice, ...] = ()
     """The text's tokens, where log-probabilities were reported."""
     prompt_tokens: int = 0
@@ -282,10 +287,6 @@ def _is_possible(entry: Mapping[str, object]) -> bool:
     return entry["logprob"] != float("-inf")
 
 
-SHOWN_CHARS = 80
-"""How many characters of a reply a message quotes."""
-
-
 class ReplyProblem(NamedTuple):
     """Why a reply cannot be read."""
 
@@ -298,8 +299,8 @@ class ReplyProblem(NamedTuple):
 def reply_problem(reply: ChatReply) -> ReplyProblem | None:
     """Return why a whole reply cannot be read; None if it can."""
     if reply.refusal or reply.finish_reason == "content_filter":
-        said = f": {reply.refusal[:SHOWN_CHARS]!r}" if reply.refusal else ""
-        return ReplyProblem("JUDGE_REFUSED", f"the model refused to answer{said}")
+        quoted = f": {reply.refusal[:SHOWN_CHARS]!r}" if reply.refusal else ""
+        return ReplyProblem("JUDGE_REFUSED", f"the model refused to answer{quoted}")
     if reply.finish_reason == "length":
         return ReplyProblem("REPLY_TRUNCATED", f"the reply was cut off: {shown(reply.content)}")
     return None

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from ..errors import HallujudgeError, InvalidInputError
-from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
 from ..stopping import is_held_back, leave_to_call
+from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
 from .batch_files import BatchFiles
 from .budget import Budget, CallBudget, Reservation, Usage
 from .call_policy import (
@@ -29,39 +29,18 @@ from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payloa
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
 
+_LOG = logging.getLogger(__name__)
+
 ANY_MODEL = "*"
 """Accepts replies of any model."""
 
-# A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
-_SNAPSHOT = re.compile(r"-\d{4}.*|@.+|:latest")
-
-
-def is_asked_model(told: str, asked: str, accepted: Collection[str] = ()) -> bool:
-    """Tell whether the model that a reply names is the one that was asked for.
-
-    Folders before the name do not count: gateways add and drop them.
-
-    Args:
-        told: The reply's model; empty: the server names none.
-        asked: The request's model.
-        accepted: More names that replies may carry; ``*`` accepts all.
-    """
-    if not told or ANY_MODEL in accepted:
-        return True
-    name, wanted = _last(told), _last(asked)
-    if name == wanted or name in {_last(other) for other in accepted}:
-        return True
-    return name.startswith(wanted) and _SNAPSHOT.fullmatch(name[len(wanted) :]) is not None
-
-
-def _last(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2].casefold()
-
-
-_LOG = logging.getLogger(__name__)
-
 _REJECTED_SECONDS = 30.0
 """How long a rejected key or model is remembered before it is tried again."""
+
+_MESSAGE_TOKENS = 16
+
+# A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
+_SNAPSHOT = re.compile(r"-\d{4}.*|@.+|:latest")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +54,7 @@ class ChatSettings:
     model: str
     """Its name there."""
     reply_models: tuple[str, ...] = ()
-    """Names that replies may carry instead of ``model``; ``*``: any."""
+    """Names that replies may carry instead of ``model``; ``*`` accepts any."""
     dialect: Dialect = "plain"
     """Whose extensions the server understands."""
     constraint: str = "auto"
@@ -91,9 +70,9 @@ class ChatSettings:
     circuit_seconds: float = 15.0
     """How long it is not called at most."""
     offline: BatchFiles | None = None
-    """Files of requests and replies in place of the server; None: the server is called."""
+    """Files of requests and replies to use instead of the server, if any."""
     tokenizer: str = ""
-    """File of its tokenizer, for counting prompts; empty: the server counts, if it can."""
+    """File of its tokenizer, for counting prompts; empty to let the server count, if it can."""
 
     @property
     def sent_constraint(self) -> str:
@@ -169,7 +148,7 @@ class ChatClient:
         self.statistics = CallStatistics()
         self._rejected: CallFailedError | None = None
         self._rejected_until = float("-inf")
-        self._told_model = ""
+        self._replied_model = ""
         self._patience = Patience(
             judge=f"{settings.model} at {', '.join(e.url for e in settings.endpoints)}",
             policy=settings.retry,
@@ -186,9 +165,8 @@ class ChatClient:
                 for only once, not again by each call, and an unknown model does not end the run.
 
         Raises:
-            CallFailedError: There is none; the failure names the first cause.
-            InvalidInputError: There will never be one: the key is rejected, or there is no such
-                model.
+            CallFailedError: The call failed; the failure names the first cause.
+            InvalidInputError: The key is rejected, or the model does not exist.
             UnavailableError: The judge answered no call for ``give_up_after`` seconds.
         """
         settings = self.settings
@@ -215,7 +193,7 @@ class ChatClient:
 
     @property
     def waiting(self) -> str:
-        """What calls wait for, in one sentence; empty: for nothing but answers."""
+        """What calls wait for, in one sentence; empty if only for answers."""
         return self._patience.waiting
 
     @property
@@ -333,8 +311,8 @@ class ChatClient:
         return await self._sent(call, reservation)
 
     def _not_sent(self) -> CallFailedError:
-        if told := self._patience.turned_away:
-            return told.with_detail(f"not sent: {told.detail}")
+        if refusal := self._patience.turned_away:
+            return refusal.with_detail(f"not sent: {refusal.detail}")
         cause = self.outage.cause
         why = cause.detail if cause is not None else "the calls before it failed"
         return CallFailedError(
@@ -401,7 +379,7 @@ class ChatClient:
         )
 
     def _attributes(self, server: ChatServer) -> Attributes:
-        """What the span of a call says, in the words of OpenTelemetry."""
+        """The attributes of a call's span, by OpenTelemetry's conventions."""
         return {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": self.settings.model,
@@ -409,20 +387,20 @@ class ChatClient:
             "server.port": server.endpoint.port,
         }
 
-    def _check_model(self, told: str) -> None:
+    def _check_model(self, replied: str) -> None:
         """Refuse the reply of another model; mention a snapshot of the right one once."""
         asked = self.settings.model
-        if not is_asked_model(told, asked, self.settings.reply_models):
+        if not is_asked_model(replied, asked, self.settings.reply_models):
             self.statistics.failures[FailureKind.OTHER_MODEL.value] += 1
             raise CallFailedError(
-                FailureKind.OTHER_MODEL, f"asked for {asked!r}, the reply is from {told!r}"
+                FailureKind.OTHER_MODEL, f"asked for {asked!r}, the reply is from {replied!r}"
             )
-        if told and told not in (asked, self._told_model):
-            self._told_model = told
-            _LOG.warning("judge %s: replies come from %s", asked, told)
+        if replied and replied not in (asked, self._replied_model):
+            self._replied_model = replied
+            _LOG.warning("judge %s: replies come from %s", asked, replied)
 
     def _report(self, server: ChatServer, failure: CallFailedError) -> None:
-        """Tell the circuit and the record of the outage what a failure means for the server."""
+        """Report a failure to the circuit and to the record of the outage."""
         if not failure.kind.is_outage:
             self.outage.answered()
             server.breaker.succeeded()
@@ -438,12 +416,31 @@ class ChatClient:
             server.breaker.failed()
 
 
-_MESSAGE_TOKENS = 16
-
-
 def _most_prompt_tokens(request: ChatRequest) -> int:
     """No tokenizer makes more tokens than bytes; a chat template adds a few to each message."""
     texts = [message["content"] for message in request.messages]
     if request.schema is not None:
         texts.append(json.dumps(request.schema))
     return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
+
+
+def is_asked_model(replied: str, asked: str, accepted: Collection[str] = ()) -> bool:
+    """Return whether the model that a reply names is the one that was asked for.
+
+    Folders before the name do not count: gateways add and drop them.
+
+    Args:
+        replied: The reply's model; empty if the server names none.
+        asked: The request's model.
+        accepted: More names that replies may carry; ``*`` accepts all.
+    """
+    if not replied or ANY_MODEL in accepted:
+        return True
+    name, wanted = _last(replied), _last(asked)
+    if name == wanted or name in {_last(other) for other in accepted}:
+        return True
+    return name.startswith(wanted) and _SNAPSHOT.fullmatch(name[len(wanted) :]) is not None
+
+
+def _last(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2].casefold()

@@ -15,16 +15,6 @@ from .client import ChatClient
 from .failures import CallFailedError
 from .prompt_templates import Message
 
-__all__ = [
-    "Estimate",
-    "PlannedCall",
-    "TokenCounter",
-    "approximate_counter",
-    "counter_of",
-    "estimate_calls",
-    "file_counter",
-]
-
 _BYTES_PER_TOKEN = 4
 _MESSAGE_TOKENS = 8
 

@@ -7,15 +7,6 @@ import json
 import re
 from collections.abc import Mapping
 
-__all__ = [
-    "CallFailedError",
-    "FailureKind",
-    "failure_in_reply",
-    "failure_of_status",
-    "retry_after_seconds",
-    "shown_text",
-]
-
 _SHOWN_CHARS = 300
 # Gateways quote keys of their own.
 _KEY_LIKE = re.compile(
@@ -102,7 +93,7 @@ _TRANSIENT = (_OUTAGE - {FailureKind.QUOTA}) | {FailureKind.BAD_REPLY}
 
 
 class CallFailedError(Exception):
-    """A call that gave no reply.
+    """A call without a usable reply.
 
     Attributes:
         kind: What went wrong.
@@ -142,7 +133,7 @@ _LENGTH_WORDS = ("maximum context length", "max_model_len", "context window", "t
 def failure_of_status(
     status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> CallFailedError:
-    """Return the failure that an HTTP status other than 200 stands for.
+    """Return the failure that an HTTP status other than 200 means.
 
     Args:
         status: The HTTP status.
@@ -159,7 +150,7 @@ def failure_of_status(
 
 
 def failure_in_reply(body: bytes) -> CallFailedError | None:
-    """Return the failure that a reply of HTTP status 200 reports, as gateways send it; None: none.
+    """Return the failure in a reply of HTTP status 200, as gateways send it; None if it has none.
 
     Args:
         body: The whole reply.

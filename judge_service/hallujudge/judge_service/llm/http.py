@@ -22,7 +22,6 @@ from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Endpoint", "HttpEndpoint"]
 
 _CHUNK = 1 << 16
 
@@ -34,9 +33,9 @@ class Endpoint:
     url: str
     """Its base address, such as ``http://127.0.0.1:8000/v1``."""
     key: Secret = field(default_factory=lambda: Secret(""))
-    """The API key; empty: none is sent."""
+    """The API key; empty to send none."""
     proxy: str = ""
-    """Proxy on the way, such as ``http://proxy:3128``; empty: none."""
+    """Proxy, such as ``http://proxy:3128``; empty for none."""
     timeout_seconds: float = 120.0
     """Seconds for one call, from sending to the last byte; a slow reply does not prolong it."""
     connect_seconds: float = 10.0
@@ -93,7 +92,7 @@ class HttpEndpoint:
         """Send JSON and return the reply's body.
 
         Raises:
-            CallFailedError: There is none; the failure says why and what follows.
+            CallFailedError: There is no usable reply; the failure has the kind and the detail.
         """
         data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(
             "utf-8", "replace"
@@ -104,7 +103,7 @@ class HttpEndpoint:
         """Return the body at a path below the base address, or from the root with ``/``.
 
         Raises:
-            CallFailedError: There is none.
+            CallFailedError: There is no usable reply.
         """
         return await self._request("GET", path, None)
 
@@ -196,7 +195,7 @@ class HttpEndpoint:
 
 
 def _connection_problem(err: aiohttp.ClientConnectorError) -> str:
-    """Why there is no connection, with the system's own word for it where it has one."""
+    """Why there is no connection, in the system's own words if it has any."""
     cause = err.os_error
     if isinstance(cause, ConnectionError) and cause.errno:
         return f"no connection to {err.host}:{err.port}: {os.strerror(cause.errno)}"

@@ -1,4 +1,13 @@
-"""The verdict cache: a reply that was paid for once is not paid for again."""
+"""The verdict cache: a reply that was paid for once is not paid for again.
+
+One SQLite file, shared by every user of a server and by several processes. A record's key is the
+SHA-256 of everything that the reply depends on: the judge's identity (model, revision, server
+version), the template's hash, every parameter and the prompt itself. Failures are not kept.
+
+The cache never stops paid work. Its file is used in a thread of its own, so that another program's
+lock does not block the event loop. While the file cannot be written, one warning is logged, records
+wait in memory, and calls go on.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +108,7 @@ class VerdictCache:
         await self._run(_WRITE, lambda file: file.renew(key, self._owner, _CLAIM_SECONDS), None)
 
     async def release(self, key: str) -> None:
-        """End a claim whose call gave no record."""
+        """End a claim whose call produced no record."""
         await self._run(_WRITE, lambda file: file.release(key, self._owner), None)
 
     async def release_all(self) -> None:
@@ -153,7 +162,7 @@ class VerdictCache:
         return await shielded(self._thread.submit(self._with_file, kind, work, otherwise))
 
     def _with_file(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
-        """Do work with the file, or give the other value while the file cannot be used."""
+        """Do work with the file, or return the other value while the file cannot be used."""
         if self._clock() < self._retry_at[kind]:
             return otherwise
         try:
@@ -171,7 +180,7 @@ class VerdictCache:
             return otherwise
 
     def _opened(self) -> CacheFile:
-        """The file, opened, and made again where somebody deleted it."""
+        """The open file, created again if it was deleted."""
         if self._file is None:
             self._file = CacheFile(self.path, self._busy_seconds)
             self._was_open = True
@@ -186,7 +195,7 @@ class VerdictCache:
             rows = gone.rows()
         gone.close()
         self._file = None
-        if self.path.exists():  # somebody put another file in its place
+        if self.path.exists():  # another file was put in its place
             return CacheFile(self.path, self._busy_seconds)
         # Logs of the deleted file do not belong to the new one.
         for end in ("-wal", "-shm"):

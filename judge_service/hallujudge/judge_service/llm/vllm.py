@@ -40,9 +40,9 @@ class VllmSettings:
     host: str = "127.0.0.1"
     """Address that it listens at."""
     port: int = 0
-    """Port that it listens at; 0: a free one."""
+    """Port that it listens at; 0 for a free one."""
     max_model_len: int = 0
-    """Longest prompt with its answer, in tokens; 0: what the model has."""
+    """Longest prompt with its answer, in tokens; 0 for the model's own limit."""
     executable: tuple[str, ...] = ("vllm",)
     """The program, with what comes before ``serve``."""
     extra_arguments: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class VllmSettings:
         ``--generation-config vllm`` keeps the model folder's own sampling defaults out: everything
         is sent with each request. JSON has no white space in it: a model that pads it would be cut
         off in the middle, and tokens cost time. ``--logprobs-mode`` asks for log-probabilities
-        before constraints are applied, so that a margin says what the model itself found likely;
+        before constraints are applied, so that a margin shows what the model itself found likely;
         vLLM's default may change. The key is passed in the environment, not here.
         """
         if self.model.startswith("-"):
@@ -213,7 +213,7 @@ class VllmServer:
     async def _until_healthy(self) -> str:
         """Waits until it is healthy; returns what is wrong, empty if nothing is."""
         began = time.monotonic()
-        told = began
+        reported = began
         http = HttpEndpoint(self._health_endpoint(), 1)
         try:
             while (waited := time.monotonic() - began) < self.settings.startup_seconds:
@@ -222,8 +222,8 @@ class VllmServer:
                 if await _healthy(http):
                     self._progress(f"vllm is healthy after {waited:.0f} s")
                     return ""
-                if time.monotonic() - told >= 10:
-                    told = time.monotonic()
+                if time.monotonic() - reported >= 10:
+                    reported = time.monotonic()
                     self._progress(f"vllm starts, {waited:.0f} s; {self._last_line()}")
                 await asyncio.sleep(self.settings.poll_seconds)
         finally:

@@ -15,8 +15,6 @@ from typing import TextIO
 from ..errors import OutputError
 from .recorder import CallRecord, Recorder
 
-__all__ = ["AccessLog", "access_line"]
-
 _LOG = logging.getLogger(__name__)
 _MAX_ERROR = 500
 # Lines that wait for a slow disk; more are dropped, because calls must not wait for it.

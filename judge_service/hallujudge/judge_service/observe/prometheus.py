@@ -1,56 +1,34 @@
 """Metrics for Prometheus, and the page with /metrics, /healthz and /readyz.
 
-Only this module uses the library.
+Threads serve the page, so that it answers while the event loop is busy. Only this module uses the
+library.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
 from ..access.caller import current_caller
-from ..errors import MissingExtraError
+from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
-from .recorder import CallRecord, JobsActivity, Recorder, Stage, WorkerState, key_label
+from ..settings.connection import is_ipv6, plain_host, web_address, with_port
 from ..work_recorder import JudgeCall, JudgeState, Outcomes
-
-OTHER = "other"
-"""Stands for all values that have no series of their own."""
-
-_MAX_CHARS = 80
-
-
-class BoundedLabel:
-    """Gives the first values a series each, and one series to the rest.
-
-    Args:
-        most: The number of values.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._known: set[str] = set()
-        self._lock = threading.Lock()
-
-    def __call__(self, value: str) -> str:
-        """Return the label for a value."""
-        value = value[:_MAX_CHARS]
-        if value in self._known:
-            return value
-        with self._lock:
-            if len(self._known) >= self._most:
-                return OTHER
-            self._known.add(value)
-        return value
-
-
-def one_of(values: Iterable[str]) -> dict[str, str]:
-    """Return a table of allowed labels; look values up with ``table.get(value, OTHER)``."""
-    return {value: value for value in values}
-
+from .recorder import (
+    CallRecord,
+    JobsActivity,
+    Recorder,
+    Stage,
+    WorkerState,
+    key_label,
+)
 
 try:
     from prometheus_client import (
@@ -60,8 +38,10 @@ try:
         Histogram,
         ProcessCollector,
         disable_created_metrics,
+        make_wsgi_app,
     )
     from prometheus_client.core import GaugeMetricFamily, Metric
+    from prometheus_client.exposition import ThreadingWSGIServer
     from prometheus_client.registry import Collector
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("metrics", "server") from err
@@ -69,8 +49,13 @@ except ModuleNotFoundError as err:
 # The time at which each series began would double their number, and Prometheus does not read it.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
 
+OTHER = "other"
+"""The label of all values that have no series of their own."""
+
+_MAX_CHARS = 80
 _MAX_KEYS = 500
 _MAX_NAMES = 100
+_SOCKET_SECONDS = 10
 _CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _REASONS = frozenset(reason.value for reason in UnscoredReason)
 
@@ -186,6 +171,30 @@ class MetricsRecorder(Recorder):
         self._calls.waiting.labels(key).dec()
         self._calls.wait_seconds.observe(call.waited_seconds)
         self._calls.wait_by_key.labels(key).inc(call.waited_seconds)
+
+
+class BoundedLabel:
+    """Labels the first values as they are, and all further ones as :data:`OTHER`.
+
+    Args:
+        most: The number of values.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __call__(self, value: str) -> str:
+        """Return the label for a value."""
+        value = value[:_MAX_CHARS]
+        if value in self._known:
+            return value
+        with self._lock:
+            if len(self._known) >= self._most:
+                return OTHER
+            self._known.add(value)
+        return value
 
 
 class _CallMetrics:
@@ -354,3 +363,83 @@ def _of_judges(states: Sequence[JudgeState]) -> Iterator[Metric]:
         for model, value in values.items():
             family.add_metric([model], value)
         yield family
+
+
+class _Handler(WSGIRequestHandler):
+    """Logs no requests, and does not wait for silent clients."""
+
+    timeout = _SOCKET_SECONDS
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing: a scrape every few seconds is not news."""
+
+
+class _Ipv6Server(ThreadingWSGIServer):
+    """Listens on an IPv6 address."""
+
+    address_family = socket.AF_INET6
+
+
+class MetricsPage:
+    """Serves metrics and health over HTTP.
+
+    Args:
+        host: The address to listen on.
+        port: The port; 0 for a free one.
+        registry: The metrics.
+        alive: Returns why the process should be restarted; empty if it need not be.
+        ready: Returns why no calls should be sent here; empty if they may be.
+
+    Raises:
+        InvalidInputError: The address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        registry: CollectorRegistry,
+        *,
+        alive: Callable[[], str],
+        ready: Callable[[], str],
+    ) -> None:
+        self._metrics = make_wsgi_app(registry)
+        self._answers = {"/healthz": alive, "/readyz": ready}
+        kind = _Ipv6Server if is_ipv6(host) else ThreadingWSGIServer
+        try:
+            self._server = make_server(plain_host(host), port, self._answer, kind, _Handler)
+        except OSError as err:
+            raise InvalidInputError(
+                f"metrics cannot listen on {with_port(host, port)}: {err.strerror or err}; set "
+                "another metrics_host or metrics_port (port 0 chooses a free one)"
+            ) from err
+        self.address = with_port(host, self._server.server_port)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="metrics", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        target = environ.get("PATH_INFO", "")
+        # A target may be a whole URL (RFC 9112, 3.2.2).
+        path = parts.path if (parts := web_address(target)) is not None else target
+        if path == "/metrics":
+            found: Iterable[bytes] = self._metrics(environ, start_response)
+            return found
+        problem = self._answers[path]() if path in self._answers else None
+        if problem is None:
+            status, text = HTTPStatus.NOT_FOUND, "try /metrics, /healthz or /readyz"
+        elif problem:
+            status, text = HTTPStatus.SERVICE_UNAVAILABLE, problem
+        else:
+            status, text = HTTPStatus.OK, "ok"
+        start_response(
+            f"{status.value} {status.phrase}", [("Content-Type", "text/plain; charset=utf-8")]
+        )
+        return [f"{text}\n".encode()]

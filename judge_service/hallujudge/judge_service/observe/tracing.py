@@ -10,8 +10,11 @@ import grpc
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
 from ..settings.connection import web_address
-from .recorder import CallRecord, Recorder
 from ..work_recorder import Attributes
+from .recorder import (
+    CallRecord,
+    Recorder,
+)
 
 try:
     from opentelemetry import context, trace
@@ -24,7 +27,6 @@ try:
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("traces", "otel") from err
 
-__all__ = ["Tracing", "otlp_exporter"]
 
 _HEADERS = ("traceparent", "tracestate")
 

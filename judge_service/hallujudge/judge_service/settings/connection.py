@@ -12,9 +12,19 @@ from urllib.parse import SplitResult, urlsplit
 
 from ..errors import InvalidInputError
 
+_PREFIX = "HALLUJUDGE_"
+
+API_KEY = "HALLUJUDGE_API_KEY"
+"""The environment variable of the API key; with ``_FILE``, of a file that contains it."""
+
+SYSTEM = "system"
+"""The value of ``tls_ca`` for the authorities that gRPC trusts by default."""
+
+_MAX_KEY_BYTES = 16_384
+
 
 def web_address(text: str) -> SplitResult | None:
-    """Return the parts of an address such as ``http://127.0.0.1:8000/v1``; None: it is not one.
+    """Return the parts of an address such as ``http://127.0.0.1:8000/v1``; None if it is not one.
 
     The host and the port of the parts can be read without an error.
     """
@@ -27,7 +37,7 @@ def web_address(text: str) -> SplitResult | None:
 
 
 def plain_host(host: str) -> str:
-    """Return a host without the brackets that an IPv6 address has beside a port."""
+    """Return a host without the brackets that an IPv6 address has before a port."""
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
@@ -42,9 +52,6 @@ def is_ipv6(host: str) -> bool:
 def with_port(host: str, port: int) -> str:
     """Return an address such as ``127.0.0.1:50051`` or ``[::1]:50051``."""
     return f"[{plain_host(host)}]:{port}" if is_ipv6(host) else f"{host}:{port}"
-
-
-_MAX_KEY_BYTES = 16_384
 
 
 class Secret:
@@ -113,20 +120,13 @@ def read_secret(environ: Mapping[str, str], name: str) -> Secret:
         text = data.decode().strip()
     except (OSError, UnicodeDecodeError) as err:
         # The error's text may hold bytes of the key.
-        told = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"
+        why = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"
         raise InvalidInputError(
-            f"{name}_FILE: {file!r} cannot be read: {told}; give a file that contains only the key"
+            f"{name}_FILE: {file!r} cannot be read: {why}; give a file that contains only the key"
         ) from (err if isinstance(err, OSError) else None)
     if len(data) > _MAX_KEY_BYTES or not text or "\n" in text:
         raise InvalidInputError(f"{name}_FILE: {file!r} must contain only the key, in one line")
     return Secret(text)
-
-
-_PREFIX = "HALLUJUDGE_"
-API_KEY = "HALLUJUDGE_API_KEY"
-"""The environment variable of the API key; with ``_FILE``, of a file that contains it."""
-SYSTEM = "system"
-"""The value of ``tls_ca`` that stands for the authorities that gRPC trusts by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ def load_connection(
     Args:
         given: Arguments.
         api_key_file: A file that contains the API key.
-        environ: The environment; None: that of this process.
+        environ: The environment; by default that of this process.
 
     Raises:
         InvalidInputError: A file can't be read, or a setting lacks another one.

@@ -1,4 +1,9 @@
-"""Settings of the judges, and their keys."""
+"""Settings of the judges, and their keys.
+
+Settings come from arguments, environment, file and defaults, in this order. Keys come from the
+environment or from a file that it names, never from an argument, which every user of the machine
+can read in the list of processes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ class JudgeSettings:
 
     llm_url: str = _setting("", "base address of the judge's server, or several with commas")
     """Base address of an OpenAI-compatible server, such as ``http://127.0.0.1:8000/v1``; several
-    servers of one model have commas between; empty: there is no llm judge."""
+    servers of one model are separated by commas. Empty for no llm judge."""
     llm_model: str = _setting("", "the judge's model, as its server calls it")
     """The model's name there."""
     llm_revision: str = _setting("", "revision of the judge's weights, for signatures")
@@ -40,23 +45,23 @@ class JudgeSettings:
     llm_attempts: int = _setting(5, "calls for one answer, with retries", low=1, high=100)
     """Calls for one answer at most, the first included."""
     llm_reply_models: str = _setting("", "names that replies of the judge may carry; *: any")
-    """Names that replies may carry beside ``llm_model``, with commas between; ``*``: any."""
+    """Further names that replies may carry, separated by commas; ``*`` accepts any."""
     llm_seed: int = _setting(0, "seed that is sent to the judge")
     """Seed that is sent with every call."""
     llm_omit: str = _setting("", "parameters that the server refuses, such as seed,top_logprobs")
     """Parameters that are left out because the server refuses them, with commas between."""
     batch_requests: str = _setting("", "file for requests, which are then not sent")
-    """File that requests are written to instead of being sent; empty: they are sent."""
+    """File that requests are written to instead of being sent; empty to send them."""
     batch_replies: str = _setting("", "file of replies to such requests; nothing is sent")
     """File of replies to such requests, which is asked in place of a server."""
     llm_tokenizer: str = _setting("", "the judge's tokenizer.json or its folder, for estimates")
-    """The model's ``tokenizer.json``, or its folder; empty: the server counts, if it can."""
+    """The model's ``tokenizer.json``, or its folder; empty to let the server count, if it can."""
     vllm: str = _setting("", "model to serve with vllm; empty: none is started")
     """Model id or folder that ``vllm serve`` is started with."""
     vllm_tensor_parallel_size: int = _setting(1, "GPUs for one layer", low=1, high=1024)
     """GPUs that a layer is spread over."""
     vllm_max_model_len: int = _setting(0, "longest prompt in tokens; 0: the model's own")
-    """Longest prompt with its answer; 0: what the model has."""
+    """Longest prompt with its answer; 0 for the model's own limit."""
     vllm_command: str = _setting("vllm", "the program, if it is not vllm on the path")
     """The program that is started, with what comes before ``serve``, with spaces between."""
     vllm_download: int = _setting(0, "1: vllm may fetch the model from its hub", high=1)
@@ -76,7 +81,7 @@ class JudgeSettings:
     )
     """Base address of the fallback."""
     fallback_model: str = _setting("", "the fallback's model; empty: no fallback")
-    """The fallback's model; empty: there is no fallback."""
+    """The fallback's model; empty for no fallback."""
     fallback_dialect: str = _setting("openai", "vllm, openai or plain")
     """Whose extensions the fallback's server understands."""
     fallback_constraint: str = _setting("auto", "auto, json_schema, structured_outputs or none")
@@ -92,9 +97,9 @@ class JudgeSettings:
     fallback_omit: str = _setting("", "parameters that the fallback refuses")
     """Parameters that are left out because the fallback's server refuses them."""
     fallback_tokenizer: str = _setting("", "the same of the fallback")
-    """The ``tokenizer.json`` of the fallback's model; empty: estimates say that they are rough."""
+    """The ``tokenizer.json`` of the fallback's model; without it, estimates are marked as rough."""
     fallback_proxy: str = _setting("", "proxy on the way to the fallback")
-    """Proxy on the way to the fallback, such as ``http://proxy:3128``; empty: none."""
+    """Proxy for calls to the fallback, such as ``http://proxy:3128``; empty for none."""
     give_up_after: float = _setting(300.0, "seconds without an answer that end a run", high=1e6)
     """Seconds without any answer of a judge after which a run ends."""
     outage_seconds: float = _setting(90.0, "seconds that a claim waits for a judge", high=1e6)
@@ -106,11 +111,11 @@ class JudgeSettings:
     fallback_max_calls: int = _setting(-1, "calls to the fallback at most", low=-1)
     """Calls to the fallback at most, within ``max_calls``; -1: any number."""
     llm_price_prompt: float = _setting(-1.0, "the judge's price of a million prompt tokens", low=-1)
-    """Price of a million prompt tokens of the judge; 0: free; -1: not known."""
+    """Price of a million prompt tokens of the judge; 0 if free, -1 if unknown."""
     llm_price_cached: float = _setting(-1.0, "its price of a million cached tokens", low=-1)
     """Price of a million cached prompt tokens; -1: like the others."""
     llm_price_completion: float = _setting(-1.0, "its price of a million completion tokens", low=-1)
-    """Price of a million completion tokens of the judge; 0: free; -1: not known."""
+    """Price of a million completion tokens of the judge; 0 if free, -1 if unknown."""
     fallback_price_prompt: float = _setting(
         -1.0, "the fallback's price of a million prompt tokens", low=-1
     )
@@ -126,7 +131,7 @@ class JudgeSettings:
     verdict_cache: str = _setting(
         "", "file that keeps verdicts; empty: a server with jobs has one in data_folder"
     )
-    """SQLite file that keeps answers; empty: a server with jobs keeps them in ``data_folder``."""
+    """SQLite file that keeps answers; with jobs, by default in ``data_folder``."""
     data_folder: str = _setting("", "folder for jobs, verdicts and logs; empty: the server's own")
     """Folder for jobs, verdicts, and the logs of processes that are started."""
 

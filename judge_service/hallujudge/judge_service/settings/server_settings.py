@@ -1,4 +1,7 @@
-"""Settings of a server. Arguments override the environment, then the file, then defaults."""
+"""Settings of a server: arguments override the environment, then the file, then defaults.
+
+Only the modules of this package read the environment.
+"""
 
 from __future__ import annotations
 
@@ -80,19 +83,19 @@ class ServerSettings:
     )
     """How much processor time one message or report may take in a worker, in seconds."""
     tls_cert: str = _setting("", "PEM file of the server's certificate chain; empty: plain text")
-    """PEM file of the server's certificate and its chain; empty: connections are plain text."""
+    """PEM file of the server's certificate and its chain; empty for plain-text connections."""
     tls_key: str = _setting("", "PEM file of the certificate's private key")
     """PEM file of the certificate's private key."""
     tls_ca: str = _setting("", "PEM file of authorities; clients need a certificate of theirs")
-    """PEM file of the authorities whose certificates clients must show; empty: they show none."""
+    """PEM file of the authorities whose certificates clients must present, if any."""
     keys_file: str = _setting("", "file of API keys, from hallujudge keys; callers need one")
-    """File of API keys, which ``hallujudge keys`` makes; empty: there are no keys."""
+    """File of API keys, which ``hallujudge keys`` makes; empty for no keys."""
     spending_file: str = _setting("", "SQLite file of what keys spend; empty: in data_folder")
-    """SQLite file of what keys spend on language models; empty: it is in the data folder."""
+    """SQLite file of what keys spend on language models; by default in the data folder."""
     allow_anonymous: int = _setting(0, "1: serve callers that have no key or certificate", high=1)
-    """Whether callers without key or certificate are served beyond loopback, or beside keys."""
+    """Whether callers without key or certificate are served beyond loopback, or despite keys."""
     reflection: str = _setting("auto", "auto, on or off; auto: on loopback only")
-    """Whether the server describes its methods to anybody; auto: only if it is on loopback."""
+    """Whether the server describes its methods; ``auto``: only on loopback."""
     offered_models: str = _setting("minilm,mpnet", "models that callers may name, with commas")
     """The models of matchers that callers may name, with commas between."""
     offered_vectors: str = _setting("en_core_web_lg", "spaCy models that callers may name")
@@ -106,7 +109,7 @@ class ServerSettings:
     jobs_database: str = _setting(
         "", "file or postgresql:// address; empty: jobs.sqlite in data_folder; off: no jobs"
     )
-    """Where jobs are kept: a file, ``postgresql://…``, or ``off``; empty: in ``data_folder``."""
+    """Where jobs are kept: a file, ``postgresql://…``, or ``off``. Default: ``data_folder``."""
     jobs_per_owner: int = _setting(100, "maximum number of jobs kept for one caller", low=1)
     """The maximum number of jobs that are kept for one caller, finished ones included."""
     job_max_items: int = _setting(1_000_000, "maximum number of items in a job", low=1)
@@ -128,13 +131,13 @@ class ServerSettings:
     self_check_seconds: float = _setting(
         10.0, "seconds between scores of a small item; 0: none", high=3600
     )
-    """How often the server scores a small item to tell whether it is well; 0: never."""
+    """Seconds between scores of a small item as a self check; 0 for none."""
     trace_endpoint: str = _setting("", "OTLP address that receives traces; empty: none")
     """The address of an OpenTelemetry collector, such as ``http://localhost:4317``."""
     trace_ratio: float = _setting(1.0, "share of calls that are traced", high=1)
     """The share of calls that are traced; a client's decision goes first."""
     access_log: str = _setting("", "file of one JSON line a call; - for standard output")
-    """File with one line of JSON for each call; ``-``: standard output; empty: none."""
+    """File with one line of JSON for each call; ``-`` for standard output; empty for none."""
     access_log_errors: int = _setting(0, "1: error texts too, which may quote responses", high=1)
     """1: the access log has the texts of errors, which may quote what callers sent."""
     log_level: str = _setting("info", "debug, info, warning or error")
@@ -189,8 +192,8 @@ def load_settings(
 
     Args:
         arguments: Values from the command line; a value of None means not given.
-        file: A TOML file; None: the file that ``HALLUJUDGE_CONFIG`` names, if any.
-        environ: The environment; None: that of this process.
+        file: A TOML file; by default the file that ``HALLUJUDGE_CONFIG`` names, if any.
+        environ: The environment; by default that of this process.
 
     Raises:
         InvalidInputError: A value is invalid, a name is unknown, or the file cannot be read.

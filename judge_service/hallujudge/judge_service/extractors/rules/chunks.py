@@ -9,9 +9,7 @@ from .tokens import Token
 from .word_lists import ALWAYS_ADVERB_PARTICLES, MEASURE_NOUNS, PARTICLES, SPLIT_ON, listed
 from .wordbook import Word
 
-__all__ = ["Chunker"]
-
-# Adjectives that sort or count and tell nothing of the thing itself.
+# Adjectives that sort or count and do not describe the thing itself.
 _EMPTY_ADJECTIVES = listed(
     "other same own different certain main possible visible present various several many few more "
     "most such last next first second third previous following entire whole overall general "

@@ -1,6 +1,7 @@
-"""What the triplet rules build claims from: clauses, attachment of phrases.
+"""What the rules build claims from: clauses, attachment of phrases, and claims without repeats.
 
-Claims without repeats.
+A prepositional phrase after an object describes the verb's subject or a noun before it. The choice
+depends on the verb, the preposition and the nouns. All lists were compiled by hand.
 """
 
 from __future__ import annotations

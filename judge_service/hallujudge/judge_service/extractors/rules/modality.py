@@ -1,4 +1,8 @@
-"""Parts of a sentence that it does not state as facts: denied, hedged and conditional ones."""
+"""Parts of a sentence that it does not state as facts: denied, hedged and conditional ones.
+
+A word that hedges ("might", "possibly", "suggests that") does so from there to the end of its
+clause, and "if" to the end of the sentence. All lists were compiled by hand.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,6 @@ from .phrases import Chunk, NounPhrase, VerbGroup
 from .word_lists import EVIDENCE_PREPOSITIONS, listed
 from .wordbook import Word
 
-
-def mark_denied(chunks: list[Chunk], words: list[Word], tags: list[str]) -> None:
-    """Mark the chunks that a negation denies directly.
-
-    "Not" after a verb belongs to the verb, except before an adjective; after a comma or "but" it
-    belongs to the phrase that follows.
-    """
-    for i, chunk in enumerate(chunks):
-        if not chunk.first:
-            continue
-        before = tags[chunk.first - 1]
-        linked = i > 0 and chunks[i - 1].kind in "C,"
-        if before == "F":
-            chunk.negated = chunk.negated or chunk.kind == "A" or (linked and chunk.kind in "NI")
-        elif words[chunk.first - 1].lower == "nor":
-            chunk.negated = chunk.negated or chunk.kind in "NVIA"
-
-
 MODALS = listed("might may could would should must 'd")
 """Auxiliaries that hedge."""
 
@@ -38,17 +24,25 @@ HEDGING = listed(
     "|",
 )
 """Adverbs and coordinators that hedge."""
+
 _ADJECTIVES = listed("possible probable doubtful improbable uncertain unclear")
+
 _NOUNS = listed("possibility chance likelihood probability")
+
 GUESSING = listed(
     "suggest indicate imply think believe assume guess suspect speculate suppose expect hint infer"
 )
 """Verbs of guessing, whatever follows them."""
+
 SEEMING = listed("seem appear look sound")
 """Verbs that hedge before another verb or an adjective: "appears to be", "looks tired"."""
+
 _CONDITIONS = listed("if|unless|even if|provided that|as long as", "|")
+
 _UNREAL = listed("whether|as if|as though", "|")
+
 _FUTURE = listed("will would could can should might may shall 'll 'd")
+
 # Prepositions that introduce examples, which share the hedge before them.
 _EXAMPLES = listed("such as|like|including|unlike|rather than|instead of", "|")
 
@@ -79,6 +73,23 @@ def mark_tentative(chunks: list[Chunk], words: list[Word]) -> None:
     for chunk in _alternatives(chunks):
         if chunk.modality is Modality.STATED:
             chunk.modality = Modality.HEDGED
+
+
+def mark_denied(chunks: list[Chunk], words: list[Word], tags: list[str]) -> None:
+    """Mark the chunks that a negation denies directly.
+
+    "Not" after a verb belongs to the verb, except before an adjective; after a comma or "but" it
+    belongs to the phrase that follows.
+    """
+    for i, chunk in enumerate(chunks):
+        if not chunk.first:
+            continue
+        before = tags[chunk.first - 1]
+        linked = i > 0 and chunks[i - 1].kind in "C,"
+        if before == "F":
+            chunk.negated = chunk.negated or chunk.kind == "A" or (linked and chunk.kind in "NI")
+        elif words[chunk.first - 1].lower == "nor":
+            chunk.negated = chunk.negated or chunk.kind in "NVIA"
 
 
 def _hedges(chunk: Chunk, following: Chunk | None, words: list[Word]) -> bool:

@@ -26,79 +26,82 @@ from .word_lists import (
 )
 from .wordbook import Word, WordBook
 
+LABEL = "rules-2"
+"""The version of the rules and the lexicon, increased when their results change."""
+
 _FEW = 4
 """Shorter sentences are always analysed: unknown words may be names, not another language."""
 
-
-class Analyser:
-    """A tokeniser, tagger and chunker with a lexicon.
-
-    Args:
-        lexicon: The lexicon.
-        tagger: The tagger; None: the shipped one.
-    """
-
-    def __init__(self, lexicon: Lexicon, tagger: Tagger | None = None) -> None:
-        self.lexicon = lexicon
-        morphology = Morphology(lexicon)
-        self.book = WordBook(lexicon, morphology)
-        self.tagger = tagger if tagger is not None else Tagger(lexicon)
-        self.chunker = Chunker(lexicon, morphology)
-
-    def chunks(self, text: str) -> Iterator[list[Chunk]]:
-        """Yield the chunks of each English sentence."""
-        for tokens, words, tags in self._tagged(text):
-            yield self.chunker.chunk(tokens, words, tags)
-
-    def nouns(self, text: str) -> Iterator[str]:
-        """Yield every noun of the English sentences in the singular, repeats included."""
-        for _, words, tags in self._tagged(text):
-            yield from (
-                word.noun_lemma for word, tag in zip(words, tags, strict=True) if tag == "N"
-            )
-
-    def _tagged(self, text: str) -> Iterator[tuple[list[Token], list[Word], list[str]]]:
-        word = self.book.word
-        for tokens in sentences(text):
-            words = [word(token.text) for token in tokens]
-            if not _foreign(words):
-                yield tokens, words, self.tagger.tag(words)
-
-
-@lru_cache(maxsize=1)
-def shared_analyser() -> Analyser:
-    """Return the analyser of the shipped lexicon, which the first call builds."""
-    return Analyser(load_lexicon())
-
-
-def _foreign(words: list[Word]) -> bool:
-    """Return whether most words of a sentence are unknown, so that it is not English."""
-    spelt = [word.known for word in words if word.lower[0].isalpha()]
-    return len(spelt) >= _FEW and 2 * sum(spelt) < len(spelt)
-
-
 # Words that some annotators write and others omit.
 _UNSAID = listed("a an the is are was were be being of his her its their")
+
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 
-
-@lru_cache(maxsize=16_384)
-def lemma_key(text: str) -> tuple[str, ...] | str:
-    """Return a key that is equal for phrases with the same words in any of their forms.
-
-    The key ignores articles, forms of "be" and possessives: "is riding a" equals "riding". The key
-    of a phrase that has only such words is the phrase itself.
-    """
-    words = (word for word in _WORD.findall(text.lower()) if word not in _UNSAID)
-    return tuple(_lemma(word) for word in words) or text.casefold()
-
-
-def _lemma(text: str) -> str:
-    word = shared_analyser().book.word(text)
-    return word.verb_lemma if word.verb > word.noun else word.noun_lemma
-
-
 _VIEWERS = listed("we you i one they viewer observer")
+
+_FoundT = TypeVar("_FoundT")
+
+
+class _RuleExtractor(ABC, Generic[_FoundT]):
+    """What the extractors share.
+
+    Args:
+        analyser: The analyser; by default the shipped one.
+    """
+
+    def __init__(self, analyser: Analyser | None = None) -> None:
+        self._analyser = analyser
+
+    @property
+    def label(self) -> str:
+        """``rules-2``: rules and lexicon together."""
+        return LABEL
+
+    @abstractmethod
+    def extract(self, text: str) -> _FoundT:
+        """Return what is found in one text."""
+
+    async def extract_many(self, texts: Sequence[str]) -> list[_FoundT]:
+        """Return what is found in each text, while a server serves other calls."""
+        return await map_cpu(self.extract, texts, chars=lambda text: RULES_EFFORT * len(text))
+
+    def analyser(self) -> Analyser:
+        """Return the analyser; the shipped one is loaded on first use."""
+        return self._analyser or shared_analyser()
+
+
+class RuleTripletExtractor(_RuleExtractor[list[ExtractedTriplet]]):
+    """Extracts (subject, relation, object) claims from texts by rules, without a model."""
+
+    def extract(self, text: str) -> list[ExtractedTriplet]:
+        """Return the claims of one text, in its order."""
+        analyser = self.analyser()
+        rules = TripletRules(analyser.lexicon)
+        for chunks in analyser.chunks(text):
+            rules.sentence(chunks)
+        return rules.found
+
+
+class RuleKeywordExtractor(_RuleExtractor[Keywords]):
+    """Extracts object and behaviour keywords from texts by rules, without a model."""
+
+    def extract(self, text: str) -> Keywords:
+        """Return the keywords of one text."""
+        analyser = self.analyser()
+        rules = KeywordRules(analyser.lexicon)
+        for chunks in analyser.chunks(text):
+            rules.sentence(chunks)
+        return Keywords(
+            objects=tuple(rules.objects.values()), behaviors=tuple(rules.behaviors.values())
+        )
+
+
+class RuleNounExtractor(_RuleExtractor[tuple[str, ...]]):
+    """Extracts the nouns of texts by rules, without a model: single words in the singular."""
+
+    def extract(self, text: str) -> tuple[str, ...]:
+        """Return the nouns of one text in its order, repeats included."""
+        return tuple((self.analyser()).nouns(text))
 
 
 class KeywordRules:
@@ -198,69 +201,64 @@ def _carrier(chunks: list[Chunk], i: int) -> Chunk | None:
     return chunk
 
 
-LABEL = "rules-2"
-"""The version of the rules and the lexicon, increased when their results change."""
-
-_FoundT = TypeVar("_FoundT")
-
-
-class _RuleExtractor(ABC, Generic[_FoundT]):
-    """What the extractors share.
+class Analyser:
+    """A tokeniser, tagger and chunker with a lexicon.
 
     Args:
-        analyser: The analyser; None: the shipped one.
+        lexicon: The lexicon.
+        tagger: The tagger; by default the shipped one.
     """
 
-    def __init__(self, analyser: Analyser | None = None) -> None:
-        self._analyser = analyser
+    def __init__(self, lexicon: Lexicon, tagger: Tagger | None = None) -> None:
+        self.lexicon = lexicon
+        morphology = Morphology(lexicon)
+        self.book = WordBook(lexicon, morphology)
+        self.tagger = tagger if tagger is not None else Tagger(lexicon)
+        self.chunker = Chunker(lexicon, morphology)
 
-    @property
-    def label(self) -> str:
-        """``rules-2``: rules and lexicon together."""
-        return LABEL
+    def chunks(self, text: str) -> Iterator[list[Chunk]]:
+        """Yield the chunks of each English sentence."""
+        for tokens, words, tags in self._tagged(text):
+            yield self.chunker.chunk(tokens, words, tags)
 
-    @abstractmethod
-    def extract(self, text: str) -> _FoundT:
-        """Return what is found in one text."""
+    def nouns(self, text: str) -> Iterator[str]:
+        """Yield every noun of the English sentences in the singular, repeats included."""
+        for _, words, tags in self._tagged(text):
+            yield from (
+                word.noun_lemma for word, tag in zip(words, tags, strict=True) if tag == "N"
+            )
 
-    async def extract_many(self, texts: Sequence[str]) -> list[_FoundT]:
-        """Return what is found in each text, while a server serves other calls."""
-        return await map_cpu(self.extract, texts, chars=lambda text: RULES_EFFORT * len(text))
-
-    def analyser(self) -> Analyser:
-        """Return the analyser; the shipped one is loaded on first use."""
-        return self._analyser or shared_analyser()
-
-
-class RuleTripletExtractor(_RuleExtractor[list[ExtractedTriplet]]):
-    """Extracts (subject, relation, object) claims from texts by rules, without a model."""
-
-    def extract(self, text: str) -> list[ExtractedTriplet]:
-        """Return the claims of one text, in its order."""
-        analyser = self.analyser()
-        rules = TripletRules(analyser.lexicon)
-        for chunks in analyser.chunks(text):
-            rules.sentence(chunks)
-        return rules.found
+    def _tagged(self, text: str) -> Iterator[tuple[list[Token], list[Word], list[str]]]:
+        word = self.book.word
+        for tokens in sentences(text):
+            words = [word(token.text) for token in tokens]
+            if not _foreign(words):
+                yield tokens, words, self.tagger.tag(words)
 
 
-class RuleKeywordExtractor(_RuleExtractor[Keywords]):
-    """Extracts object and behaviour keywords from texts by rules, without a model."""
-
-    def extract(self, text: str) -> Keywords:
-        """Return the keywords of one text."""
-        analyser = self.analyser()
-        rules = KeywordRules(analyser.lexicon)
-        for chunks in analyser.chunks(text):
-            rules.sentence(chunks)
-        return Keywords(
-            objects=tuple(rules.objects.values()), behaviors=tuple(rules.behaviors.values())
-        )
+@lru_cache(maxsize=1)
+def shared_analyser() -> Analyser:
+    """Return the analyser of the shipped lexicon, which the first call builds."""
+    return Analyser(load_lexicon())
 
 
-class RuleNounExtractor(_RuleExtractor[tuple[str, ...]]):
-    """Extracts the nouns of texts by rules, without a model: single words in the singular."""
+def _foreign(words: list[Word]) -> bool:
+    """Return whether most words of a sentence are unknown, so that it is not English."""
+    spelt = [word.known for word in words if word.lower[0].isalpha()]
+    return len(spelt) >= _FEW and 2 * sum(spelt) < len(spelt)
 
-    def extract(self, text: str) -> tuple[str, ...]:
-        """Return the nouns of one text in its order, repeats included."""
-        return tuple((self.analyser()).nouns(text))
+
+@lru_cache(maxsize=16_384)
+def lemma_key(text: str) -> tuple[str, ...] | str:
+    """Return a key that is equal for phrases with the same words in any of their forms.
+
+    The key ignores articles, forms of "be" and possessives: "is riding a" equals "riding". The key
+    of a phrase that has only such words is the phrase itself.
+    """
+    words = (word for word in _WORD.findall(text.lower()) if word not in _UNSAID)
+    return tuple(_lemma(word) for word in words) or text.casefold()
+
+
+def _lemma(text: str) -> str:
+    word = shared_analyser().book.word(text)
+    return word.verb_lemma if word.verb > word.noun else word.noun_lemma

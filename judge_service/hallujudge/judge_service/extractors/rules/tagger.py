@@ -15,9 +15,6 @@ from .lexicon import Lexicon
 from .word_lists import FEELINGS, PERSON_WORDS, listed
 from .wordbook import NEVER, Word
 
-__all__ = ["Tagger"]
-
-
 _LIVING = frozenset("dof")
 """Lexicographer files of nouns that can act, besides persons: tops, animals and groups."""
 _DETERMINING = frozenset("DSZJ")

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from .word_lists import ABBREVIATIONS, MULTIWORD
 
-__all__ = ["Token", "clean", "sentences"]
-
 _LONGEST_SENTENCE = 240
 """The maximum number of tokens of a sentence, which limits the cost of the rules."""
 

@@ -1,4 +1,20 @@
-"""Rules that extract claims from chunks, in one pass over each sentence from left to right."""
+"""Rules that extract claims from chunks, in one pass over each sentence from left to right.
+
+The rules, each with an example:
+
+* attribute: "a red bus" and "the bus is red" give (bus, is, red); participles are attributes too.
+* preposition: after a noun, "a cup on the table" gives (cup, on, table); after a verb, "lies on the
+  couch" gives (dog, lies on, couch); after "be" the preposition alone.
+* verb: "holds up a sign" gives (man, holds up, sign); without an object, (dog, is, running).
+* passive: the participle and its preposition, (pizza, eaten by, man).
+* possession: "the man's hat" and "his hat" (if the pronoun is resolved) give (man, has, hat).
+* coordination: every coordinated phrase gets the claim.
+* relative clauses and participles describe the noun before them.
+* existence: "there is a dog", "the image shows a dog", and a tangible object in no other claim give
+  (dog, is, present).
+* modality: "might be", "possibly" and "if" mark the claims of their clause; questions have none.
+* negation: the relation of "is not wearing" and "no people" contains ``not``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Word lists of the rules: the closed classes of English, and small lists of nouns and verbs."""
+"""Word lists of the rules: the closed classes of English, and small lists of nouns and verbs.
+
+All lists were compiled by hand for Hallujudge.
+"""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from .lexicon import Lexicon, Morphology
 from .word_lists import CLOSED, MULTIWORD, listed
 
-__all__ = ["NEVER", "Word", "WordBook"]
-
 NEVER = -99
 """The weight of a part of speech that a word cannot have."""
 
