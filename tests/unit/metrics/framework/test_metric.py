@@ -1,27 +1,40 @@
-"""Ratios of sums, and the scores that are such ratios."""
+"""What metrics declare: options, columns and scores."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from hallujudge.metrics.framework.columns_and_scores import ratio, share
-
-SUMS = {
-    "right": np.array([3.0, 0.0]),
-    "wrong": np.array([1.0, 0.0]),
-    "all": np.array([8.0, 0.0]),
-}
+from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.metrics.framework.metric import OptionDefinition
 
 
-def test_a_ratio_adds_columns_up_and_is_undefined_over_zero() -> None:
-    assert ratio("right", "all")(SUMS).tolist() == pytest.approx([0.375, np.nan], nan_ok=True)
-    f1 = ratio(("right", "right"), ("right", "right", "wrong"))(SUMS)
-    assert f1.tolist() == pytest.approx([6 / 7, np.nan], nan_ok=True)
+def test_help_has_the_choices_or_as_many_as_fit_on_a_line() -> None:
+    few = OptionDefinition(name="x", default="a", choices=("a", "b", "c"), meaning="What it is.")
+    assert few.help == "What it is: a, b or c."
+    words = tuple(f"choice-{number}" for number in range(20))
+    many = OptionDefinition(name="x", default="a", choices=words, meaning="What it is.")
+    assert many.help == "What it is: choice-0, choice-1, choice-2, choice-3, ..."
+    assert len(many.help) <= 60
+    free = OptionDefinition(name="x", default="", meaning="What it is.")
+    assert free.help == "What it is."
 
 
-def test_a_share_declares_its_columns_once_and_counts_its_denominator() -> None:
-    plain = share("accuracy", "right / all", "right", "all")
-    assert (plain.columns, plain.count, plain.direction) == (("right", "all"), "all", "higher")
-    pooled = share("f1", "harmonic mean", ("right", "right"), ("right", "wrong"), count="")
-    assert (pooled.columns, pooled.count) == (("right", "wrong"), "")
+@pytest.mark.parametrize("name", metric_names())
+def test_a_metric_declares_its_meaning(name: str) -> None:
+    entry = metric_entry(name)
+    metric = entry.metric
+    assert metric.summary.endswith(".")
+    assert all(paper.title and paper.authors and paper.where for paper in metric.papers)
+    assert all(variant.meaning.endswith(".") for variant in metric.variants)
+    assert all(option.meaning.endswith(".") for option in entry.options)
+    assert all(column.meaning for column in metric.columns)
+    assert all(score.meaning for score in metric.score_definitions)
+    known = {column.name for column in metric.columns}
+    assert len(known) == len(metric.columns)
+    assert len(set(entry.score_names)) == len(entry.score_names)
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_an_option_is_declared_once(name: str) -> None:
+    names = [option.name for option in metric_entry(name).options]
+    assert len(names) == len(set(names))

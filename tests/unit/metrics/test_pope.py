@@ -1,10 +1,24 @@
-"""Open answers, matched with the answers of ten annotators."""
+"""POPE: answers, and open answers that a judge compares."""
 
 from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.pope import VqaMatch, match_of_number, offered_answers, vqa_score
+from hallujudge.metrics import OptionError
+from hallujudge.metrics.pope import (
+    PopeMetric,
+    VqaMatch,
+    match_of_number,
+    offered_answers,
+    vqa_score,
+)
+
+
+def test_columns_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(OptionError, match="maybe"):
+        PopeMetric().count(["yes"], ["maybe"])
+    with pytest.raises(OptionError, match="1 labels for 2"):
+        PopeMetric().count(["yes", "no"], ["no"])
 
 
 def test_open_answers() -> None:
