@@ -11,6 +11,12 @@ from .item_views import ANSWER_WORDS, Claim, Facet, ItemView, Mark, Passage, Sha
 
 # Closer to none or all than this, digits would say more than the model's numbers do.
 _LEAST_PROBABILITY = 0.001
+ANSWER_FACETS = {
+    "outcome": Facet("Answers and labels", rates=False),
+    "answer": Facet("Answer", rates=False),
+    "label": Facet("Label"),
+}
+"""Facets of :func:`answer_facets` with the titles of their charts."""
 
 
 def token_probability(answer: str, share: float | None) -> Iterator[tuple[str, str]]:
@@ -31,14 +37,6 @@ def percent_of(share: float) -> str:
     if share > 1 - _LEAST_PROBABILITY:
         return "over 99.9 %"
     return f"{100 * share:.1f} %"
-
-
-ANSWER_FACETS = {
-    "outcome": Facet("Answers and labels", rates=False),
-    "answer": Facet("Answer", rates=False),
-    "label": Facet("Label"),
-}
-"""Facets of :func:`answer_facets` with the titles of their charts."""
 
 
 def _verdict(evidence: AnswerEvidence) -> str:

@@ -35,6 +35,36 @@ if TYPE_CHECKING:
 
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
 _MARKDOWN_CHARS = 120
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    # \textquotedbl needs another font encoding than LaTeX's default.
+    '"': r"\char34{}",
+    "\ufffd": "?",
+    "\u2212": "$-$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "≠": r"$\neq$",
+    ABSENT: "--",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+_LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
+_LATEX_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?|<?\d\.\d+|–|")
+_LATEX_CELL_CHARS = 200
+
+# Characters of all fonts of pdfLaTeX; which others it has depends on the fonts and their encoding.
+_LATEX_FOREIGN = re.compile(
+    "[^\\x00-\\xaa\\xac-\\xba\\xbc-\\xcf\\xd1-\\xdd\\xdf-\\xef\\xf1-\\xfd\\xffŒœŠš–—‘’“”…€→]"
+)
+_INVISIBLE = "Cf"
+_NAMED_CHARACTERS = 10
+
+# A spreadsheet runs a cell that begins with one of these as a formula; full-width forms too.
+_FORMULA = ("=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠")
 
 
 def render_markdown(report: Report, calibration: Calibration | None = None) -> str:
@@ -116,34 +146,6 @@ def _inert_markdown(text: str) -> str:
     return clean(text).replace("\n", " ").replace("```", "'''")
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    # \textquotedbl needs another font encoding than LaTeX's default.
-    '"': r"\char34{}",
-    "\ufffd": "?",
-    "\u2212": "$-$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "≠": r"$\neq$",
-    ABSENT: "--",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
-_LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
-_LATEX_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?|<?\d\.\d+|–|")
-_LATEX_CELL_CHARS = 200
-# Characters of all fonts of pdfLaTeX; which others it has depends on the fonts and their encoding.
-_LATEX_FOREIGN = re.compile(
-    "[^\\x00-\\xaa\\xac-\\xba\\xbc-\\xcf\\xd1-\\xdd\\xdf-\\xef\\xf1-\\xfd\\xffŒœŠš–—‘’“”…€→]"
-)
-_INVISIBLE = "Cf"
-_NAMED_CHARACTERS = 10
-
-
 def latex_text(text: str) -> str:
     """Return text on one line with LaTeX's special characters escaped."""
     visible = "".join(c for c in clean(text) if unicodedata.category(c) != _INVISIBLE)
@@ -223,10 +225,6 @@ def _latex_code(text: str) -> str:
     """Return a signature in typewriter letters that may break after its bars."""
     bar = _LATEX["|"]
     return rf"\texttt{{{latex_text(text).replace(bar, bar + chr(92) + 'allowbreak ')}}}"
-
-
-# A spreadsheet runs a cell that begins with one of these as a formula; full-width forms too.
-_FORMULA = ("=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠")
 
 
 def csv_cell(value: str | float | bool | None) -> str:

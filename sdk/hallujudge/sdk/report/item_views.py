@@ -25,6 +25,10 @@ _ENTRIES = 200
 _ENTRY_CHARS = 400
 # Shown elsewhere: in the heading, and as the marked response.
 _SHOWN_FIELDS = frozenset({"id", "group_id", "fields", "response"})
+ANSWER_WORDS = ("right", "wrong")
+"""What the page calls the verdicts on answers."""
+
+Show: TypeAlias = "Callable[[Item, ItemResult], ItemView]"
 
 
 class Shade(enum.IntEnum):
@@ -214,12 +218,6 @@ def _compact(value: object) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-ANSWER_WORDS = ("right", "wrong")
-"""What the page calls the verdicts on answers."""
-
-Show: TypeAlias = "Callable[[Item, ItemResult], ItemView]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ _UNREADABLE = re.compile(
 )
 
 _PARTS_OF_NAMES = re.compile(r"[^_/.-]*[_/.-]+|[^_/.-]+")
+_CALIBRATION_METHODS = {"ppi++": "prediction-powered inference", "rogan-gladen": "Rogan and Gladen"}
 
 
 def clean(text: str) -> str:
@@ -156,9 +157,6 @@ def signature_lines(signature: str, width: int) -> Iterator[str]:
             line = line[width:]
     if line:
         yield line
-
-
-_CALIBRATION_METHODS = {"ppi++": "prediction-powered inference", "rogan-gladen": "Rogan and Gladen"}
 
 
 def corrected_headings(calibration: Calibration | None) -> list[str]:

@@ -42,6 +42,9 @@ _WITH_MEANINGS = 90
 _NAME_CHARS = 60
 # Names of scores where other columns take most of 80.
 _SCORE_CHARS = 22
+_VARIANTS_WIDTH = 80
+_ANALYSIS_ROWS = 30
+_ANALYSIS_CELL_CHARS = 40
 
 
 def render_table(
@@ -205,9 +208,6 @@ def _value_cell(figures: Shown, corrected: str) -> str:
     return "\n".join(filter(None, (figures.value, figures.interval, f"n {figures.n}", corrected)))
 
 
-_VARIANTS_WIDTH = 80
-
-
 def render_variants(reports: Sequence[Report], *, width: int = _VARIANTS_WIDTH) -> str:
     """Return the scores of one metric's variants in one table.
 
@@ -238,10 +238,6 @@ def render_variants(reports: Sequence[Report], *, width: int = _VARIANTS_WIDTH) 
 def _variant_difference(reports: Sequence[Report], score: str) -> str:
     first, last = reports[0][score].value, reports[-1][score].value
     return "" if first is None or last is None else f"{last - first:+.4f}"
-
-
-_ANALYSIS_ROWS = 30
-_ANALYSIS_CELL_CHARS = 40
 
 
 def render_analysis(analysis: Analysis) -> str:

@@ -1,6 +1,7 @@
-"""The folder of a run: its lock, manifest, journal, ``items.jsonl``.
+"""The folder that a run writes to, and its lock.
 
-``report.json`` and the page.
+Lines go to ``items.partial.jsonl`` and records to ``journal.partial.bin`` while the run scores.
+The other files are staged at the end and replaced one by one, ``report.json`` last.
 """
 
 from __future__ import annotations
@@ -34,15 +35,18 @@ from .manifest import (
 from .parts import Part
 from .saved_items import about_of, render_page, signed_lines
 
+# A viewer holds the lock for a moment to see whether a run is under way.
 _TRIES = 4
 _SECONDS = 0.05
+# After a power loss, at most so many bytes of lines are checked against their CRC and scored again.
+_SYNC_BYTES = 32 << 20
+_PIECE = 1 << 20
 
 
 class FolderLock:
     """Holds a folder until it is released, or this process ends.
 
-    A lock that is held is tried again for a moment: :func:`is_locked` holds it that long, as when
-    the page of a run looks whether the run goes on.
+    A lock that is held is tried again for a moment, because :func:`is_locked` holds it that long.
 
     Args:
         folder: The folder.
@@ -70,7 +74,7 @@ class FolderLock:
 
 
 def is_locked(folder: Path) -> bool | None:
-    """Return whether a run writes to a folder now; None where the system can't tell."""
+    """Return whether a run writes to a folder now, or None if the system has no such locks."""
     try:
         descriptor = _locked(folder)
     except OutputError:
@@ -102,10 +106,6 @@ def _locked(folder: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
-
-
-_SYNC_BYTES = 32 << 20
-_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class RunFolder:
         self._refuse_inputs(inputs)
         with self._errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            # A folder that can't be written is known before a judge is paid.
+            # Find out that the folder can't be written before a judge is paid.
             probe = staged(folder, ITEMS)
             probe.touch()
             probe.unlink()
@@ -187,10 +187,10 @@ class RunFolder:
                 self._clear()
                 kept = read_kept(self.folder / JOURNAL, self.folder / ITEMS, trust=True)
                 self._take(kept)
-                told = ("the run was complete; nothing is scored again",)
-                return Started(kept=kept, complete=True, notes=told)
-        anew = ("there is no run to resume; it starts anew",)
-        notes: tuple[str, ...] = anew if resume else self._discarded()
+                note = "the run was complete; nothing is scored again"
+                return Started(kept=kept, complete=True, notes=(note,))
+        nothing = ("there is no run to resume; it starts from the beginning",)
+        notes: tuple[str, ...] = nothing if resume else self._discarded()
         with self._errors(self.folder):
             self._write(partial(self.folder, MANIFEST), manifest.to_text())
             write_marks(self.folder, manifest, marks)
@@ -251,7 +251,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Close the files and let other runs write to the folder; what was written stays."""
-        # On a full disk closing fails, too, but frees the file.
+        # On a full disk, closing a file fails but still releases it.
         for file in (self._lines, self._journal):
             with suppress(OSError):
                 if file is not None:
@@ -299,8 +299,8 @@ class RunFolder:
         if not items:
             return ()
         return (
-            f"the run starts anew; {items} items of a run that had stopped are discarded "
-            "(ScoreRun(resume=True) would have kept them)",
+            f"the run starts from the beginning; {items} items of a run that had stopped are "
+            "discarded (ScoreRun(resume=True) would have kept them)",
         )
 
     def _open(self, mode: str) -> None:
@@ -308,7 +308,7 @@ class RunFolder:
         self._journal = self.journal_path.open(mode)  # type: ignore[assignment]
 
     def _sync(self) -> None:
-        """Bring everything to the disk, then say so in the journal."""
+        """Flush everything to the disk, then record that in the journal."""
         assert self._lines is not None, "start was called"
         assert self._journal is not None, "start was called"
         for file in (self._lines, self._journal):
@@ -327,7 +327,7 @@ class RunFolder:
     def _signed_lines(self, signature: str) -> Iterator[bytes]:
         with self.lines_path.open("rb") as file:
             while piece := file.read(_PIECE):
-                # Whole lines only, since what is replaced ends a line.
+                # Whole lines only: the signature is inserted at the end of each line.
                 yield signed_lines(piece + file.readline(), signature)
 
     def _page(self, report: Report) -> str:
@@ -344,15 +344,15 @@ class RunFolder:
             os.fsync(file.fileno())
 
     def _swap(self, names: Iterable[str]) -> None:
-        """Put new files in the place of an earlier run's.
+        """Replace the files of an earlier run by the new ones.
 
-        Stopped anywhere, the journal still says that the run can be finished again: it is renamed
-        when everything else is in its place.
+        The journal is renamed last. If the process is stopped before that, the run can still be
+        resumed and finished.
         """
         with self._errors(self.folder):
             for name in STALE:
                 (self.folder / name).unlink(missing_ok=True)
-            # The report comes last: where it is, everything is.
+            # The report is replaced last: a folder that has it is complete.
             for name in sorted(names, key=REPORT.__eq__):
                 staged(self.folder, name).replace(self.folder / name)
             self.journal_path.replace(self.folder / JOURNAL)
@@ -399,7 +399,7 @@ class RunFolder:
             ) from err
 
     def _remedy(self, err: OSError) -> str:
-        """Return how a run goes on that can't write, as the beginning of a sentence."""
+        """Return how to continue after a failed write, as the beginning of a sentence."""
         if err.errno in (errno.ENOSPC, errno.EDQUOT):
             return "Make room and go on with ScoreRun(resume=True), or give"
         if err.errno == errno.EFBIG:
@@ -411,7 +411,7 @@ class RunFolder:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the names of the files to the disk, where the system can do so."""
+    """Flush the names of the files to the disk, if the system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

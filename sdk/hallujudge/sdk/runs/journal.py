@@ -24,10 +24,12 @@ PART = 1
 """Kind of the record of a part."""
 
 SYNCED = 2
-"""Kind of a record that says: everything before it is on the disk."""
+"""Kind of a record after which everything before it is known to be on the disk."""
 
 _HEADER = struct.Struct("<2sBxII")
 _MARK = b"hj"
+# SHA-256 of the manifest and the marks.
+_DIGEST_BYTES = 32
 
 
 class Record(NamedTuple):
@@ -60,7 +62,7 @@ def read_journal(path: Path) -> Iterator[Record]:
         end, size = 0, path.stat().st_size
         while len(header := file.read(_HEADER.size)) == _HEADER.size:
             mark, kind, length, crc = _HEADER.unpack(header)
-            # A damaged length must not make this process allocate as much.
+            # A damaged length must not make this process allocate gigabytes.
             if mark != _MARK or length > size - end:
                 return
             content = file.read(length)
@@ -72,7 +74,7 @@ def read_journal(path: Path) -> Iterator[Record]:
 
 @dataclass(frozen=True, slots=True)
 class KeptParts:
-    """The parts that a journal holds whole; by default none."""
+    """The complete parts in a journal; none by default."""
 
     path: Path | None = None
     """The journal."""
@@ -108,12 +110,13 @@ class _Checked:
 
 
 def read_kept(journal: Path, lines: Path, *, trust: bool = False) -> KeptParts:
-    """Return the parts that journal and lines hold whole.
+    """Return the parts whose record and lines are both complete.
 
     Args:
         journal: The journal.
         lines: The file of lines.
-        trust: Whether the lines are not looked at: those of a complete run are signed.
+        trust: Whether to skip the check of the lines. Those of a complete run are signed, so their
+            CRC no longer matches.
 
     Raises:
         OSError: A file can't be read.
@@ -161,9 +164,6 @@ def _whole_entries(entries: list[tuple[int, Entry]], lines: Path) -> list[tuple[
 def _lines_crc(file: BinaryIO, entry: Entry) -> int:
     file.seek(entry.offset)
     return zlib.crc32(file.read(entry.size))
-
-
-_DIGEST_BYTES = 32
 
 
 def write_marks(folder: Path, manifest: Manifest, marks: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The manifest of a run: what was scored, and how. Also the names of the files beside it."""
+"""The manifest of a run: what was scored, and how; and the names of the files in its folder."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..analysis import ANALYSIS_FILE
 from ..errors import ArchiveError, InvalidInputError, VersionMismatchError
 
 FORMAT = 1
-"""Raised when older releases could misread a run's folder."""
+"""Incremented when older releases could misread a run's folder."""
 
 MERGED_INPUT = "run."
-"""How names of a merged run's inputs begin, before the number of the run that they are of."""
+"""Prefix of the names of a merged run's inputs, before the number of the run they come from."""
 
 _ABSENT = "absent"
 _SHOWN_CHARS = 80
@@ -24,6 +24,26 @@ _SHOWN_DIGITS = 12
 _SHOWN_DIFFERENCES = 5
 _MAX_BYTES = 1 << 26
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+
+ITEMS, REPORT, PAGE, PARQUET = "items.jsonl", "report.json", "report.html", "items.parquet"
+MANIFEST, JOURNAL = "manifest.json", "journal.bin"
+MARKS = "marks.bin"
+"""Places in the archive where a resumed run can begin to read; removed with the last item."""
+
+CALIBRATION = "calibration.json"
+"""The scores corrected by human labels, which ``calibrate`` writes."""
+
+CASCADE = "cascade.json"
+"""The margin above which verdicts are kept, which ``calibrate --agreement`` writes."""
+
+PARSERS = "parsers.json"
+"""The comparison of answer parsers, which ``score pope --all-parsers`` writes."""
+
+VERDICTS = "verdicts.sqlite"
+"""The verdict cache of a run whose settings name none."""
+
+STALE = (REPORT, PAGE, PARQUET, ANALYSIS_FILE, PARSERS, CALIBRATION, CASCADE)
+"""Files about the items of an earlier run, removed when new results replace them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,14 +163,14 @@ class Manifest:
         )
 
     def differences(self, now: Manifest) -> str:
-        """Return how the inputs and settings of another run differ, in words; empty: not at all."""
+        """Return how the inputs and settings of another run differ; empty if they do not."""
         differences = _differences(self._compared(), now._compared())
         shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
         more = len(differences) - _SHOWN_DIFFERENCES
         return f"{shown}; and {more} more" if more > 0 else shown
 
     def other_settings(self, other: Manifest) -> list[str]:
-        """Return in which settings another run differs, whatever its items are."""
+        """Return the settings in which another run differs, ignoring its items."""
         return _differences(self._scoring(), other._scoring())
 
     def _scoring(self) -> dict[str, object]:
@@ -177,10 +197,10 @@ def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> l
     names = [*before, *(name for name in after if name not in before)]
     differ = [name for name in names if before.get(name, _ABSENT) != after.get(name, _ABSENT)]
     if "metric" in differ:
-        # All else differs with it.
+        # Every other setting differs with the metric.
         differ = ["metric"]
     if len(differ) > 1 and "signature" in differ:
-        # It is made of the settings, which are easier to read.
+        # The signature is made of the settings, which are easier to read.
         differ.remove("signature")
     return [
         f"{name}: {_shown(before.get(name, _ABSENT))} → {_shown(after.get(name, _ABSENT))}"
@@ -193,28 +213,6 @@ def _shown(value: object) -> str:
     if _SHA256.fullmatch(text):
         return text[:_SHOWN_DIGITS]
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
-
-
-ITEMS, REPORT, PAGE, PARQUET = "items.jsonl", "report.json", "report.html", "items.parquet"
-MANIFEST, JOURNAL = "manifest.json", "journal.bin"
-
-MARKS = "marks.bin"
-"""Places of the archive at which a resumed run can begin to read; removed with the last item."""
-
-CALIBRATION = "calibration.json"
-"""The scores corrected by human labels, which ``calibrate`` writes."""
-
-CASCADE = "cascade.json"
-"""The margin from which on verdicts are kept, which ``calibrate --agreement`` writes."""
-
-PARSERS = "parsers.json"
-"""The comparison of answer parsers, which ``score pope --all-parsers`` writes."""
-
-VERDICTS = "verdicts.sqlite"
-"""The verdict cache of a run whose settings name none."""
-
-STALE = (REPORT, PAGE, PARQUET, ANALYSIS_FILE, PARSERS, CALIBRATION, CASCADE)
-"""Files about other items: an earlier run's, removed when new results are swapped in."""
 
 
 def partial(folder: Path, name: str) -> Path:

@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 
 
 _BATCH_ITEMS = 64
+# An image with more questions than this is split, so that no batch grows without limit.
 _MOST_BATCH_ITEMS = 128
+# A batch is one message to a server, and must stay below its size limit.
 _BATCH_CHARS = 1 << 20
+_DETAIL_CHARS = 240
+# Length of the JSON head of a journal's entry, before the head.
+_HEAD_SIZE_BYTES = 4
 
 
 def batches(items: Iterable[Item]) -> Iterator[Batch]:
@@ -62,12 +67,9 @@ def _is_full_batch(batch: Batch, group: str) -> bool:
 
 
 async def batches_async(items: Iterable[Item]) -> AsyncGenerator[Batch, None]:
-    """Yield the same batches, for backends that take them as they come."""
+    """Yield the same batches asynchronously."""
     for batch in batches(items):
         yield batch
-
-
-_DETAIL_CHARS = 240
 
 
 @dataclass(slots=True)
@@ -120,7 +122,7 @@ class UnscoredCounts:
         for result in results:
             if result.outcome is Outcome.UNSCORED:
                 self.items.add(result.reason, result.id, result.detail)
-        # One of each kind tells whether there are claims to look through; most kinds have none.
+        # Most kinds of evidence have no claims; one example of each kind shows it.
         kinds = {type(result.evidence): result.evidence for result in results}
         if any(hasattr(evidence, "claims") for evidence in kinds.values()):
             for result in results:
@@ -153,9 +155,6 @@ def _unscored_claims(result: ItemResult) -> list[ClaimVerdict]:
         for claim in claims
         if isinstance(claim, ClaimVerdict) and claim.verdict is Verdict.UNSCORED and claim.reason
     ]
-
-
-_HEAD_SIZE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

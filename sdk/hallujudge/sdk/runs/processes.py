@@ -1,8 +1,8 @@
-"""A pool of worker processes, each with a pipe of its own, and the parts that it makes.
+"""A pool of worker processes, each with its own pipe, and the parts that the pool makes.
 
 ``concurrent.futures.ProcessPoolExecutor`` has one pipe for the results of all workers. A worker
-that is killed while it writes leaves a part of a result there, and the rest is waited for forever.
-Where each worker has its own pipe, its death ends the pipe, whatever the worker was doing.
+that is killed while it writes leaves part of a result there, and the reader waits for the rest
+forever. A pipe of its own ends when its worker dies, at whatever moment.
 """
 
 from __future__ import annotations
@@ -52,24 +52,26 @@ Settings = TypeVar("Settings")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-# One thread packs the next task, or unpacks a result, while the process of another one works. A
-# pipe's own `send` and `recv` would keep the process waiting for that.
+# One thread packs the next task, or unpacks a result, while the other waits for the process. With
+# the pipe's own `send` and `recv`, the process would idle during packing.
 _THREADS_PER_PROCESS = 2
+# Groups that are begun for each process before the first result is written.
+_GROUPS_AHEAD = 3
 
 
 class DiedError(Exception):
-    """The processes that did a task died again and again, or were closed."""
+    """The processes died in every attempt at a task, or were closed."""
 
 
 class Work(NamedTuple, Generic[Settings, Task, Result]):
-    """What processes do. They import its functions by name."""
+    """What processes do. A process imports these functions by name."""
 
     prepare: Callable[[Settings], None]
     """Called once in each process."""
     settings: Settings
-    """Given to it."""
+    """The argument of ``prepare``."""
     do: Callable[[Task], Result]
-    """Called in a process with each of its tasks."""
+    """Called with each task of the process."""
 
 
 class Processes(Generic[Settings, Task, Result]):
@@ -78,8 +80,8 @@ class Processes(Generic[Settings, Task, Result]):
     Args:
         work: What they do.
         count: How many there are.
-        attempts: How often a task is begun whose process dies.
-        preload: Modules that are imported once for all processes, where the system can do so.
+        attempts: How often a task is tried if its process dies.
+        preload: Modules to import once for all processes, if the system can fork them.
     """
 
     def __init__(
@@ -102,10 +104,10 @@ class Processes(Generic[Settings, Task, Result]):
         """Threads to call :meth:`result` in."""
 
     def start(self) -> None:
-        """Start the processes, unless that was done.
+        """Start the processes that are not running.
 
         Raises:
-            DiedError: They were closed.
+            DiedError: The pool was closed.
         """
         with self._lock:
             if self._closed:
@@ -116,17 +118,17 @@ class Processes(Generic[Settings, Task, Result]):
     def start_soon(self) -> Future[None]:
         """Start the processes in a thread, and return at once.
 
-        The start waits until the process that they are forked from has imported its modules. What
-        fails here fails again in :meth:`result`.
+        The first start waits until the fork server has imported its modules. An error is raised
+        again by :meth:`result`.
         """
         return self.threads.submit(self.start)
 
     def result(self, task: Task) -> Result:
-        """Return the result of a task, which a process does; wait for one that is idle.
+        """Wait for an idle process, and return its result of a task.
 
         Raises:
-            DiedError: The processes died again and again, or were closed.
-            Exception: What the task ended with.
+            DiedError: The process died in every attempt, or the pool was closed.
+            Exception: The error that the task raised.
         """
         self.start()
         packed = _packed(task)
@@ -146,11 +148,11 @@ class Processes(Generic[Settings, Task, Result]):
 
         Args:
             tasks: The tasks.
-            ahead: How many are begun before the result of the first is taken.
+            ahead: How many tasks are begun before the first result is read.
 
         Raises:
-            DiedError: The processes died again and again, or were closed.
-            Exception: What a task ended with.
+            DiedError: The process of a task died in every attempt, or the pool was closed.
+            Exception: The error that a task raised.
         """
         left = iter(tasks)
         begun = deque(self.threads.submit(self.result, task) for task in islice(left, ahead))
@@ -163,7 +165,7 @@ class Processes(Generic[Settings, Task, Result]):
                 future.cancel()
 
     def close(self) -> None:
-        """End the processes, whatever they do."""
+        """Terminate the processes, even in the middle of a task."""
         with self._lock:
             self._closed = True
             for process in self._all:
@@ -174,7 +176,7 @@ class Processes(Generic[Settings, Task, Result]):
         with self._lock:
             dead.end()
             if self._closed:
-                # Threads that wait for a process find this one, and end.
+                # Threads that wait for an idle process get this one, and fail at once.
                 self._idle.put(dead)
             else:
                 self._all.discard(dead)
@@ -197,11 +199,11 @@ class _Process:
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(other, work), daemon=True)
         self._process.start()
-        # The pipe ends with the process only if no other one has that end of it.
+        # The pipe closes with the process only if this process does not keep that end open.
         other.close()
 
     def reply(self, packed: bytes) -> bytes | None:
-        """Return what the process answers to a task; None: it has died."""
+        """Return the result of a task, or None if the process has died."""
         try:
             self._pipe.send_bytes(packed)
             return self._pipe.recv_bytes()
@@ -220,7 +222,7 @@ class _Failed(NamedTuple):
 
 
 def _serve(pipe: Connection, work: Work[Settings, Task, Result]) -> None:
-    """Do tasks until the pipe ends; the main function of a process."""
+    """Do tasks until the pipe closes; the main function of a process."""
     work.prepare(work.settings)
     try:
         while True:
@@ -252,7 +254,7 @@ def _unpacked(reply: bytes) -> Any:
 
 
 def _context(preload: tuple[str, ...]) -> ForkServerContext | SpawnContext:
-    """Return how processes start: forked from one that has imported what they need, if possible.
+    """Return a context that forks workers from a preloaded server process, if the system can.
 
     A fork of this process would copy locks that other threads hold.
     """
@@ -263,20 +265,22 @@ def _context(preload: tuple[str, ...]) -> ForkServerContext | SpawnContext:
     return context
 
 
-_GROUPS_AHEAD = 3
-
-
 @contextmanager
 def early_workers(
     run: ScoreRun, spec: ScoreSpec, judges: Mapping[str, object], *, local: bool
 ) -> Iterator[PoolParts | None]:
-    """Start the workers of a run before its archive is read, if it is surely large enough.
+    """Start the workers of a run before its archive is read, if it is certainly large enough.
+
+    They check slices of the archive while this process reads it.
 
     Args:
         run: What is scored and how.
         spec: How items are scored.
         judges: Settings of the judges.
         local: Whether this machine scores, not a server.
+
+    Yields:
+        The workers, or None if the run may be too small.
     """
     count = early_count(run, spec, local=local)
     if count < 2:
@@ -295,7 +299,7 @@ class PoolParts:
     """Parts that worker processes make.
 
     Args:
-        settings: What the workers need to know.
+        settings: How the workers score.
         workers: How many there are.
     """
 
@@ -306,7 +310,7 @@ class PoolParts:
             Work(prepare_worker, settings, do_task),
             count=workers,
             attempts=ATTEMPTS,
-            # The second is what the command's own script imports; every worker runs it again.
+            # A worker imports the main module again, which is the command line's script.
             preload=(f"{__package__}.preloaded", "hallujudge.sdk.cli"),
         )
 
@@ -347,7 +351,7 @@ class PoolParts:
         self._processes.close()
 
     async def _made(self, group: Group) -> list[Part]:
-        """Return a group's parts; the group of a worker that dies is done again by another."""
+        """Return a group's parts."""
         loop, processes = asyncio.get_running_loop(), self._processes
         try:
             return await loop.run_in_executor(processes.threads, processes.result, group)

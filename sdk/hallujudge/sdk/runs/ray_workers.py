@@ -41,28 +41,36 @@ if TYPE_CHECKING:
     from ..archives import ItemSource
 
 
+# Seconds to wait for an answer from a cluster's address.
+_PATIENCE = 10.0
+# Groups that are begun for each worker before the first result is written.
+_GROUPS_AHEAD = 2
+# With language models a group is one batch, of which a process scores eight at the same time.
+_CALLING_GROUPS_AHEAD = 8
+
+
 def worker_settings(given: Mapping[str, object], workers: int) -> dict[str, object]:
-    """Return the judges' settings for one of several workers, whatever its machine has set.
+    """Return the judges' settings for one of several workers, independent of its machine.
 
     Args:
-        given: The settings that this process was given.
-        workers: How many workers there are; together they make as many calls as one process.
+        given: The settings of this process.
+        workers: Number of workers. Together they make as many concurrent calls as one process.
     """
     settings = load_settings(given).judges
     shares = {
         name: max(1, -(-getattr(settings, name) // workers))
         for name in ("llm_max_concurrency", "fallback_max_concurrency")
     }
-    # Verdicts are kept, and calls are counted, in one place.
+    # The keeper stores the verdicts and counts the calls.
     kept = {"verdict_cache": "", "max_calls": -1, "max_cost": -1.0, "fallback_max_calls": -1}
     return {**asdict(settings), **shares, **kept}
 
 
 def keeper_settings(given: Mapping[str, object]) -> dict[str, object]:
-    """Return the judges' settings for the keeper, whatever its process has set.
+    """Return the judges' settings for the keeper, independent of its process.
 
     Args:
-        given: The settings that this process was given.
+        given: The settings of this process.
     """
     settings = load_settings(given).judges
     path = settings.verdict_cache
@@ -96,7 +104,7 @@ class CallKeeper:
         """Return what a method of the verdict cache returns.
 
         Args:
-            worker: The worker that calls it; each one's claims are its own.
+            worker: The worker that calls it. Each worker has its own claims on calls.
             name: The method.
             arguments: Its arguments.
         """
@@ -130,7 +138,7 @@ class CallKeeper:
             self._budgets[judge].settle(reservation, cost)
 
     async def drop(self, worker: str) -> None:
-        """Let others make the calls of a worker that has died; what it reserved may be charged."""
+        """Release the claims of a worker that died, and count its reservations as spent."""
         self._gone.add(worker)
         for judge, reservation in self._held.pop(worker, {}).values():
             self._budgets[judge].keep(reservation)
@@ -138,7 +146,7 @@ class CallKeeper:
             await self._caches[worker].release_all()
 
     async def close(self) -> None:
-        """Write what is not written yet."""
+        """Write the verdicts that are not written yet."""
         for cache in self._caches.values():
             await cache.close()
 
@@ -149,7 +157,7 @@ class CallKeeper:
 
 
 class RemoteCalls:
-    """A worker's way to the verdicts and budgets of its run.
+    """A worker's access to the verdicts and budgets of its run.
 
     Args:
         keeper: The handle of the :class:`CallKeeper`.
@@ -165,7 +173,7 @@ class RemoteCalls:
         """The verdict store."""
 
     def budget(self, judge: str, prices: Prices | None) -> RemoteBudget | None:
-        """Return the budget of a judge; None: nothing is limited."""
+        """Return the budget of a judge, or None if nothing is limited."""
         return RemoteBudget(self._keeper, self._worker, judge, prices) if self._limited else None
 
 
@@ -202,7 +210,7 @@ class RemoteVerdicts:
         await self._ask("renew", key)
 
     async def release(self, key: str) -> None:
-        """End a claim whose call gave no record."""
+        """End a claim whose call returned no record."""
         await self._ask("release", key)
 
     async def put(self, key: str, judge: str, record: Record) -> None:
@@ -248,7 +256,7 @@ class RemoteBudget:
         self._judge = judge
         self._refusal = ""
         self.prices = prices
-        """What tokens cost; None: not known."""
+        """What tokens cost, or None if unknown."""
 
     def cost_of(self, usage: Usage) -> float | None:
         """Return the cost of a call; None if prices are not known."""
@@ -281,19 +289,12 @@ class RemoteBudget:
         return self._refusal
 
 
-_PATIENCE = 10.0
-"""Seconds that a cluster's address has to answer within."""
-_GROUPS_AHEAD = 2
-_CALLING_GROUPS_AHEAD = 8
-"""The same of a run that calls language models: batches of which a process scores eight at once."""
-
-
 class RayWorker:
-    """An actor of Ray that makes parts.
+    """A Ray actor that makes parts.
 
     Args:
-        settings: What it needs to know.
-        shared: Its way to the verdicts and budgets of the run; None: it calls no language model.
+        settings: How it scores.
+        shared: Access to the verdicts and budgets of the run; None if it calls no language model.
     """
 
     def __init__(self, settings: WorkerSettings, shared: SharedCalls | None) -> None:
@@ -308,9 +309,9 @@ class RayParts:
     """Parts that workers on a Ray cluster make.
 
     Args:
-        settings: What the workers need to know.
-        workers: How many there are; 0: one for each processor of the cluster.
-        address: Address of a running cluster; empty: one is started on this machine.
+        settings: How the workers score.
+        workers: Number of workers; 0 for one on each processor of the cluster.
+        address: Address of a running cluster; empty to start one on this machine.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -367,16 +368,16 @@ class RayParts:
             self._ray.shutdown()
 
     async def _groups(self, items: ItemSource, first: int) -> AsyncIterator[Group]:
-        """Yield groups of items that this process reads: others may be on machines without it.
+        """Yield groups of items that this process reads: a worker's machine may lack the archive.
 
-        A batch has whole images, and is all that waits for a worker that calls language models.
+        With language models a group is a single batch, so that few items wait for a slow worker.
         """
         size = 1 if self._calls else GROUP_BATCHES
         for group in item_groups(items.start_at(first), first, size):
             yield group
 
     async def _made(self, group: Group, place: int) -> list[Part]:
-        """Return a group's parts; the group of a worker that dies is done again by a new one."""
+        """Return a group's parts. If its worker dies, a new one scores the group again."""
         for _ in range(ATTEMPTS):
             worker = self._workers[place]
             try:
@@ -401,7 +402,7 @@ class RayParts:
         return _Worker(name, make.remote(self._settings, shared))
 
     def _new_keeper(self, settings: WorkerSettings) -> Any:
-        """Return the actor that keeps verdicts, on this machine, which has their file."""
+        """Return the actor that keeps verdicts. It runs on this machine, which has their file."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         node = self._ray.get_runtime_context().get_node_id()

@@ -42,6 +42,7 @@ _KINDS = {
     "coverage": dict,
     "totals": dict,
 }
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
 def head_of(path: Path) -> dict[str, Any]:
@@ -183,9 +184,6 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
         raise ArchiveError(
             f"{record.place}: not a line of items.jsonl: {fault_of(err)}. Score the run again"
         ) from err
-
-
-_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
 def _text(line: Mapping[str, object], key: str) -> str:

@@ -1,7 +1,4 @@
-"""What a run reads: its files by hash and size, its settings.
-
-Whether a resumed run reads the same.
-"""
+"""The inputs of a run: reading them, and recording their hashes and the settings in a manifest."""
 
 from __future__ import annotations
 
@@ -65,12 +62,12 @@ class PreparedRun:
 def manifest_of(
     prepared: PreparedRun, header: RunHeader, repeat: Mapping[str, Any] | None = None
 ) -> Manifest:
-    """Return the manifest of a run. Files are read once, for their hashes.
+    """Return the manifest of a run. Every file is read once for its hash.
 
     Args:
         prepared: The run.
         header: What is known of the run before its first item.
-        repeat: What else a repetition of the run needs, such as the settings of its judges.
+        repeat: What else is needed to repeat the run, such as the settings of its judges.
 
     Raises:
         ArchiveError: A file can't be read.
@@ -124,7 +121,7 @@ def manifest_of_report(report: Report, paths: Iterable[Path], *, keep_text: bool
 
 
 def _run_inputs(run: ScoreRun) -> dict[str, object]:
-    """Return everything that a run reads, by name; files and values."""
+    """Return everything that a run reads, files and values, by name."""
     references = run.references if isinstance(run.references, list) else [run.references]
     if not all(isinstance(reference, (str, Path, type(None))) for reference in references):
         references = [run.references]
@@ -139,14 +136,14 @@ def _run_inputs(run: ScoreRun) -> dict[str, object]:
 
 
 def _readable(given: Mapping[str, object]) -> dict[str, Path]:
-    """Return the files of what a run reads; of a URL, the copy that was read."""
+    """Return the files that a run reads; for a URL, the copy that was downloaded."""
     copies = {name: copy_of(value) for name, value in given.items() if is_url(value)}
     files = {name: Path(str(value)) for name, value in given.items() if _is_file(value)}
     return files | {name: copy for name, copy in copies.items() if copy is not None}
 
 
 def _is_repeatable(given: Mapping[str, object], files: Mapping[str, Path]) -> bool:
-    """Return whether everything can be read again; secrets of URLs are not kept."""
+    """Return whether everything can be read again. The manifest omits the secrets of URLs."""
     urls = filter(None, map(origin_of, files.values()))
     return len(files) == len(given) and all(url == public_url(url) for url in urls)
 
@@ -201,7 +198,7 @@ def described_file(path: Path) -> dict[str, JsonValue]:
 
 
 def _files(path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield files, and their names if the path stands for several."""
+    """Yield the files of a path; with their names if there may be several."""
     if path.is_dir():
         inside = sorted(file for file in path.rglob("*") if file.is_file())
         yield from ((file, file.relative_to(path).as_posix()) for file in inside)
@@ -222,7 +219,7 @@ def _hash_file(path: Path, digest: Any) -> None:
 
 
 def _hash_of_items(items: Iterable[object]) -> str:
-    """Return a hash of what is scored, where it does not come from files alone."""
+    """Return a hash of the items of a run whose inputs are not all files."""
     digest = hashlib.sha256()
     for item in items:
         digest.update(repr(item).encode("utf-8", "surrogatepass"))
@@ -236,7 +233,7 @@ def _settings(run: ScoreRun, spec: ScoreSpec, header: RunHeader) -> dict[str, Js
         else source.name
         for role, source in sorted(spec.graphs.items())
     }
-    # A default that is spelled out is no difference.
+    # An explicit default is the same as no option.
     defaults = {option.name: option.default for option in metric_entry(spec.metric).options}
     return {
         **{f"option.{name}": value for name, value in sorted({**defaults, **spec.options}.items())},
@@ -250,7 +247,7 @@ def _settings(run: ScoreRun, spec: ScoreSpec, header: RunHeader) -> dict[str, Js
 
 
 def input_options(run: ScoreRun) -> dict[str, JsonValue]:
-    """Return the options of reading that are not files and not at their defaults."""
+    """Return the input options that are not files and not at their defaults."""
     options, default = run.inputs or InputOptions(), InputOptions()
     changed = {
         entry.name: getattr(options, entry.name)
@@ -295,7 +292,7 @@ def _absolute(value: object) -> str:
 
 
 def items_of(run: ScoreRun) -> ItemSource:
-    """Return the items of a run. If it is resumed, its archive is not checked a second time.
+    """Return the items of a run. The archive of a resumed run is not checked a second time.
 
     Raises:
         ArchiveError: A file can't be used, or ids don't join.
@@ -305,21 +302,21 @@ def items_of(run: ScoreRun) -> ItemSource:
 
 
 def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:
-    """Return what a stopped run knew of its archive; None if it must be checked anew.
+    """Return what a stopped run knew of its archive, or None if it must be checked again.
 
     A run writes its manifest after the whole archive was checked. Files with the same bytes, read
     by the same release with the same options, need no second check.
 
     Args:
-        run: The run that goes on.
-        folder: Where it stopped.
+        run: The run to resume.
+        folder: Its folder.
     """
     try:
         manifest = Manifest.read(partial(folder, MANIFEST))
         marks = Marks.of(read_marks(folder, manifest))
         same = manifest.release == __version__ and _reads_the_same(run, manifest)
     except (HallujudgeError, OSError, ValueError):
-        # Starting the run tells what is wrong with its folder.
+        # Starting the run reports what is wrong with its folder.
         return None
     return CheckedArchive(count=manifest.items, marks=marks) if same and marks.marks else None
 

@@ -21,7 +21,7 @@ from ..errors import InvalidInputError, MissingExtraError, OutputError
 from ..report.export_formats import frame
 from ..score_run import SaveOptions
 from .parts import PartMaker
-from .saved_items import response_of
+from .saved_items import from_messages, response_of, to_messages
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,6 +37,9 @@ _TEXTS = ("id", "group_id", "outcome", "reason", "detail")
 # Nested objects whose entries are columns of their own: name -> whether they are numbers.
 _NESTED = {"fields": False, "scores": True, "statistics": True}
 _ROWS_AT_ONCE = 4096
+# Items of a larger run go to a temporary file, so that memory stays bounded.
+_IN_MEMORY = 20_000
+_SAVED_AT_ONCE = 64
 
 
 def items_frame(lines: Callable[[], Iterable[ItemLine]]) -> DataFrame:
@@ -106,7 +109,7 @@ def _parquet_schema(columns: Mapping[str, tuple[str, ...]]) -> Schema:
 def _table_rows(
     lines: Iterable[ItemLine], columns: Mapping[str, tuple[str, ...]]
 ) -> Iterator[dict[str, str | float | None]]:
-    """Yield flat rows; what has no fixed shape is JSON text."""
+    """Yield flat rows. Values without a fixed shape become JSON text."""
     for line in lines:
         row: dict[str, str | float | None] = {name: line.get(name, "") for name in _TEXTS}
         row["response"] = _cell_text(line.get("response"))
@@ -121,14 +124,10 @@ def _table_rows(
 
 def _cell_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
-        # A response may hold half a surrogate pair, which no file in UTF-8 can.
+        # A response may contain half a surrogate pair, which UTF-8 can't encode.
         return value and value.encode("utf-8", "replace").decode()
     text = json.dumps(value, ensure_ascii=False)
     return text.encode("utf-8", "replace").decode()
-
-
-_IN_MEMORY = 20_000
-_SAVED_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +244,7 @@ class RunItems(Sequence[RunItem]):
             # The file exists as long as the items do.
             self._file = tempfile.TemporaryFile(prefix="hallujudge-")  # noqa: SIM115
             weakref.finalize(self, self._file.close)
-        data = _packed_items(items)
+        data = to_messages([(entry.item, entry.result) for entry in items])
         with self._lock:
             self._starts.append(self._count)
             self._offsets.append(self._file.seek(0, 2))
@@ -257,31 +256,7 @@ class RunItems(Sequence[RunItem]):
         with self._lock:
             self._file.seek(self._offsets[number])
             data = self._file.read(ends[number] - self._offsets[number])
-        return _unpacked_items(data)
-
-
-def _packed_items(items: Sequence[RunItem]) -> bytes:
-    """Return items and results as protobuf messages, which keep every field of both."""
-    from hallujudge.judge.v1 import judge_service_pb2 as pb
-    from hallujudge.judge_service.wire.convert import item_to_proto, result_to_proto
-
-    batch = pb.ItemBatch(items=[item_to_proto(entry.item) for entry in items])
-    results = pb.ResultBatch(results=[result_to_proto(entry.result) for entry in items])
-    first = batch.SerializeToString()
-    return len(first).to_bytes(8) + first + results.SerializeToString()
-
-
-def _unpacked_items(data: bytes) -> list[RunItem]:
-    from hallujudge.judge.v1 import judge_service_pb2 as pb
-    from hallujudge.judge_service.wire.convert import item_from_proto, result_from_proto
-
-    size = int.from_bytes(data[:8])
-    batch = pb.ItemBatch.FromString(data[8 : 8 + size])
-    results = pb.ResultBatch.FromString(data[8 + size :])
-    return [
-        RunItem(item=item_from_proto(item), result=result_from_proto(result))
-        for item, result in zip(batch.items, results.results, strict=True)
-    ]
+        return [RunItem(item=item, result=result) for item, result in from_messages(data)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

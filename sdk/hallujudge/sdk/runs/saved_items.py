@@ -34,7 +34,19 @@ if TYPE_CHECKING:
     from .manifest import Manifest
 
 
+_ItemT = TypeVar("_ItemT", bound=Item)
+
 _WHOLE = {int}
+# The fields of a result in the order of a row; `_row` and `_result_of` depend on it.
+_NAMES = (
+    *("id", "group_id", "outcome", "reason", "detail"),
+    *("statistics", "scores", "evidence", "fields"),
+)
+# The first byte of a batch: saved as MessagePack values or as protobuf messages.
+_VALUES, _MESSAGES = b"v", b"m"
+_SIZE_BYTES = 4
+# A damaged journal must not decompress to more than this.
+_MOST_BYTES = 1 << 30
 
 
 def item_lines(
@@ -147,10 +159,6 @@ def _encoder() -> Encoder:
     return Encoder(enc_hook=builtin_value)
 
 
-_NAMES = (
-    *("id", "group_id", "outcome", "reason", "detail"),
-    *("statistics", "scores", "evidence", "fields"),
-)
 _fields_of = attrgetter(*_NAMES)
 _result = maker_of(ItemResult, _NAMES)
 
@@ -163,7 +171,7 @@ class _Codec(NamedTuple):
 
 
 def to_values(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes | None:
-    """Return items of shipped families with their results; None if they are left to messages."""
+    """Return items and results as MessagePack, or None if they must be saved as messages."""
     items: set[type] = {type(item) for item, _ in pairs}
     found = (result.evidence for _, result in pairs)
     kinds: set[type] = {type(evidence) for evidence in found if evidence is not None}
@@ -192,7 +200,7 @@ def _result_of(row: tuple[Any, ...]) -> ItemResult:
 
 
 def damaged_items(cause: Exception) -> ArchiveError:
-    """Return the error for items that can't be read; journals are checked before for torn bytes."""
+    """Return the error for items that can't be read. Torn records were found by their checksum."""
     return ArchiveError(
         f"{JOURNAL} holds items that this release can't read ({cause}); score the responses again"
     )
@@ -229,7 +237,7 @@ def _types() -> Mapping[str, type]:
 
 @cache
 def _codec(item_type: type, evidence: type) -> _Codec | None:
-    """Return how values of two types are written and read; None: msgspec can't read one of them."""
+    """Return how values of two types are written and read; None if msgspec can't read one."""
     from msgspec.msgpack import Decoder, Encoder
 
     row: Any = tuple[
@@ -247,18 +255,12 @@ def _codec(item_type: type, evidence: type) -> _Codec | None:
         decoder: Any = Decoder(list[tuple[item_type, row]])  # type: ignore[valid-type]
     except TypeError:
         return None
-    # The wire gives mappings another order.
+    # Mappings from a server may have another order.
     return _Codec(Encoder(enc_hook=builtin_value, order="deterministic").encode, decoder.decode)
 
 
-_ItemT = TypeVar("_ItemT", bound=Item)
-_SIZE_BYTES = 4
-_VALUES, _MESSAGES = b"v", b"m"
-_MOST_BYTES = 1 << 30
-
-
 def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: SaveOptions) -> bytes:
-    """Return what the page needs of a batch, with every field.
+    """Return the items and results of a batch that a page shows, with every field.
 
     Args:
         pairs: Items with their results.
@@ -275,7 +277,7 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     if not options.keep_text:
         kept = [(_without_text(item), result) for item, result in pairs]
     values = to_values(kept)
-    content = _VALUES + values if values is not None else _MESSAGES + _to_messages(kept)
+    content = _VALUES + values if values is not None else _MESSAGES + to_messages(kept)
     # Level 1 takes a third of the time of level 6 for nearly the same size.
     return zlib.compress(content, 1)
 
@@ -286,20 +288,21 @@ def _are_known(pairs: Sequence[tuple[Item, ItemResult]]) -> bool:
     return all(has_messages(item) for item, _ in pairs)
 
 
-def _to_messages(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes:
+def to_messages(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes:
+    """Return items and results as protobuf messages, which keep every field of both."""
     from hallujudge.judge.v1 import judge_service_pb2 as pb
     from hallujudge.judge_service.wire.convert import item_to_proto, result_to_proto
 
     batch = pb.ItemBatch(items=[item_to_proto(item) for item, _ in pairs])
     outcomes = pb.ResultBatch(results=[result_to_proto(result) for _, result in pairs])
-    # Otherwise maps have an order of their own in each process.
+    # Without this, the order of maps differs between processes.
     items = batch.SerializeToString(deterministic=True)
     results = outcomes.SerializeToString(deterministic=True)
     return len(items).to_bytes(_SIZE_BYTES, "little") + items + results
 
 
 def kept_shown(shown: bytes, first: int, *, html: bool) -> bytes:
-    """Return what a run keeps of a part of another run.
+    """Return the saved items of another run's part that this run keeps.
 
     Args:
         shown: What the other run kept.
@@ -325,7 +328,7 @@ def shown_items(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
         content = zlib.decompressobj().decompress(data, _MOST_BYTES)
     except zlib.error as err:
         raise damaged_items(err) from err
-    read = from_values if content[:1] == _VALUES else _from_messages
+    read = from_values if content[:1] == _VALUES else from_messages
     yield from read(content[1:])
 
 
@@ -335,7 +338,12 @@ def questions_of(items: Iterable[Item]) -> dict[str, str]:
     return {identifier: question for identifier, question in found if question}
 
 
-def _from_messages(content: bytes) -> Iterator[tuple[Item, ItemResult]]:
+def from_messages(content: bytes) -> Iterator[tuple[Item, ItemResult]]:
+    """Yield the items and results of :func:`to_messages`.
+
+    Raises:
+        ArchiveError: The content is damaged.
+    """
     from google.protobuf.message import DecodeError
 
     from hallujudge.judge.v1 import judge_service_pb2 as pb
@@ -375,7 +383,7 @@ def render_page(
 
     Args:
         report: The report.
-        shown: What the parts of the run keep for the page.
+        shown: The saved items of each part.
         about: Title, inputs and baseline.
         images: Where pictures come from; None for no pictures.
     """
@@ -398,7 +406,7 @@ def _page_of(shown: Iterable[bytes]) -> HtmlPage:
 
 
 def about_of(manifest: Manifest | None) -> PageAbout:
-    """Return what a manifest says about a run: the responses' file as title, inputs by hash."""
+    """Return title and inputs of a page from a manifest: the responses' file, and the hashes."""
     from ..report import PageAbout
 
     if manifest is None:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 _BATCH = 4096
+_SHOWN_ITEMS = 5_000
+_SETTING = "setting."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,13 +299,9 @@ def recompute(folder: str | Path, *, group_by: Sequence[str] | None = None) -> R
     )
 
 
-_SHOWN_ITEMS = 5_000
-_SETTING = "setting."
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunUnderWay:
-    """What the folder of a run under way holds."""
+    """A run that is scoring now, or that stopped: what its folder holds."""
 
     manifest: Manifest
     """What is scored, and how."""
@@ -370,7 +368,7 @@ def _header_of(manifest: Manifest) -> RunHeader:
 
 
 def _first_shown(entries: Iterable[Entry]) -> Iterator[bytes]:
-    """Yield what is kept of the first items: the page is made anew every few seconds."""
+    """Yield the saved items of the first parts: the page is rendered again every few seconds."""
     count = 0
     for entry in entries:
         if count >= _SHOWN_ITEMS:

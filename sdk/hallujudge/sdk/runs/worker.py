@@ -1,7 +1,4 @@
-"""Worker processes of a run: how many there are, the groups of items they receive.
-
-Their work.
-"""
+"""Worker processes of a run: how many there are, what they receive, and what they do."""
 
 from __future__ import annotations
 
@@ -38,17 +35,32 @@ if TYPE_CHECKING:
     from .run_inputs import PreparedRun
 
 
+ENGINES = ("local", "ray")
+"""Where processes run."""
+
 ATTEMPTS = 3
-"""How often a group is done before its workers' deaths end the run."""
+"""How often a group is scored before the deaths of its workers end the run."""
 
 GROUP_BATCHES = 8
-"""Batches of a group."""
+"""Batches in a group. Sending each batch alone would cost a round trip of the pipe each time."""
+
+# A slice is read by the worker, so it may be larger than a group, which travels through the pipe.
 _SLICE_ITEMS = 2048
-_SLICE_BYTES = 1 << 21
+_SLICE_BYTES = 2 << 20
+
+# Items are freed by their reference counts. With Python's default of 700 new objects, searching
+# them for cycles takes a tenth of a CHAIR run and finds none.
+_NEW_OBJECTS = 50_000
+
+# Starting a process takes about a second, in which one process scores about 15,000 captions.
+_LARGE_RUN = 20_000
+# A file of this size has that many items in nearly every layout.
+_LARGE_BYTES = 16 << 20
+_MOST_WORKERS = 1_024
 
 
 class Group(Protocol):
-    """Consecutive items of a run."""
+    """Consecutive items of a run, which one process scores."""
 
     @property
     def first(self) -> int:
@@ -70,13 +82,16 @@ class Group(Protocol):
 
 
 class GroupReaders:
-    """Readers of archives that a process was sent; equal ones are one."""
+    """The archive readers that a process received, without duplicates.
+
+    Each group arrives with a copy of its reader, but only the first one loads the references.
+    """
 
     def __init__(self) -> None:
         self._readers: list[SliceReader] = []
 
     def of(self, sent: SliceReader) -> SliceReader:
-        """Return the first reader that was sent of those equal to it; it has the references."""
+        """Return the first received reader that equals this one."""
         if sent not in self._readers:
             self._readers.append(sent)
         return self._readers[self._readers.index(sent)]
@@ -124,7 +139,7 @@ class SliceGroup:
 
 
 def workers_died(group: Group) -> str:
-    """Return what to say when the workers of a group died again and again."""
+    """Return the message for a group whose workers died in every attempt."""
     return (
         f"a worker process died {ATTEMPTS} times while items {group.first + 1} to "
         f"{group.first + group.size} were scored, perhaps for lack of memory; go on with "
@@ -133,11 +148,11 @@ def workers_died(group: Group) -> str:
 
 
 async def groups_of(items: ItemSource, first: int) -> AsyncIterator[Group]:
-    """Yield the groups of a source's items for processes of this machine.
+    """Yield the groups of a source's items, for processes on this machine.
 
     Args:
         items: The items.
-        first: Position of the first one that is wanted.
+        first: Position of the first item to score.
     """
     made = (
         item_groups(items.start_at(first), first)
@@ -167,9 +182,9 @@ def slice_groups(slices: ItemSlices, first: int, count: int) -> Iterator[Group]:
     """Yield groups of items that the processes read.
 
     Args:
-        slices: Places of the archive.
-        first: Position of the first item that is wanted.
-        count: Number of items of the archive.
+        slices: Places in the archive where reading can begin.
+        first: Position of the first item to score.
+        count: Number of items in the archive.
     """
     start = slices.marks.before(first)
     for mark in [*slices.marks.marks, None]:
@@ -189,12 +204,9 @@ def _is_full_slice(start: Mark, end: Mark) -> bool:
     return items >= _SLICE_ITEMS or size >= _SLICE_BYTES
 
 
-_NEW_OBJECTS = 50_000
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """What a worker needs to know."""
+    """What a worker needs to score batches."""
 
     spec: ScoreSpec
     """How items are scored."""
@@ -217,7 +229,7 @@ class Worker:
     """Scores batches with an engine of its own.
 
     Args:
-        settings: What it needs to know.
+        settings: How it scores.
         shared: Verdict store and budgets that workers share, if they call language models.
     """
 
@@ -231,7 +243,7 @@ class Worker:
         self._opened: tuple[ScoringSession, PartMaker] | None = None
 
     async def open(self) -> tuple[ScoringSession, PartMaker]:
-        """Get ready to score, unless that was done."""
+        """Load the engine and its models once."""
         async with self._opening:
             if self._opened is None:
                 settings = self._settings
@@ -268,9 +280,9 @@ _workers: dict[str, _OnlyWorker] = {}
 
 def prepare_worker(settings: WorkerSettings) -> None:
     """Get a worker process ready; called once in each."""
-    # Ctrl-C reaches every process of a terminal; the one that wrote the journal stops the others.
+    # Ctrl-C reaches every process of a terminal. The parent, which writes the journal, stops the
+    # workers in an orderly way.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # As the command line does, and for its reason.
     gc.set_threshold(_NEW_OBJECTS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     loop, worker = asyncio.new_event_loop(), Worker(settings)
@@ -292,17 +304,6 @@ def _end_with_parent() -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
-
-
-ENGINES = ("local", "ray")
-"""Where processes run."""
-
-_LARGE_RUN = 20_000
-_MOST_WORKERS = 1_024
-"""Items from which on the start of processes (about a second each) pays off."""
-
-_LARGE_BYTES = 16 << 20
-"""Size of a file that has as many items in nearly every layout."""
 
 
 def worker_count(prepared: PreparedRun, *, local: bool) -> int:
@@ -331,18 +332,14 @@ def worker_count(prepared: PreparedRun, *, local: bool) -> int:
         )
     if run.workers > 1 and obstacle:
         raise InvalidInputError(f"workers is {run.workers}: {obstacle}; leave it out")
-    if (
-        run.workers
-        or obstacle
-        or len(prepared.items) < _LARGE_RUN
-        or metric_entry(run.metric).judges
-    ):
-        return max(1, run.workers)
-    return usable_cores()
+    if run.workers:
+        return run.workers
+    large = len(prepared.items) >= _LARGE_RUN
+    return usable_cores() if large and not obstacle and not _loads_models(run) else 1
 
 
 def _check_worker_number(workers: int) -> None:
-    # All processes start at once, whatever there is to do.
+    # All processes start at once, even if there are fewer groups than processes.
     if not 0 <= workers <= _MOST_WORKERS:
         raise InvalidInputError(
             f"workers is {workers}; give 0 (automatic), or a number up to {_MOST_WORKERS:,}"
@@ -350,21 +347,26 @@ def _check_worker_number(workers: int) -> None:
 
 
 def early_count(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> int:
-    """Return how many processes may start before the archive is read; 1: that is not known yet.
+    """Return how many processes may start before the archive is read, or 1 if that is unknown.
 
     Args:
         run: What is scored and how.
-        spec: The same, as the engine has it.
+        spec: How items are scored.
         local: Whether this machine scores, not a server.
     """
     _check_worker_number(run.workers)
     if run.engine != ENGINES[0] or _spreading_obstacle(run, spec, local=local) or run.resume:
         return 1
     if run.workers:
-        return max(1, run.workers)
+        return run.workers
     path = Path(run.responses) if isinstance(run.responses, (str, Path)) else None
     surely_large = path is not None and path.is_file() and path.stat().st_size >= _LARGE_BYTES
-    return usable_cores() if surely_large and not metric_entry(run.metric).judges else 1
+    return usable_cores() if surely_large and not _loads_models(run) else 1
+
+
+def _loads_models(run: ScoreRun) -> bool:
+    # Each process would load the models again.
+    return bool(metric_entry(run.metric).judges)
 
 
 def _spreading_obstacle(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> str:

@@ -247,7 +247,7 @@ def test_without_resume_a_run_starts_anew_and_says_what_it_costs(
     with RunFolder(tmp_path) as folder:
         notes = folder.start(Manifest.read(tmp_path / "manifest.partial.json")).notes
     assert notes == (
-        "the run starts anew; 192 items of a run that had stopped are discarded "
+        "the run starts from the beginning; 192 items of a run that had stopped are discarded "
         "(ScoreRun(resume=True) would have kept them)",
     )
     scored(client, tmp_path)
@@ -257,7 +257,7 @@ def test_without_resume_a_run_starts_anew_and_says_what_it_costs(
 def test_there_may_be_nothing_to_resume(
     client: Client, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
-    assert started(client, tmp_path) == "there is no run to resume; it starts anew"
+    assert started(client, tmp_path) == "there is no run to resume; it starts from the beginning"
     assert contents(tmp_path) == whole
     assert started(client, tmp_path) == "the run was complete; nothing is scored again"
 

@@ -43,6 +43,8 @@ _LAST_DIGITS = re.compile(r"(\d+)\D*$")
 ImageSource: TypeAlias = "Callable[[str, str], str]"
 """Returns the source of an item's picture from its id and group; empty if there is none."""
 
+_MEASURES = {"words": "Words of the response", "margin": "Smallest margin of a verdict"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
@@ -199,9 +201,6 @@ def _thumbnail_maker() -> Callable[[Path], str]:
         return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"
 
     return thumbnail
-
-
-_MEASURES = {"words": "Words of the response", "margin": "Smallest margin of a verdict"}
 
 
 class HtmlPage:

@@ -32,6 +32,18 @@ from ..report_text import (
 )
 from .markup import Content, Markup, asset, breakable, element, joined, score_bar, score_scale
 
+_NAME_CHARS = 120
+_BASELINE_CHARS = 16
+"""Longer names are in the headline alone; the table calls them the baseline."""
+
+_FIRST_SCORES = 8
+_FIRST_OF_GROUPS = 6
+"""Columns of a group's table: as many as a window and a sheet of paper hold."""
+
+_TITLE_CHARS = 120
+_CARD_FILE = "judge-card.json"
+_JUDGE_NOTE = re.compile(r"\bjudge\b.*\b(known data|checked|measured)\b", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageAbout:
@@ -68,14 +80,6 @@ def run_identity(signature: str, content: str) -> str:
     # A run under way has the identity that it will have when it is complete.
     settings = signature.partition("|ci:")[0]
     return hashlib.sha256(clean(f"{settings}\n{content}").encode()).hexdigest()[:16]
-
-
-_NAME_CHARS = 120
-_BASELINE_CHARS = 16
-"""Longer names are in the headline alone; the table calls them the baseline."""
-_FIRST_SCORES = 8
-_FIRST_OF_GROUPS = 6
-"""Columns of a group's table: as many as a window and a sheet of paper hold."""
 
 
 def html_table(
@@ -233,11 +237,6 @@ def _group_cells(scores: Mapping[str, Score], corrected: Mapping[str, str]) -> I
         small = element("small", f"{figures.interval} n\u00a0{figures.n}".strip())
         beside = [element("small", told)] if told else []
         yield joined([element("b", figures.value), score_bar(scores[name]), small, *beside])
-
-
-_TITLE_CHARS = 120
-_CARD_FILE = "judge-card.json"
-_JUDGE_NOTE = re.compile(r"\bjudge\b.*\b(known data|checked|measured)\b", re.IGNORECASE)
 
 
 def heading(report: Report, about: PageAbout) -> Markup:

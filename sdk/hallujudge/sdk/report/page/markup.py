@@ -19,17 +19,19 @@ from hallujudge.metrics import Score
 
 from ..report_text import clean
 
+Content: TypeAlias = "str | Markup"
+"""Text, which is escaped, or markup, which is kept as it is."""
+
+_VOID = frozenset({"input", "meta", "wbr"})
+_WIDTH, _AXIS = 480, 34
+_BAR_WIDTH = 100
+At: TypeAlias = "Callable[[float], str]"
+
 
 class Markup(str):
     """Escaped markup. Only :func:`element` and :func:`joined` create it."""
 
     __slots__ = ()
-
-
-Content: TypeAlias = "str | Markup"
-"""Text, which is escaped, or markup, which is kept as it is."""
-
-_VOID = frozenset({"input", "meta", "wbr"})
 
 
 def element(tag: str, *content: Content, **attributes: str) -> Markup:
@@ -84,12 +86,6 @@ def asset(name: str) -> str:
 def digest(text: str) -> str:
     """Return the hash by which a content security policy allows an inline script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-_WIDTH, _AXIS = 480, 34
-_BAR_WIDTH = 100
-
-At: TypeAlias = "Callable[[float], str]"
 
 
 def score_bar(score: Score) -> Markup:

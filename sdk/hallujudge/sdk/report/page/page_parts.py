@@ -25,6 +25,22 @@ a large run without a page would spend for nothing."""
 MOST_PAGE_BYTES = 64 << 20
 """Compressed size from which on a page holds no more items."""
 
+ITEMS_IN_PART = 64
+"""Items in each part but the last; the page's script finds an item's part by its position."""
+
+FIELD = "field:"
+"""Mark of the facets that are fields of the input, which keeps them apart from the metric's."""
+
+# Mark of the measures that are scores of items.
+_SCORE = "score:"
+_SNIPPET = 90
+_REASON = 240
+_NAME = 200
+_TERMS = 200
+_SIZE = 4
+_STATUS = "status"
+_FACET_VALUES = 200
+
 
 def packed(value: object, *, level: int = 6) -> bytes:
     """Return a value as compressed JSON; equal values give equal bytes.
@@ -41,22 +57,6 @@ def packed(value: object, *, level: int = 6) -> bytes:
 def unpacked(data: bytes) -> Any:
     """Return the value that was packed."""
     return json.loads(gzip.decompress(data))
-
-
-ITEMS_IN_PART = 64
-"""Items in each part but the last; the page's script finds an item's part by its position."""
-
-FIELD = "field:"
-"""Mark of the facets that are fields of the input, which keeps them apart from the metric's."""
-
-# Mark of the measures that are scores of items.
-_SCORE = "score:"
-_SNIPPET = 90
-_REASON = 240
-_NAME = 200
-_TERMS = 200
-_SIZE = 4
-_STATUS = "status"
 
 
 @dataclass(slots=True)
@@ -202,9 +202,6 @@ def _positions(view: ItemView) -> list[int]:
         for mark in passage.marks
         if mark.shade is Shade.WRONG and passage.text and mark.end - mark.start < len(passage.text)
     ]
-
-
-_FACET_VALUES = 200
 
 
 @dataclass(slots=True)
