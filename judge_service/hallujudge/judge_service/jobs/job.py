@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Report
 
@@ -130,6 +130,18 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobChunk:
+    """Items of a job that follow each other: all without a result, or all with one."""
+
+    is_answered: bool
+    """Whether they have results."""
+    positions: Sequence[int]
+    """Their positions; empty after the last item."""
+    contents: Sequence[bytes]
+    """Their results if they have them, otherwise the items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
     """The result of an item as callers get it."""
 
@@ -167,35 +179,39 @@ class JobLimits:
     """Jobs that run at the same time."""
 
 
-class ScoredBytes(NamedTuple):
-    """The result of an item with its outcome, as another process returns it."""
+class ScoredChunk(NamedTuple):
+    """Items of a job that were scored together."""
 
-    reason: str
-    """Why the item is unscored; empty if it is scored."""
-    result: bytes
-    """The result, as a codec stores it."""
+    reasons: Sequence[str]
+    """Why each item is unscored; empty for scored items."""
+    results: Sequence[bytes]
+    """The result of each item, as a codec stores it."""
+    share: Any
+    """Their share of the report, for :meth:`JobWork.add`."""
 
 
-class JobWorkers(Protocol):
-    """Scores items of jobs and makes their reports in other processes."""
+class JobWork(Protocol):
+    """Scores the items of one job, and makes its report."""
 
-    async def score(self, spec: bytes, contents: Sequence[bytes]) -> Sequence[ScoredBytes]:
-        """Return the result of each item.
-
-        Args:
-            spec: How they are scored; it needs no models.
-            contents: The items.
-        """
+    async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
+        """Score items."""
         ...
 
-    async def report(self, spec: bytes, pages: AsyncIterator[Sequence[bytes]]) -> bytes:
-        """Return the report of results.
-
-        Args:
-            spec: How they were scored; it needs no models.
-            pages: The results, as a codec stores them.
-        """
+    async def share_of(self, results: Sequence[bytes]) -> Any:
+        """Return the share of the report of results that are stored already."""
         ...
+
+    async def add(self, share: Any) -> None:
+        """Add a share to the report, in the order of the items."""
+        ...
+
+    async def report(self) -> bytes:
+        """Return the report of all shares, as a codec stores it."""
+        ...
+
+
+JobWorkers: TypeAlias = Callable[[bytes, str], JobWork]
+"""Makes the work of a job that needs no models: from its spec, and the name of its metric."""
 
 
 class JobCodec(Protocol):

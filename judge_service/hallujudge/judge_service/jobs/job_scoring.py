@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..cpu_work import in_thread
 from ..engine.streams import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
-from ..observe.recorder import JobsActivity, record_outcomes
+from ..observe.recorder import JobsActivity
 from ..stopping import CallDrain, HeldBackError
 from ..threads import shielded
-from .job import Answer, Job, JobCodec, JobState, JobWorkers, ScoredBytes
+from .job import Answer, Job, JobChunk, JobCodec, JobState, JobWork, JobWorkers, ScoredChunk
 
 if TYPE_CHECKING:
+    from hallujudge.metrics import ItemResult
+
     from ..engine import Engine, ScoringSession
     from .job_store import JobProgress
 
@@ -47,8 +48,6 @@ _P = ParamSpec("_P")
 
 _T = TypeVar("_T")
 
-_Chunk = Sequence[tuple[int, bytes]]
-
 
 class StoppedError(Exception):
     """The job was cancelled, or the server stops."""
@@ -60,7 +59,8 @@ class JobScoring:
 
     A result goes to the database together with its outcome as soon as its chunk is scored. A server
     that is killed therefore repeats at most the chunks that were being scored, and calls to judges
-    that were made for them are in the verdict cache.
+    that were made for them are in the verdict cache. Each result enters the report once: when it is
+    scored, or, if an earlier run scored it, when it is read.
     """
 
     engine: Engine
@@ -97,16 +97,24 @@ class JobScoring:
             raise StoppedError
         self.changes.notify()
         session = await self._session(job)
+        work = self._work(job, session)
 
-        async def work(chunk: _Chunk) -> None:
-            await self._answer(job, session, chunk)
+        async def share_of(chunk: JobChunk) -> Any:
+            if self.draining.is_set():  # the chunk was read before
+                raise StoppedError
+            if chunk.is_answered:
+                return await work.share_of(chunk.contents)
+            return await self._answer(job, work, chunk)
 
-        async with aclosing(ordered_map(self._chunks(job), work, limit=_MAX_CONCURRENCY)) as done:
-            async for _ in done:
+        chunks = self._chunks(job)
+        # In the order of the items: a report may depend on it.
+        async with aclosing(ordered_map(chunks, share_of, limit=_MAX_CONCURRENCY)) as shares:
+            async for share in shares:
+                await work.add(share)
                 self.changes.notify()
         if self.draining.is_set():
             raise StoppedError
-        report = await self._report(job, session)
+        report = await work.report()
         await self.threads.run(self.progress.finish, job.number, report, self.now())
         self.activity.moved()
         self.changes.notify()
@@ -125,46 +133,39 @@ class JobScoring:
             )
         return session
 
-    async def _chunks(self, job: Job) -> AsyncGenerator[_Chunk, None]:
+    def _work(self, job: Job, session: ScoringSession) -> JobWork:
+        if self.workers is not None and not session.needs_models:
+            return self.workers(job.spec, session.metric.name)
+        return _EngineWork(session, self.codec, self.calls)
+
+    async def _chunks(self, job: Job) -> AsyncGenerator[JobChunk, None]:
         after = -1
         while not self.draining.is_set():
             chunk = await self.threads.run(
-                self.progress.unanswered,
+                self.progress.chunk,
                 job.number,
                 after,
                 count=_CHUNK_ITEMS,
                 max_bytes=_CHUNK_BYTES,
             )
-            if not chunk:
+            if not chunk.positions:
                 return
             yield chunk
-            after = chunk[-1][0]
+            after = chunk.positions[-1]
 
-    async def _answer(self, job: Job, session: ScoringSession, chunk: _Chunk) -> None:
-        if self.draining.is_set():  # the chunk was read before
-            raise StoppedError
-        contents = [content for _, content in chunk]
-        if (workers := self._workers_for(session)) is None:
-            rows = await self._evaluated(session, contents)
-        else:
-            rows = await workers.score(job.spec, contents)
-            record_outcomes(session.metric.name, Counter(row.reason for row in rows))
+    async def _answer(self, job: Job, work: JobWork, chunk: JobChunk) -> Any:
+        """Score items and store their results; return their share of the report."""
+        scored = await work.score(chunk.contents)
         answers = [
-            Answer(position=position, scored=not row.reason, reason=row.reason, result=row.result)
-            for (position, _), row in zip(chunk, rows, strict=True)
+            Answer(position=position, scored=not reason, reason=reason, result=result)
+            for position, reason, result in zip(
+                chunk.positions, scored.reasons, scored.results, strict=True
+            )
         ]
         if not await self._stored(job, answers):
             raise StoppedError
         self.activity.moved()
-
-    async def _evaluated(
-        self, session: ScoringSession, contents: Sequence[bytes]
-    ) -> Sequence[ScoredBytes]:
-        try:
-            results = await self.calls.run(session.evaluate(self.codec.items(contents)))
-        except HeldBackError as err:
-            raise StoppedError from err
-        return [ScoredBytes(result.reason, self.codec.result_bytes(result)) for result in results]
+        return scored.share
 
     async def _stored(self, job: Job, answers: Sequence[Answer]) -> bool:
         """Store results; what was paid for is kept until the database takes it."""
@@ -177,30 +178,45 @@ class JobScoring:
                     raise
                 await self.sleep(_STORE_PAUSE)
 
-    def _workers_for(self, session: ScoringSession) -> JobWorkers | None:
-        return None if session.needs_models else self.workers
 
-    async def _report(self, job: Job, session: ScoringSession) -> bytes:
-        if (workers := self._workers_for(session)) is None:
-            return await self._report_here(session, self._results(job))
-        return await workers.report(job.spec, self._results(job))
+class _EngineWork:
+    """Scores the items of a job in this process. Shares of the report are results.
 
-    async def _results(self, job: Job) -> AsyncGenerator[Sequence[bytes], None]:
-        pages = self.progress.results(job.number)
-        while page := await self.threads.run(next, pages, None):
-            yield page
+    Args:
+        session: Scores items, and makes the report.
+        codec: Converts what is stored.
+        calls: Lets judge calls that are under way end when the server stops.
+    """
 
-    async def _report_here(
-        self, session: ScoringSession, results: AsyncGenerator[Sequence[bytes], None]
-    ) -> bytes:
-        # Only the database's threads use it: they are waited for before it is closed.
-        async with aclosing(results) as pages:
-            async for page in pages:
-                await in_thread(partial(self._add, session, page))
-        return await in_thread(lambda: self.codec.report_bytes(session.report()))
+    def __init__(self, session: ScoringSession, codec: JobCodec, calls: CallDrain) -> None:
+        self._session = session
+        self._codec = codec
+        self._calls = calls
 
-    def _add(self, session: ScoringSession, page: Sequence[bytes]) -> None:
-        session.add([self.codec.result(content) for content in page])
+    async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
+        """Score items.
+
+        Raises:
+            StoppedError: The server stops, and no further judge call is sent.
+        """
+        try:
+            results = await self._calls.run(self._session.evaluate(self._codec.items(contents)))
+        except HeldBackError as err:
+            raise StoppedError from err
+        kept = [self._codec.result_bytes(result) for result in results]
+        return ScoredChunk([str(result.reason) for result in results], kept, results)
+
+    async def share_of(self, results: Sequence[bytes]) -> Sequence[ItemResult]:
+        """Return the results."""
+        return await in_thread(lambda: [self._codec.result(content) for content in results])
+
+    async def add(self, share: Sequence[ItemResult]) -> None:
+        """Add results to the report."""
+        await in_thread(partial(self._session.add, share))
+
+    async def report(self) -> bytes:
+        """Return the report."""
+        return await in_thread(lambda: self._codec.report_bytes(self._session.report()))
 
 
 class Activity:

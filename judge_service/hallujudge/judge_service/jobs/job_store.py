@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -21,6 +21,7 @@ from .job import (
     FINISHED,
     Answer,
     Job,
+    JobChunk,
     JobDetails,
     JobLimits,
     JobState,
@@ -39,7 +40,6 @@ _CANDIDATES = 1000
 
 _SECONDS_OF_DAY = 86_400.0
 
-_PAGE = 500
 
 # A reason of the server's own table, and its words, as long as a status may carry them.
 _DETAIL_CHARS = 1000
@@ -355,10 +355,8 @@ class JobProgress:
         """Note that a job runs; return False if it was cancelled."""
         return self._change(number, {"state": JobState.RUNNING.value, **_told(Problem())})
 
-    def unanswered(
-        self, number: int, after: int, *, count: int, max_bytes: int
-    ) -> list[tuple[int, bytes]]:
-        """Return items without a result, with their positions.
+    def chunk(self, number: int, after: int, *, count: int, max_bytes: int) -> JobChunk:
+        """Return the next items: all of them without a result, or all of them with one.
 
         Args:
             number: The job.
@@ -366,18 +364,21 @@ class JobProgress:
             count: Most items.
             max_bytes: Most bytes; at least one item is returned anyway.
         """
-        chosen = (
-            (items_table.c.job == number)
-            & (items_table.c.position > after)
-            & items_table.c.result.is_(None)
-        )
-        order = items_table.c.position
-        size = sa.func.length(items_table.c.item)
-        sizes = sa.select(size).where(chosen).order_by(order).limit(count)
-        rows = sa.select(order, items_table.c.item).where(chosen).order_by(order)
+        mine = (items_table.c.job == number) & (items_table.c.position > after)
+        order, answered = items_table.c.position, items_table.c.result.is_not(None)
+        content = sa.func.coalesce(items_table.c.result, items_table.c.item)
+        sizes = sa.select(answered, sa.func.length(content)).where(mine).order_by(order)
+        rows = sa.select(order, content).where(mine).order_by(order)
         with self._database.reading() as connection:
-            fit = fitting(connection.scalars(sizes), max_bytes)
-            return [(row.position, bytes(row.item)) for row in connection.execute(rows.limit(fit))]
+            heads = connection.execute(sizes.limit(count)).all()
+            is_answered = bool(heads and heads[0][0])
+            alike = (size if has_result == is_answered else None for has_result, size in heads)
+            found = connection.execute(rows.limit(fitting(alike, max_bytes))).all()
+        return JobChunk(
+            is_answered=is_answered,
+            positions=[row[0] for row in found],
+            contents=[bytes(row[1]) for row in found],
+        )
 
     def store(self, number: int, answers: Sequence[Answer]) -> bool:
         """Store results with their outcomes; return whether the job still runs.
@@ -402,13 +403,6 @@ class JobProgress:
             )
         return JobState(state) not in FINISHED
 
-    def results(self, number: int) -> Iterator[list[bytes]]:
-        """Yield all results of a job in pages, in the order of its items."""
-        after = -1
-        while page := self._results(number, after):
-            yield [bytes(row.result) for row in page]
-            after = page[-1].position
-
     def finish(self, number: int, report: bytes, now: float) -> bool:
         """Note that a job is done; return False if it was cancelled."""
         return self._change(
@@ -432,13 +426,6 @@ class JobProgress:
         old = jobs_table.c.touched_at < now - days * _SECONDS_OF_DAY
         with self._database.writing() as connection:
             return connection.execute(jobs_table.delete().where(ended & old)).rowcount
-
-    def _results(self, number: int, after: int) -> list[sa.Row[tuple[int, bytes]]]:
-        chosen = (items_table.c.job == number) & (items_table.c.position > after)
-        columns = (items_table.c.position, items_table.c.result)
-        query = sa.select(*columns).where(chosen).order_by(items_table.c.position).limit(_PAGE)
-        with self._database.reading() as connection:
-            return list(connection.execute(query))
 
     def _change(self, number: int, values: dict[str, object]) -> bool:
         """Change a job that is not finished; return whether there is one."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hallujudge.judge.v1 import jobs_pb2 as pb
@@ -14,8 +15,9 @@ from hallujudge.judge.v1 import scoring_pb2
 
 from ..engine.registry import metric_entry
 from ..errors import UnsupportedError
-from ..jobs.job import JobLimits, NewJob, ScoredBytes, current_owner, kept_caller
+from ..jobs.job import JobLimits, NewJob, ScoredChunk, current_owner, kept_caller
 from ..jobs.job_service import JobService
+from ..observe.recorder import record_outcomes
 from ..settings.server_settings import state_folder
 from ..wire import convert as _convert
 from ..wire.job_messages import (
@@ -211,33 +213,43 @@ def job_service(
         max_running=settings.max_running_jobs,
     )
     address = settings.jobs_database or str(state_folder(resolved.judges) / _DATABASE)
-    helpers = None if workers is None else WorkersOfJobs(workers)
+    helpers = None if workers is None else partial(WorkersOfJob, workers)
     return JobService(address, engine, WireCodec(), limits, workers=helpers)
 
 
-class WorkersOfJobs:
-    """Scores items of jobs and makes their reports in worker processes.
+class WorkersOfJob:
+    """Scores the items of a job in worker processes, which also make its report.
 
     Args:
         pool: The workers.
+        spec: How items are scored.
+        metric: The name of the metric.
     """
 
-    def __init__(self, pool: WorkerPool) -> None:
+    def __init__(self, pool: WorkerPool, spec: bytes, metric: str) -> None:
         self._pool = pool
+        self._spec = spec
+        self._metric = metric
+        self._tallies = Tallies(pool, spec)
 
-    async def score(self, spec: bytes, contents: Sequence[bytes]) -> Sequence[ScoredBytes]:
-        """Return the result of each item."""
-        reply = await self._pool.run(Task(kind="items", parts=(spec, *contents)))
-        return [ScoredBytes(*row) for row in zip(reply.reasons, reply.parts, strict=True)]
+    async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
+        """Score items."""
+        reply = await self._pool.run(Task(kind="items", parts=(self._spec, *contents)))
+        record_outcomes(self._metric, reply.outcomes)
+        tally, *results = reply.parts
+        return ScoredChunk(reply.reasons, results, tally)
 
-    async def report(self, spec: bytes, pages: AsyncIterator[Sequence[bytes]]) -> bytes:
-        """Return the report of results."""
-        tallies = Tallies(self._pool, spec)
-        async for page in pages:
-            [tally] = (await self._pool.run(Task(kind="tally", parts=(spec, *page)))).parts
-            await tallies.add(tally)
-        [report] = (await tallies.report("job_report")).parts
-        return report
+    async def share_of(self, results: Sequence[bytes]) -> bytes:
+        """Return the tally of stored results."""
+        return (await self._pool.run(Task(kind="tally", parts=(self._spec, *results)))).parts[0]
+
+    async def add(self, share: bytes) -> None:
+        """Add a tally to the report."""
+        await self._tallies.add(share)
+
+    async def report(self) -> bytes:
+        """Return the report."""
+        return (await self._tallies.report("job_report")).parts[0]
 
 
 def with_verdict_cache(resolved: ResolvedSettings) -> JudgeSettings:

@@ -30,7 +30,7 @@ from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
 from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.session import extract
 from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
-from hallujudge.judge_service.server.jobs_servicer import WorkersOfJobs
+from hallujudge.judge_service.server.jobs_servicer import WorkersOfJob
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.workers.pool import WorkerPool
 from hallujudge.judge_service.server.workers.tasks import Task
@@ -238,25 +238,29 @@ async def test_workers_score_items_of_jobs(pool: WorkerPool) -> None:
         [*captions(3), ChairItem(id="x", response=None, reference_objects=())],
     )
     contents = [item_to_proto(item).SerializeToString() for item in items]
-    rows = await WorkersOfJobs(pool).score(spec_to_proto(SPEC).SerializeToString(), contents)
+    work = WorkersOfJob(pool, spec_to_proto(SPEC).SerializeToString(), SPEC.metric)
+    scored = await work.score(contents)
     session = await Engine().open(SPEC)
     expected = await session.evaluate(items)
-    assert [row.reason for row in rows] == [result.reason for result in expected]
-    assert [codec.result(row.result) for row in rows] == [
+    assert list(scored.reasons) == [result.reason for result in expected]
+    assert [codec.result(content) for content in scored.results] == [
         codec.result(codec.result_bytes(result)) for result in expected
     ]
+    await work.add(scored.share)
+    session.add(expected)
+    report = codec.report_bytes(session.report())
+    assert codec.report(await work.report()) == codec.report(report)
 
 
 async def test_workers_make_the_report_of_a_job(pool: WorkerPool) -> None:
     codec, session = WireCodec(), await Engine().open(SPEC)
     results = await session.evaluate(captions(7))
     session.add(results)
-
-    async def pages() -> AsyncIterator[list[bytes]]:
-        for at in (0, 4):
-            yield [codec.result_bytes(result) for result in results[at : at + 4]]
-
-    report = await WorkersOfJobs(pool).report(spec_to_proto(SPEC).SerializeToString(), pages())
+    work = WorkersOfJob(pool, spec_to_proto(SPEC).SerializeToString(), SPEC.metric)
+    for at in (0, 4):
+        stored = [codec.result_bytes(result) for result in results[at : at + 4]]
+        await work.add(await work.share_of(stored))
+    report = await work.report()
     assert codec.report(report) == codec.report(codec.report_bytes(session.report()))
 
 

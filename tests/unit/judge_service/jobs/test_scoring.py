@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
-from hallujudge.judge_service.jobs.job import Answer, Job, JobState, Problem, ScoredBytes
+from hallujudge.judge_service.jobs.job import Answer, Job, JobChunk, JobState, Problem, ScoredChunk
 from hallujudge.judge_service.jobs.job_scoring import (
     Activity,
     Changes,
@@ -44,17 +44,18 @@ class FailingDatabase:
     def header(self, number: int) -> bytes:
         return self.kept
 
-    def unanswered(self, number: int, after: int, **_: int) -> list[tuple[int, bytes]]:
-        return [(0, item_to_proto(ITEM).SerializeToString())] if after < 0 else []
+    def chunk(self, number: int, after: int, **_: int) -> JobChunk:
+        answered = [answer.result for answer in self.answers]
+        contents = answered or [item_to_proto(ITEM).SerializeToString()]
+        if after >= 0:
+            return JobChunk(is_answered=False, positions=[], contents=[])
+        return JobChunk(is_answered=bool(answered), positions=[0], contents=contents)
 
     def store(self, number: int, answers: Sequence[Answer]) -> bool:
         if self.failures:
             raise self.failures.pop(0)
         self.answers += answers
         return True
-
-    def results(self, number: int) -> Iterator[list[bytes]]:
-        yield [answer.result for answer in self.answers]
 
     def finish(self, number: int, report: bytes, now: float) -> bool:
         self.report = report
@@ -121,17 +122,31 @@ async def test_a_chunk_that_was_read_when_the_drain_began_is_not_scored() -> Non
     database: Any = FailingDatabase(codec.report_bytes(session.report()), [])
     with closing(DatabaseThreads()) as threads:
         scoring = scoring_of(database, threads, engine=Engine())
-        read = database.unanswered
+        read = database.chunk
 
-        def drained(*arguments: Any, **more: Any) -> list[tuple[int, bytes]]:
+        def drained(*arguments: Any, **more: Any) -> JobChunk:
             scoring.draining.set()
-            found: list[tuple[int, bytes]] = read(*arguments, **more)
+            found: JobChunk = read(*arguments, **more)
             return found
 
-        database.unanswered = drained
+        database.chunk = drained
         with pytest.raises(StoppedError):
             await scoring.score(JOB)
     assert database.answers == []
+
+
+async def test_results_of_an_earlier_run_enter_the_report_unscored_again() -> None:
+    engine, codec = Engine(), WireCodec()
+    session = await engine.open(SPEC)
+    [result] = await session.evaluate([ITEM])
+    database: Any = FailingDatabase(codec.report_bytes(session.report()), [])
+    kept = Answer(position=0, scored=True, reason="", result=codec.result_bytes(result))
+    database.answers.append(kept)
+    with closing(DatabaseThreads()) as threads:
+        await scoring_of(database, threads, engine=engine).score(JOB)
+    assert database.answers == [kept]
+    report = codec.report(database.report)
+    assert (report.coverage.items, report.scores["chair_i"].value) == (1, 0.5)
 
 
 async def test_workers_score_what_needs_no_model() -> None:
@@ -139,18 +154,28 @@ async def test_workers_score_what_needs_no_model() -> None:
     session = await engine.open(SPEC)
     [result] = await session.evaluate([ITEM])
     database: Any = FailingDatabase(codec.report_bytes(session.report()), [])
-    asked: list[tuple[bytes, Sequence[bytes]]] = []
+    asked: list[Sequence[bytes]] = []
 
-    class Workers:
-        async def score(self, spec: bytes, contents: Sequence[bytes]) -> list[ScoredBytes]:
-            asked.append((spec, contents))
-            return [ScoredBytes("", codec.result_bytes(result))]
+    class Work:
+        def __init__(self, spec: bytes, metric: str) -> None:
+            assert (spec, metric) == (JOB.spec, "chair")
+            self.shares: list[bytes] = []
 
-        async def report(self, spec: bytes, pages: AsyncIterator[Sequence[bytes]]) -> bytes:
-            assert spec == JOB.spec
-            return b"of " + b"".join([content async for page in pages for content in page])
+        async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
+            asked.append(contents)
+            return ScoredChunk([""], [codec.result_bytes(result)], b"a share")
+
+        async def share_of(self, results: Sequence[bytes]) -> bytes:
+            raise AssertionError(results)
+
+        async def add(self, share: bytes) -> None:
+            self.shares.append(share)
+
+        async def report(self) -> bytes:
+            return b"of " + b"".join(self.shares)
 
     with closing(DatabaseThreads()) as threads:
-        await scoring_of(database, threads, engine=engine, workers=Workers()).score(JOB)
-    assert asked == [(JOB.spec, [item_to_proto(ITEM).SerializeToString()])]
-    assert database.report == b"of " + codec.result_bytes(result)
+        await scoring_of(database, threads, engine=engine, workers=Work).score(JOB)
+    assert asked == [[item_to_proto(ITEM).SerializeToString()]]
+    assert [answer.result for answer in database.answers] == [codec.result_bytes(result)]
+    assert database.report == b"of a share"

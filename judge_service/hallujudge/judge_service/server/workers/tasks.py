@@ -269,12 +269,12 @@ class Work:
         return Reply(parts=(session.tally_of(results),))
 
     async def _items(self, task: Task) -> Reply:
-        """Score items of a job, each for itself."""
+        """Score items of a job; the first part is their share of the report."""
         _, session = await self._session(task)
         codec = WireCodec()
         results = await session.evaluate(codec.items(task.parts[1:]))
         return Reply(
-            parts=tuple(map(codec.result_bytes, results)),
+            parts=(session.tally_of(results), *map(codec.result_bytes, results)),
             reasons=tuple(str(result.reason) for result in results),
         )
 
