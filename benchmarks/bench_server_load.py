@@ -47,7 +47,7 @@ from hallujudge.metrics import ChairItem  # noqa: E402
 
 Call: TypeAlias = Callable[[], Awaitable[object]]
 
-_SCORE = "/hallujudge.judge.v1.JudgeService/Score"
+SCORE = "/hallujudge.judge.v1.JudgeService/Score"
 _EXTRACT = "/hallujudge.judge.v1.JudgeService/Extract"
 _STREAM = "/hallujudge.judge.v1.JudgeService/ScoreStream"
 _ECHO = "/echo.Echo/Echo"
@@ -104,7 +104,7 @@ async def flood(address: str, key: str, flooders: int) -> None:
     """Send messages of 1,000 captions, several at a time, until the process ends."""
     raw, told = score(_FLOOD_ITEMS), False
     async with channel(address) as to:
-        call: Any = to.unary_unary(_SCORE)
+        call: Any = to.unary_unary(SCORE)
 
         async def one() -> None:
             nonlocal told
@@ -125,11 +125,11 @@ def hostile() -> list[tuple[str, bytes, grpc.Compression]]:
     text = ("A dog near a cat sees a man. " * 20_000)[:500_000]
     extract = pb.ExtractRequest(spec=spec_to_proto(ScoreSpec(metric="mementos")), texts=[text])
     return [
-        (_SCORE, b"\x12\x00" * 8_000_000, packed),
-        (_SCORE, b"\x12\x00" * 8_000_000, plain),
-        (_SCORE, b"\x0b" * 5_000_000 + b"\x0c" * 5_000_000, packed),
+        (SCORE, b"\x12\x00" * 8_000_000, packed),
+        (SCORE, b"\x12\x00" * 8_000_000, plain),
+        (SCORE, b"\x0b" * 5_000_000 + b"\x0c" * 5_000_000, packed),
         (_EXTRACT, extract.SerializeToString(), plain),
-        (_SCORE, pb.ScoreRequest(spec=spec_to_proto(spec)).SerializeToString(), plain),
+        (SCORE, pb.ScoreRequest(spec=spec_to_proto(spec)).SerializeToString(), plain),
     ]
 
 
@@ -284,7 +284,7 @@ async def fairness(address: str, key: str, other: str, flooders: list[int], coun
     """Measure a small call and health, alone and beside a flood."""
     async with channel(address) as to:
         raw, ask = score(1), health_pb2.HealthCheckRequest().SerializeToString()
-        small: Any = to.unary_unary(_SCORE)
+        small: Any = to.unary_unary(SCORE)
         health: Any = to.unary_unary(_HEALTH)
         calls: dict[str, Call] = {
             "score": lambda: small(raw, metadata=_bearer(key)),
@@ -358,7 +358,7 @@ async def compare(
     """Measure calls with one caption beside those of an echo."""
     raw, pids = score(1), {"score": server[0], "echo": echoes[0]}
     async with channel(server[1]) as to, channel(echoes[1]) as echo_to:
-        scoring: Any = to.unary_unary(_SCORE)
+        scoring: Any = to.unary_unary(SCORE)
         echoing: Any = echo_to.unary_unary(_ECHO)
         calls: dict[str, list[Call]] = {
             "score": [lambda: scoring(raw, metadata=_bearer(key))] * max(_CLIENTS),

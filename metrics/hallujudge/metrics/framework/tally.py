@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import MergeError
 from .intervals import IntervalSettings, small_sample_notes
-from .one_item_report import OneRow, facts_of, one_row
+from .one_item_report import OneRow, one_row
 from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_notes
 from .results import ItemResult, Outcome
 from .statistics_table import BUCKETS, Clusters, Rows, Table
@@ -199,7 +199,7 @@ class Tally:
         """
         metric, counted = self._metric, self._counted(intervals, check)
         coverage, totals = counted.coverage, counted.overall.totals()
-        signature = facts_of(metric).signature.extended(
+        signature = metric.signature.extended(
             ("ci", counted.method),
             ("n", str(coverage.items)),
             ("unscored", str(coverage.unscored)),
