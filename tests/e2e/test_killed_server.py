@@ -16,7 +16,7 @@ from support.threads import PATIENCE, eventually
 from support.toll import Toll, verdicts
 from support.tri_he_samples import SCENE
 
-from hallujudge.sdk import Client, RunFolder
+from hallujudge.sdk import Client, RunFolder, Timeouts
 
 AT_ONCE = 4
 ANSWERS = 60
@@ -99,7 +99,7 @@ def in_thread(work: Any, *given: Any, **named: Any) -> Iterator[Future[Any]]:
 def test_a_run_at_a_server_that_is_killed(server: KilledServer, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with (
-        Client(server.address, reconnect_timeout=PATIENCE) as client,
+        Client(server.address, timeouts=Timeouts(reconnect_timeout=PATIENCE)) as client,
         in_thread(client.score, "tri-he", **arguments(), folder=out) as run,
     ):
         for _ in range(KILLS):
@@ -117,7 +117,7 @@ def test_a_run_at_a_server_that_is_killed(server: KilledServer, tmp_path: Path) 
 
 def test_a_job_of_a_server_that_is_killed(server: KilledServer, tmp_path: Path) -> None:
     out, given = tmp_path / "out", arguments()
-    with Client(server.address, reconnect_timeout=PATIENCE) as client:
+    with Client(server.address, timeouts=Timeouts(reconnect_timeout=PATIENCE)) as client:
         job = client.submit("tri-he", **given)
         with in_thread(client.wait_for_job, job.id) as ended:
             for _ in range(KILLS):

@@ -38,12 +38,7 @@ class AsyncClient:
     Args:
         server: The server's host and port, such as ``"localhost:50051"``, or a backend that was
             constructed. To score without a server see :meth:`embedded`.
-        timeout: How long one call to the server may take, in seconds.
-        stream_timeout: How long a whole run at the server may take, in seconds.
-        progress_timeout: How long the server may be at work on a run without results, answers of
-            its judges or a reason to wait, in seconds.
-        reconnect_timeout: How long a server that was lost in the middle of a run may be away, in
-            seconds; 0 ends the run with the connection.
+        timeouts: How long the server may take.
         connection: Certificates and API key; what it leaves out is from the environment.
 
     Example:
@@ -62,20 +57,14 @@ class AsyncClient:
         self,
         server: str | ScoringBackend,
         *,
-        timeout: float = 60.0,
-        stream_timeout: float = 86_400.0,
-        progress_timeout: float = 600.0,
-        reconnect_timeout: float = 120.0,
+        timeouts: Timeouts | None = None,
         connection: Connection | None = None,
     ) -> None:
         self._backend: ScoringBackend | None = None
         self._address = checked_address(server) if isinstance(server, str) else "the server"
         if not isinstance(server, str):
             self._backend = server
-        self._timeout = timeout
-        self._stream_timeout = stream_timeout
-        self._progress_timeout = progress_timeout
-        self._reconnect_timeout = reconnect_timeout
+        self._timeouts = timeouts or Timeouts()
         self._connection = connection
 
     @classmethod
@@ -371,12 +360,7 @@ class AsyncClient:
             # Another task may have connected meanwhile.
             self._backend = self._backend or RemoteBackend(
                 self._address,
-                timeouts=Timeouts(
-                    call_timeout=self._timeout,
-                    stream_timeout=self._stream_timeout,
-                    progress_timeout=self._progress_timeout,
-                    reconnect_timeout=self._reconnect_timeout,
-                ),
+                timeouts=self._timeouts,
                 connection=self._connection,
             )
         return self._backend

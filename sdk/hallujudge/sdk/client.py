@@ -16,7 +16,7 @@ from .errors import CancelledError
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
 
-    from .backends.base import ScoringBackend
+    from .backends.base import ScoringBackend, Timeouts
 
 __all__ = ["Client"]
 
@@ -45,12 +45,7 @@ class Client:
     Args:
         server: The server's host and port, such as ``"localhost:50051"``, or a backend that was
             constructed. To score without a server see :meth:`embedded`.
-        timeout: How long one call to the server may take, in seconds.
-        stream_timeout: How long a whole run at the server may take, in seconds.
-        progress_timeout: How long the server may be at work on a run without results, answers of
-            its judges or a reason to wait, in seconds.
-        reconnect_timeout: How long a server that was lost in the middle of a run may be away, in
-            seconds; 0 ends the run with the connection.
+        timeouts: How long the server may take.
         connection: Certificates and API key; what it leaves out is from the environment.
 
     Example:
@@ -67,20 +62,10 @@ class Client:
         self,
         server: str | ScoringBackend,
         *,
-        timeout: float = 60.0,
-        stream_timeout: float = 86_400.0,
-        progress_timeout: float = 600.0,
-        reconnect_timeout: float = 120.0,
+        timeouts: Timeouts | None = None,
         connection: Connection | None = None,
     ) -> None:
-        self._client = AsyncClient(
-            server,
-            timeout=timeout,
-            stream_timeout=stream_timeout,
-            progress_timeout=progress_timeout,
-            reconnect_timeout=reconnect_timeout,
-            connection=connection,
-        )
+        self._client = AsyncClient(server, timeouts=timeouts, connection=connection)
         self._loop: _LoopThread | None = None
         self._lock = threading.Lock()
 

@@ -140,10 +140,10 @@ COMMAND = '''
 
 from typing import Annotated
 
-from hallujudge.sdk.cli.app import ExitCode, score_app
-from hallujudge.sdk.cli.declared_options import DeclaredBy, MetricOptions
-from hallujudge.sdk.cli.declared_options import grouped
+from hallujudge.sdk.cli.app import score_app
+from hallujudge.sdk.cli.declared_options import DeclaredBy, MetricOptions, grouped
 from hallujudge.sdk.cli.run_options import Responses, RunOptions
+from hallujudge.sdk.cli.score_command import ScoreCommand
 from hallujudge.sdk.score_run import ScoreRun
 
 
@@ -154,12 +154,12 @@ def shout(
     responses: Responses,
     metric: Annotated[MetricOptions, DeclaredBy("shout")],
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """Responses that shout."""
     scoring = ScoreRun(
         "shout", responses=responses, variant=metric.variant, options=metric.options
     )
-    return run.of(scoring).execute()
+    return run.of(scoring)
 '''
 
 # Everything that the family is, beside its line in FAMILIES, a .proto, tests and pages.

@@ -13,7 +13,7 @@ from support.engines import WatchedEngine
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
-from hallujudge.sdk import AsyncClient
+from hallujudge.sdk import AsyncClient, Timeouts
 from hallujudge.sdk.errors import UnavailableError, VersionMismatchError
 
 COUNT = 640
@@ -81,7 +81,7 @@ async def test_a_server_that_comes_back_as_another_one_is_refused() -> None:
 async def test_a_run_may_end_with_its_connection() -> None:
     engine = WatchedEngine()
     server = await start(ServerSettings(port=0), engine)
-    async with AsyncClient(server.address, reconnect_timeout=0) as client:
+    async with AsyncClient(server.address, timeouts=Timeouts(reconnect_timeout=0)) as client:
         run = await lost_in_the_middle(client, engine, server)
         with pytest.raises(UnavailableError):
             await run

@@ -62,7 +62,7 @@ def test_closing_ends_what_another_thread_waits_for(monkeypatch: pytest.MonkeyPa
         await asyncio.Event().wait()
         raise AssertionError(f"{len(items)} items were scored")
 
-    monkeypatch.setattr(ScoringSession, "score", forever)
+    monkeypatch.setattr(ScoringSession, "evaluate", forever)
     client = Client.embedded()
     caught: list[BaseException] = []
 

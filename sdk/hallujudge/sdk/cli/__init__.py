@@ -9,7 +9,7 @@ import atexit
 import gc
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 
 import typer
 from typer.exceptions import TyperException
@@ -20,11 +20,7 @@ from ..errors import HallujudgeError, InvalidInputError, NotFoundError, Unsuppor
 from .app import ExitCode, app, stopped_by
 from .output import in_flags, typed_flags, usage_error
 
-__all__ = [
-    "command_tree",
-    "main",
-]
-
+__all__ = ["command_tree", "main"]
 
 _NEW_OBJECTS = 50_000
 
@@ -46,11 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # once more. That takes a sixth of the time of a short command, and frees nothing.
         atexit.register(gc.freeze)
     with typed_flags(sys.argv[1:] if arguments is None else arguments):
-        return _run(
-            lambda: _commands(tuple(FAMILIES))(
-                arguments, prog_name="hallujudge", standalone_mode=False
-            )
-        )
+        return _run(partial(_execute, arguments))
 
 
 def command_tree() -> typer.Typer:
@@ -74,6 +66,14 @@ def command_tree() -> typer.Typer:
 def _commands(families: tuple[str, ...]) -> Callable[..., object]:  # noqa: ARG001
     """Return the commands, which later calls of :func:`main` with the same families share."""
     return typer.main.get_command(command_tree())
+
+
+def _execute(arguments: Sequence[str] | None) -> object:
+    """Execute the command of the arguments, and return its exit code."""
+    from .score_command import ScoreCommand
+
+    result = _commands(tuple(FAMILIES))(arguments, prog_name="hallujudge", standalone_mode=False)
+    return result.execute() if isinstance(result, ScoreCommand) else result
 
 
 def _run(command: Callable[[], object]) -> int:

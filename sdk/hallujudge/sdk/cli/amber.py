@@ -8,11 +8,10 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
-from .app import ExitCode, examples, input_option, score_app
+from .app import examples, input_option, score_app
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .run_options import AllowMissing, References, Responses, RunOptions
-
-__all__: list[str] = []
+from .score_command import ScoreCommand
 
 
 @score_app.command(
@@ -45,7 +44,7 @@ def amber(
     allow_missing: AllowMissing = False,
     metric: Annotated[MetricOptions, DeclaredBy("amber")],
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """AMBER: object words in descriptions, and yes/no questions."""
     if nouns_file is not None and (found := metric.options.get("nouns", "given")) != "given":
         raise InvalidInputError(
@@ -67,4 +66,4 @@ def amber(
             options=metric.options,
             inputs=inputs,
         )
-    ).execute()
+    )

@@ -22,18 +22,14 @@ from .app import (
     score_app,
     stop_on_sigterm,
 )
-from .comparison_commands import Format, check_format, show_result
 from .options import ApiKeyFile, Server, TlsCa, TlsCert, TlsKey, connection_of
-from .output import in_flags, write_file
+from .output import Format, check_format, in_flags, show_page, show_result, write_file
 from .run_options import Workers
 
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
     from ..audit import Audit
     from ..overview import LeftOut, Overview, ScoredRun
-
-
-__all__: list[str] = []
 
 
 @score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
@@ -57,12 +53,7 @@ def score_all(
             "--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False
         ),
     ],
-    output_format: Annotated[
-        str,
-        output_option(
-            "--format", "-f", metavar="NAME", help="table, json, markdown, csv, latex, html."
-        ),
-    ] = "table",
+    output_format: Format = "table",
     workers: Workers = 0,
     server: Server = None,
     tls_ca: TlsCa = None,
@@ -73,7 +64,6 @@ def score_all(
     """Every archive of a folder, by every metric that applies, with one overview."""
     from ..client import Client
     from ..overview import score_all as score_folder
-    from .comparison_commands import check_format, show_page, show_result
 
     check_format(output_format)
     known = _by_metric(references or [])
@@ -290,8 +280,6 @@ def audit(
 
 
 def _write_audited_items(path: Path, result: Audit) -> None:
-    import json
-
     lines = [
         json.dumps(share.to_json(), ensure_ascii=False, allow_nan=False) for share in result.items()
     ]

@@ -25,8 +25,7 @@ from .app import (
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .output import write_file
 from .run_options import AllowDuplicates, Responses, RunOptions
-
-__all__: list[str] = []
+from .score_command import ScoreCommand
 
 
 @score_app.command(
@@ -55,7 +54,7 @@ def chair(
     ] = None,
     metric: Annotated[MetricOptions, DeclaredBy("chair")],
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """CHAIR: objects that captions mention and images lack."""
     inputs = InputOptions(id_map=id_map, allow_duplicates=allow_duplicates)
     return run.of(
@@ -68,7 +67,7 @@ def chair(
             options=metric.options,
             inputs=inputs,
         )
-    ).execute()
+    )
 
 
 @build_app.command(

@@ -9,13 +9,11 @@ import typer
 
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
-from .output import output_width, write_file
+from .output import Format, check_format, show_result, write_file
 
 if TYPE_CHECKING:
     from ..comparison import CompareOptions
     from ..comparison.gates import Decision
-    from ..comparison.results import Shown
-    from ..report.table_pages import Page
 
 
 Names = Annotated[
@@ -37,12 +35,6 @@ Replicates = Annotated[
     int, statistics_option("--replicates", help="Replicates of bootstrap and permutation test.")
 ]
 Seed = Annotated[int, statistics_option("--seed", help="Seed of the random numbers.")]
-Format = Annotated[
-    str,
-    output_option(
-        "--format", "-f", metavar="NAME", help="table, json, markdown, csv, latex, html."
-    ),
-]
 
 
 @app.command(epilog=examples("hallujudge compare runs/llava runs/minigpt"))
@@ -101,35 +93,6 @@ def compare_options(
     )
 
 
-def check_format(name: str) -> None:
-    """Refuse an unknown format before anything is computed.
-
-    Raises:
-        InvalidInputError: The format is unknown.
-    """
-    from ..report.table_pages import PAGE_FORMATS
-
-    known = ("json", *PAGE_FORMATS)
-    if name not in known:
-        raise InvalidInputError(f"--format {name!r:.80}: choose from {', '.join(known)}")
-
-
-def show_result(result: Shown, name: str) -> None:
-    """Print a result in a format."""
-    if name == "json":
-        typer.echo(result.to_text(), nl=False)
-    else:
-        show_page(result.page(), name)
-
-
-def show_page(page: Page, name: str) -> None:
-    """Print a page in a format other than JSON; a table is as wide as the terminal."""
-    from ..report.table_pages import PAGE_FORMATS, render_page
-
-    text = render_page(page, width=output_width()) if name == "table" else PAGE_FORMATS[name](page)
-    typer.echo(text, nl=False)
-
-
 def _write_items(path: Path, first: Path, second: Path, options: CompareOptions) -> None:
     import json
 
@@ -141,9 +104,6 @@ def _write_items(path: Path, first: Path, second: Path, options: CompareOptions)
     ]
     write_file(path, "".join(f"{line}\n" for line in lines))
     typer.echo(f"{len(lines):,} changed items written to {path}", err=True)
-
-
-__all__: list[str] = []
 
 
 @app.command(

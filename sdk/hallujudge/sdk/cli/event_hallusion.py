@@ -6,12 +6,11 @@ from typing import Annotated
 
 from ..archives import InputOptions
 from ..score_run import ScoreRun
-from .app import ExitCode, examples, score_app
+from .app import examples, score_app
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .options import Estimate, JudgeOptions
 from .run_options import Responses, RunOptions
-
-__all__: list[str] = []
+from .score_command import ScoreCommand
 
 
 @score_app.command(
@@ -26,7 +25,7 @@ def event_hallusion(
     estimate: Estimate = False,
     judges: JudgeOptions,
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """EventHallusion: questions about events in videos, and judged descriptions."""
     scoring = ScoreRun(
         "event-hallusion",
@@ -35,5 +34,4 @@ def event_hallusion(
         options=metric.options,
         inputs=InputOptions(),
     )
-    command = run.of(scoring, judges.settings(run.server))
-    return command.estimate() if estimate else command.execute()
+    return run.of(scoring, judges.settings(run.server), only_estimate=estimate)

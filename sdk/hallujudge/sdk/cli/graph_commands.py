@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from hallujudge.synonym_graphs.tools import GraphPatch
 
 
-__all__: list[str] = []
-
 graph_app = StrictTyper(
     help="Show, check and extend synonym graphs.",
     no_args_is_help=True,

@@ -9,12 +9,11 @@ from hallujudge.metrics.hallusion_bench import JUDGES
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
-from .app import ExitCode, examples, input_option, score_app
+from .app import examples, input_option, score_app
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .options import Estimate, JudgeOptions
 from .run_options import AllowMissing, References, Responses, RunOptions
-
-__all__: list[str] = []
+from .score_command import ScoreCommand
 
 
 @score_app.command(
@@ -40,7 +39,7 @@ def hallusion_bench(
     estimate: Estimate = False,
     judges: JudgeOptions,
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """HallusionBench: yes/no questions about figures and edited figures."""
     correctness = metric.options.get("correctness", "")
     if correctness_key and correctness not in ("", "given", *JUDGES):
@@ -58,5 +57,4 @@ def hallusion_bench(
         options={**metric.options, **given},
         inputs=InputOptions(allow_missing=allow_missing, correctness_key=correctness_key),
     )
-    command = run.of(scoring, judges.settings(run.server))
-    return command.estimate() if estimate else command.execute()
+    return run.of(scoring, judges.settings(run.server), only_estimate=estimate)

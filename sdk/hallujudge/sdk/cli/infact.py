@@ -6,11 +6,10 @@ from typing import Annotated
 
 from ..archives import InputOptions
 from ..score_run import ScoreRun
-from .app import ExitCode, examples, score_app
+from .app import examples, score_app
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .run_options import AllowMissing, References, Responses, RunOptions
-
-__all__: list[str] = []
+from .score_command import ScoreCommand
 
 
 @score_app.command(
@@ -24,7 +23,7 @@ def infact(
     allow_missing: AllowMissing = False,
     metric: Annotated[MetricOptions, DeclaredBy("infact")],
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """INFACT: the same questions under induced conditions."""
     return run.of(
         ScoreRun(
@@ -35,4 +34,4 @@ def infact(
             options=metric.options,
             inputs=InputOptions(allow_missing=allow_missing),
         )
-    ).execute()
+    )

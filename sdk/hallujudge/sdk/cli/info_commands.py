@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import json
 import platform
 import textwrap
@@ -16,9 +17,28 @@ import typer
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 from hallujudge.metrics.framework.published_figures import published_rows
 
+from ..backends.base import Timeouts
 from ..client import Client
 from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
-from .app import ExitCode, StrictTyper, app, examples, output_option
+from .app import (
+    ExitCode,
+    StrictTyper,
+    app,
+    config_app,
+    examples,
+    output_option,
+    server_option,
+)
+from .options import (
+    ApiKeyFile,
+    LlmModel,
+    LlmUrl,
+    TlsCa,
+    TlsCert,
+    TlsKey,
+    connection_of,
+    llm_options,
+)
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.judges import Check
@@ -157,30 +177,65 @@ def _two_columns(rows: Iterable[tuple[str, str]], indent: str = "") -> Iterator[
         yield from textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=" " * column)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Finding:
-    name: str
-    ok: bool
-    text: str
-    needed: bool = True
+class ConfigFormat(enum.StrEnum):
+    """Output formats of ``config show``."""
+
+    TEXT = "text"
+    TOML = "toml"
 
 
-def examine(
-    server: str | None, judges: Mapping[str, object], connection: Connection | None = None
+@config_app.command(epilog=examples("hallujudge config show --format toml"))
+def show(
+    config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
+    format: Annotated[
+        ConfigFormat, output_option("--format", "-f", help="Output format: text or toml.")
+    ] = ConfigFormat.TEXT,
+) -> None:
+    """Print every setting with its source."""
+    from hallujudge.judge_service.settings.server_settings import load_settings, settings_toml
+
+    resolved = load_settings(file=config)
+    if format is ConfigFormat.TOML:
+        typer.echo(settings_toml(resolved), nl=False)
+        return
+    for setting in resolved.sources:
+        typer.echo(f"{setting.name} = {setting.value!r}  # {setting.source}: {setting.help}")
+
+
+@app.command(epilog=examples("hallujudge doctor --server localhost:50051"))
+def doctor(
+    server: Annotated[
+        str | None, server_option("--server", help="HOST:PORT of a server to check too.")
+    ] = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    api_key_file: ApiKeyFile = None,
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
 ) -> ExitCode:
-    """Run every check and print the findings; a missing optional part is not a failure.
-
-    Args:
-        server: The address of a server to check too.
-        judges: Settings of the judges.
-        connection: Certificates and API key for the server.
-    """
-    findings = list(_findings(server, judges, connection))
+    """Check this installation, and a server if one is named."""
+    connection = connection_of(server, tls_ca, tls_cert, tls_key, api_key_file)
+    findings = list(_findings(server, llm_options(llm_url, llm_model), connection))
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
         typer.echo(f"{mark:>6}  {finding.name}: {finding.text}")
     failed = any(finding.needed and not finding.ok for finding in findings)
     return ExitCode.FAILED if failed else ExitCode.OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finding:
+    """The result of one check."""
+
+    name: str
+    """What was checked."""
+    ok: bool
+    """Whether it works."""
+    text: str
+    """What was found."""
+    needed: bool = True
+    """Whether the check fails without it; False for optional parts."""
 
 
 def _findings(
@@ -289,8 +344,6 @@ def _small_verdict(resolved: ResolvedSettings, name: str) -> str:
 
 def _judge_trials(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """Have the judge decide the clear example of each metric that has one."""
-    from hallujudge.judge_service.engine.registry import metric_entry, metric_names
-
     with Client.embedded(arguments) as client:
         for name in metric_names():
             entry = metric_entry(name)
@@ -343,7 +396,7 @@ def _graphs() -> str:
 
 
 def _server_findings(target: str, connection: Connection | None) -> Iterator[_Finding]:
-    with Client(target, timeout=10, connection=connection) as client:
+    with Client(target, timeouts=Timeouts(call_timeout=10), connection=connection) as client:
         reached = _finding_of(f"server {target}", lambda: f"release {client.server_info().version}")
         yield reached
         if reached.ok:
@@ -352,8 +405,6 @@ def _server_findings(target: str, connection: Connection | None) -> Iterator[_Fi
 
 def _metric_findings(client: Client, place: str) -> Iterator[_Finding]:
     """Score each metric's own example with its defaults, models and weights included."""
-    from hallujudge.judge_service.engine.registry import metric_entry, metric_names
-
     for name in metric_names():
         entry = metric_entry(name)
         yield _finding_of(f"metric {name} {place}", partial(_try_scoring, client, entry))

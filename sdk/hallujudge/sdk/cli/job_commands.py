@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,17 +14,15 @@ from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
 from .declared_options import grouped
 from .options import ApiKeyFile, TlsCa, TlsCert, TlsKey, connection_of
-from .score_command import Submission, batch_settings, submission
+from .score_command import ScoreCommand
 
 if TYPE_CHECKING:
     from ..client import Client
     from ..jobs import JobInfo
 
 
-__all__: list[str] = []
-
-# Everything after the metric is that of its score command, whose options are its own.
-_METRIC_ARGUMENTS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+# What follows the metric or file is a score command, which has its own options.
+_SCORE_ARGUMENTS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 Job = Annotated[str, typer.Argument(metavar="JOB", help="Id that hallujudge submit printed.")]
 
@@ -55,7 +53,7 @@ class JobServer:
 
 
 @app.command(
-    context_settings=_METRIC_ARGUMENTS,
+    context_settings=_SCORE_ARGUMENTS,
     epilog=examples(
         "hallujudge submit tri-he -r answers.jsonl -R graphs.json --judge llm \\",
         "    --server localhost:50051",
@@ -74,12 +72,10 @@ def submit(
     _check_submitted(command)
     # Nothing is written: the folder is that of fetch.
     given = ["score", *command, "--out", "."]
-    token = submission.set(Submission(request_id=request_id))
-    try:
-        code = app(given, standalone_mode=False)
-    finally:
-        submission.reset(token)
-    return ExitCode(code)
+    scoring = _parsed(given)
+    if isinstance(scoring, ScoreCommand):
+        return replace(scoring, request_id=request_id).execute()
+    return scoring
 
 
 def _check_submitted(command: Sequence[str]) -> None:
@@ -188,9 +184,6 @@ def _print_job(info: JobInfo) -> ExitCode:
     return ExitCode.UNSCORED if info.state == "done" and info.unscored else ExitCode.OK
 
 
-# Everything after the file is a score command, whose options are its own.
-_SCORE_ARGUMENTS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-
 Score = Annotated[
     list[str], typer.Argument(metavar="SCORE", help="Command: score and its options.")
 ]
@@ -209,7 +202,7 @@ def export_command(
     score: Score,
 ) -> ExitCode:
     """Requests to language models that a score command would send, as a batch file."""
-    return _score_with(score, batch_requests=str(requests))
+    return _in_batch(score, requests=requests)
 
 
 @batch_app.command(
@@ -225,17 +218,24 @@ def import_command(
     score: Score,
 ) -> ExitCode:
     """Scores with a batch's replies, which go into the verdict cache of the run."""
-    return _score_with(score, batch_replies=str(replies))
+    return _in_batch(score, replies=replies)
 
 
-def _score_with(command: list[str], **settings: str) -> ExitCode:
+def _in_batch(
+    command: list[str], requests: Path | None = None, replies: Path | None = None
+) -> ExitCode:
+    """Execute a score command with files of requests or replies."""
     if command[:1] != ["score"]:
         raise InvalidInputError(
             f"{command[0]!r} is not a score command; write score and its options after the file"
         )
-    token = batch_settings.set(settings)
-    try:
-        code = app(command, standalone_mode=False)
-    finally:
-        batch_settings.reset(token)
-    return ExitCode(code)
+    scoring = _parsed(command)
+    if isinstance(scoring, ScoreCommand):
+        return replace(scoring, batch_requests=requests, batch_replies=replies).execute()
+    return scoring
+
+
+def _parsed(command: list[str]) -> ScoreCommand | ExitCode:
+    """Return the command of ``score METRIC``; other commands, such as a help page, are executed."""
+    result = app(command, standalone_mode=False)
+    return result if isinstance(result, ScoreCommand) else ExitCode(result)

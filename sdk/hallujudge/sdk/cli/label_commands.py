@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,16 +21,12 @@ from .app import (
     output_option,
     statistics_option,
 )
-from .comparison_commands import Format, check_format, show_page
 from .options import LlmModel, LlmUrl, llm_options
-from .output import write_file
+from .output import Format, check_format, show_page, write_file
 
 if TYPE_CHECKING:
-    from ..labels import LabelPlan
-    from ..labels.label_plans import By
+    from ..labels.label_plans import By, LabelPlan
 
-
-__all__: list[str] = []
 
 _RESPONSE_CHARS = 2_000
 
@@ -138,9 +136,6 @@ def _print_plan(made: LabelPlan) -> None:
 
 def _plan_sheet(made: LabelPlan, run: Path) -> str:
     """Return a sheet to fill in, with what a person needs to see beside each claim."""
-    import csv
-    import io
-
     from ..labels.verdicts import read_verdicts
     from ..report.export_formats import csv_cell
     from ..report.report_text import cut
@@ -191,7 +186,7 @@ def calibrate(
     """
     from ..calibration import CalibrateOptions, write_calibration, write_cascade
     from ..calibration import calibrate as calibrate_run
-    from ..calibration.calibration_tables import calibration_page as page_of
+    from ..calibration.calibration_tables import calibration_page
 
     check_format(output_format)
     if reference is not None:
@@ -202,7 +197,7 @@ def calibrate(
     if output_format == "json":
         typer.echo(found.to_text(), nl=False)
     else:
-        show_page(page_of(found), output_format)
+        show_page(calibration_page(found), output_format)
     typer.echo(f"written to {' and '.join(str(path) for path in written if path)}", err=True)
     return ExitCode.OK
 
@@ -211,7 +206,7 @@ def _from_reference(
     run: Path, reference: Path, agreement: float | None, output_format: str, *, other: object
 ) -> ExitCode:
     from ..calibration import learn_margin, write_cascade
-    from ..calibration.calibration_tables import margin_page as margin_page_of
+    from ..calibration.calibration_tables import margin_page
     from ..calibration.label_files import cascade_text
 
     if agreement is None or other:
@@ -224,7 +219,7 @@ def _from_reference(
     if output_format == "json":
         typer.echo(cascade_text(learnt.calibration, learnt.reference), nl=False)
     else:
-        show_page(margin_page_of(learnt), output_format)
+        show_page(margin_page(learnt), output_format)
     typer.echo(f"written to {path}", err=True)
     return ExitCode.OK
 

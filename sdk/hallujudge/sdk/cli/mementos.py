@@ -8,12 +8,11 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
-from .app import ExitCode, examples, input_option, metric_option, score_app
+from .app import examples, input_option, metric_option, score_app
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .options import JudgeOptions
 from .run_options import AllowDuplicates, AllowMissing, RunOptions, by_domain
-
-__all__: list[str] = []
+from .score_command import ScoreCommand
 
 _DOMAINS = ("daily_life", "robotics", "comics", "general")
 
@@ -52,7 +51,7 @@ def mementos(
     metric: Annotated[MetricOptions, DeclaredBy("mementos")],
     judges: JudgeOptions,
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """Mementos: objects and behaviours of image sequences."""
     if (responses is None) == (keywords is None):
         raise InvalidInputError("give either --responses or --keywords")
@@ -67,7 +66,7 @@ def mementos(
         options={**metric.options, **given},
         inputs=InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates),
     )
-    return run.of(scoring, judges.settings(run.server)).execute()
+    return run.of(scoring, judges.settings(run.server))
 
 
 def _roles(role: str, graphs: list[str] | None) -> dict[str, str]:

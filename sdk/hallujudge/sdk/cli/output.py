@@ -10,18 +10,24 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
 
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
-from ..errors import OutputError
+from ..errors import InvalidInputError, OutputError
 from ..runs.parts import ReasonCounts, UnscoredCounts
+from .app import output_option
 from .options import JudgeOptions
 
 if TYPE_CHECKING:
     from typer.exceptions import TyperException
 
     from hallujudge.judge_service.llm.estimate import Estimate
+
+    from ..comparison.results import Shown
+    from ..report.table_pages import Page
 
 
 _FILE_WIDTH = 80
@@ -54,8 +60,45 @@ def write_file(path: Path, content: str | bytes) -> None:
         raise OutputError.of(path, err, "give another path") from err
 
 
+Format = Annotated[
+    str,
+    output_option(
+        "--format", "-f", metavar="NAME", help="table, json, markdown, csv, latex, html."
+    ),
+]
+
+
+def check_format(name: str) -> None:
+    """Refuse an unknown format before anything is computed.
+
+    Raises:
+        InvalidInputError: The format is unknown.
+    """
+    from ..report.table_pages import PAGE_FORMATS
+
+    known = ("json", *PAGE_FORMATS)
+    if name not in known:
+        raise InvalidInputError(f"--format {name!r:.80}: choose from {', '.join(known)}")
+
+
+def show_result(result: Shown, name: str) -> None:
+    """Print a result in a format."""
+    if name == "json":
+        typer.echo(result.to_text(), nl=False)
+    else:
+        show_page(result.page(), name)
+
+
+def show_page(page: Page, name: str) -> None:
+    """Print a page in a format other than JSON; a table is as wide as the terminal."""
+    from ..report.table_pages import PAGE_FORMATS, render_page
+
+    text = render_page(page, width=output_width()) if name == "table" else PAGE_FORMATS[name](page)
+    typer.echo(text, nl=False)
+
+
 _ARGUMENT = re.compile(
-    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|Client|Connection)\((?P<name>\w+)=(?P<value>[^()]*)\)|\b(?P<bare>references|baseline)=…"
+    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|Timeouts|Connection)\((?P<name>\w+)=(?P<value>[^()]*)\)|\b(?P<bare>references|baseline)=…"
 )
 _OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
 # Settings of judges in this process; a server's have the same names, but are set elsewhere.
@@ -101,7 +144,7 @@ def typed_flags(arguments: Iterable[str]) -> Iterator[None]:
 def in_flags(message: str) -> str:
     """Replace names of Python arguments in a message by command-line options.
 
-    ``InputOptions(id_key=…)`` becomes ``--id-key``, ``Client(progress_timeout=…)``
+    ``InputOptions(id_key=…)`` becomes ``--id-key``, ``Timeouts(progress_timeout=…)``
     ``--progress-timeout``, ``references=…`` ``--references``, and ``the option unparsed = wrong``
     ``--unparsed wrong``. Names of flags that were typed become these flags: ``confidence is 2``
     becomes ``--confidence is 2``. Settings of judges become flags unless a server is called, where

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
-from hallujudge.metrics import Item, PopeItem
+from hallujudge.metrics import PopeItem
 from hallujudge.metrics.pope.answer_analyses import ParserComparison
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 
@@ -33,53 +34,10 @@ from .app import (
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .output import write_file
 from .run_options import AllowDuplicates, AllowMissing, Responses, RunOptions
+from .score_command import ScoreCommand
 
+# Answers are parsed in batches, so that a long archive is never in memory as a whole.
 _BATCH = 4096
-
-ParserScores: TypeAlias = Mapping[str, Mapping[str, float | None]]
-
-
-def compare_parsers(items: Iterable[Item]) -> ParserScores:
-    """Return parser -> score -> value over a run's answers."""
-    from hallujudge.judge_service.engine.responses import MAX_RESPONSE_CHARS
-
-    comparison = ParserComparison()
-    rest = iter(items)
-    while batch := list(islice(rest, _BATCH)):
-        rows = [
-            (item.response, item.label)
-            for item in batch
-            if isinstance(item, PopeItem) and item.response is not None and item.label
-            if len(item.response) <= MAX_RESPONSE_CHARS
-        ]
-        comparison.add([text for text, _ in rows], [label for _, label in rows])
-    return comparison.scores()
-
-
-def write_parsers(folder: Path, table: ParserScores) -> None:
-    """Write the table to the run's folder.
-
-    Raises:
-        OutputError: The disk is full, or gone.
-    """
-    write_file(folder / PARSERS, json.dumps(table, indent=1, allow_nan=False) + "\n")
-
-
-def parsers_text(table: ParserScores) -> str:
-    """Return the comparison as a table for a terminal."""
-    names = list(next(iter(table.values())))
-    lines = ["the same answers under every parser", f"{'parser':<11}" + "".join(map(_head, names))]
-    for parser, scores in table.items():
-        cells = (_head("–" if (value := scores[n]) is None else f"{value:.4f}") for n in names)
-        lines.append(f"{parser:<11}{''.join(cells)}")
-    return "\n".join(lines)
-
-
-def _head(text: str) -> str:
-    return f"{text:>15}"
-
-
-__all__: list[str] = []
 
 
 @score_app.command(
@@ -110,10 +68,10 @@ def pope(
         bool,
         output_option("--all-parsers", help="Table of all answer parsers, also in parsers.json."),
     ] = False,
-) -> ExitCode:
+) -> ScoreCommand:
     """POPE: yes/no questions about objects."""
     inputs = InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates, join=join)
-    scoring = run.of(
+    command = run.of(
         ScoreRun(
             "pope",
             responses=responses,
@@ -122,13 +80,41 @@ def pope(
             inputs=inputs,
         )
     )
-    code = scoring.execute()
-    if all_parsers and code in (ExitCode.OK, ExitCode.UNSCORED):
-        table = compare_parsers(scoring.items())
-        write_parsers(run.out, table)
-        if scoring.prints_table:
-            typer.echo(parsers_text(table))
-    return code
+    return replace(command, then=_compare_parsers) if all_parsers else command
+
+
+def _compare_parsers(command: ScoreCommand) -> None:
+    """Score the same answers by every parser, and print and write the table.
+
+    Raises:
+        OutputError: The table can't be written.
+    """
+    from hallujudge.judge_service.engine.responses import MAX_RESPONSE_CHARS
+
+    comparison = ParserComparison()
+    rest = iter(command.run.items())
+    while batch := list(islice(rest, _BATCH)):
+        rows = [
+            (item.response, item.label)
+            for item in batch
+            if isinstance(item, PopeItem) and item.response is not None and item.label
+            if len(item.response) <= MAX_RESPONSE_CHARS
+        ]
+        comparison.add([text for text, _ in rows], [label for _, label in rows])
+    table = comparison.scores()
+    write_file(command.out / PARSERS, json.dumps(table, indent=1, allow_nan=False) + "\n")
+    if command.prints_table:
+        typer.echo("\n".join(_table_lines(table)))
+
+
+def _table_lines(table: Mapping[str, Mapping[str, float | None]]) -> Iterator[str]:
+    """Yield the lines of a table of parser -> score -> value."""
+    names = list(next(iter(table.values())))
+    yield "the same answers under every parser"
+    yield f"{'parser':<11}" + "".join(f"{name:>15}" for name in names)
+    for parser, scores in table.items():
+        cells = ("–" if (value := scores[name]) is None else f"{value:.4f}" for name in names)
+        yield f"{parser:<11}" + "".join(f"{cell:>15}" for cell in cells)
 
 
 @build_app.command(

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..runs import StoredRun
 
 
-__all__: list[str] = []
-
 _REPORT_FORMATS = ("table", "json", "markdown", "csv", "latex", "html", "parquet")
 _PAGE_OF_TWO = "comparison.html"
 

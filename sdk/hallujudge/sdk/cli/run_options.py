@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..archives import InputOptions
+from ..backends.base import Timeouts
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import input_option, output_option, server_option, statistics_option
 from .declared_options import response_option
 from .options import ApiKeyFile, Server, TlsCa, TlsCert, TlsKey, connection_flags, connection_of
-from .score_command import BOTH, FORMATS, BothVariants, ScoreCommand
+from .score_command import FORMATS, ScoreCommand
+
+_TIMEOUTS = Timeouts()
 
 # Texts, not paths: a path drops one of the slashes of a URL.
 Responses = Annotated[
@@ -151,24 +154,29 @@ class RunOptions:
         server_option(
             "--progress-timeout", help="Seconds without progress of the server that end a run."
         ),
-    ] = 600.0
+    ] = _TIMEOUTS.progress_timeout
     """Seconds for which the server may be at work without progress."""
     reconnect_timeout: Annotated[
         float,
         server_option(
             "--reconnect-timeout", min=0, help="Seconds for which a lost server is tried again."
         ),
-    ] = 120.0
+    ] = _TIMEOUTS.reconnect_timeout
     """Seconds for which a server that was lost in the middle of a run is tried again."""
 
     def of(
-        self, run: ScoreRun, judges: Mapping[str, object] | None = None
-    ) -> ScoreCommand | BothVariants:
+        self,
+        run: ScoreRun,
+        judges: Mapping[str, object] | None = None,
+        *,
+        only_estimate: bool = False,
+    ) -> ScoreCommand:
         """Return the command that scores a run with these options.
 
         Args:
-            run: What the metric's own options say.
+            run: The run with the metric's own options.
             judges: Settings of judges in this process.
+            only_estimate: Whether the cost is estimated instead of scoring.
 
         Raises:
             InvalidInputError: Both --quiet and --verbose are given.
@@ -176,27 +184,32 @@ class RunOptions:
         if self.quiet and self.verbose:
             raise InvalidInputError("--quiet and --verbose are both given; choose one")
         connected = (self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file)
+        formats = _split(self.format)
         inputs = replace(
             run.inputs or InputOptions(),
             key_map=_key_map(self.map or ()),
             **self._shared_with(InputOptions),
         )
-        command = ScoreCommand(
+        return ScoreCommand(
             run=replace(
                 run,
                 **self._shared_with(ScoreRun),
                 inputs=inputs,
                 options={**(run.options or {}), **self._response_options()},
+                folder=self.out,
+                keep_text=not self.no_text,
+                html="html" in formats,
             ),
-            **{
-                **self._shared_with(ScoreCommand),
-                "judges": judges or {},
-                "connection": connection_of(self.server, *connected),
-                "connection_flags": connection_flags(*connected),
-                "formats": _split(self.format),
-            },
+            server=self.server,
+            connection=connection_of(self.server, *connected),
+            connection_flags=connection_flags(*connected),
+            timeouts=Timeouts(**self._shared_with(Timeouts)),
+            judges=judges or {},
+            formats=formats,
+            quiet=self.quiet,
+            verbose=self.verbose,
+            only_estimate=only_estimate,
         )
-        return BothVariants(command=command) if run.variant == BOTH else command
 
     def _response_options(self) -> dict[str, str]:
         """Return how missing responses are recognised, where that is not the default."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,13 @@ import typer
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
 from hallujudge.metrics import Outcome, Report
 
-from ..archives import ItemSource
+from ..backends.base import Timeouts
 from ..client import Client
 from ..errors import InvalidInputError
 from ..progress_bar import Progress, shown_progress
 from ..runs import RunFolder
 from ..runs.manifest import VERDICTS
-from ..runs.parts import Part, PartSource, UnscoredCounts
+from ..runs.parts import Part, UnscoredCounts
 from ..runs.run_inputs import PreparedRun, items_of
 from ..runs.scoring import ProgressWatch
 from ..score_run import ScoreRun
@@ -39,177 +39,138 @@ if TYPE_CHECKING:
     from ..runs.parts import Entry
 
 
-batch_settings: ContextVar[Mapping[str, str]] = ContextVar("batch_settings", default={})  # noqa: B039
-"""Settings of judges that are run offline; empty outside ``hallujudge batch``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
-    """A run that is submitted instead of being scored."""
-
-    request_id: str = ""
-    """Id of the request; empty: a hash of files and settings."""
-
-
-submission: ContextVar[Submission | None] = ContextVar("submission", default=None)
-"""The submission; None outside ``hallujudge submit``."""
-
-
 FORMATS = ("table", "json", "markdown", "csv", "latex", "html")
+BOTH = "both"
+"""Name of the variants published and corrected, side by side."""
+_VARIANTS = ("published", "corrected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreCommand:
-    """A scoring run of the command line: its inputs, backend and outputs."""
+    """A scoring run of the command line: its inputs, backend and outputs.
+
+    Score commands return it unexecuted, so that ``hallujudge submit`` and ``hallujudge batch`` can
+    change what is done with the run.
+    """
 
     run: ScoreRun
-    """What is scored and how."""
-    out: Path
-    """Folder for results."""
+    """What is scored and how, with the folder for results."""
     server: str | None = None
     """Host and port of the server; None scores in this process."""
     connection: Connection | None = None
-    """Certificates and API key for the server; None: those of the environment."""
+    """Certificates and API key for the server; None takes those of the environment."""
     connection_flags: tuple[str, ...] = ()
     """The options behind ``connection``, for the command that fetches a submitted run."""
-    progress_timeout: float = 600.0
-    """Seconds for which the server may be at work without progress."""
-    reconnect_timeout: float = 120.0
-    """Seconds for which a server that was lost in the middle of a run is tried again."""
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    """How long the server may take."""
     judges: Mapping[str, object] = field(default_factory=dict)
     """Settings of the judges, for scoring in this process."""
     formats: tuple[str, ...] = ("table",)
     """What to print and which pages to write."""
-    resume: bool = False
-    """Whether to go on with the run that stopped in the folder."""
-    no_text: bool = False
-    """Whether items.jsonl holds a hash of each response instead of its text."""
     quiet: bool = False
     """Whether only scores are printed."""
     verbose: bool = False
     """Whether unscored items are listed."""
+    only_estimate: bool = False
+    """Whether the cost is estimated instead of scoring."""
+    request_id: str | None = None
+    """Id of the request that submits the run as a job; empty for a hash; None scores the run."""
+    batch_requests: Path | None = None
+    """File to write the judges' requests to instead of scoring."""
+    batch_replies: Path | None = None
+    """File of replies to such requests, which are scored."""
+    then: Callable[[ScoreCommand], None] | None = None
+    """What follows a run that was scored."""
+
+    @property
+    def out(self) -> Path:
+        """The folder for results."""
+        assert self.run.folder is not None, "score commands require --out"
+        return Path(self.run.folder)
 
     def execute(self) -> ExitCode:
-        """Score, write the results and print the report.
+        """Do with the run what the options ask for; by default, score it and print its report.
 
         Raises:
             HallujudgeError: The run can't start or go on.
         """
+        both = self.run.variant == BOTH
+        if both:
+            _check_variants(self.run)
+            if self.only_estimate or self.batch_requests is not None:
+                # Both variants ask the same questions.
+                return _by_variant(self, _VARIANTS[0]).execute()
+        if self.only_estimate:
+            return self._estimate()
         _check_formats(self.formats)
-        if "batch_requests" in batch_settings.get():
-            return self.export()
-        if "batch_replies" in batch_settings.get():
+        if self.request_id is not None:
+            if both:
+                raise InvalidInputError("submit takes one variant at a time; submit each by itself")
+            return self._submit(self.request_id)
+        if self.batch_requests is not None:
+            return self._export(self.batch_requests)
+        if self.batch_replies is not None and not both:
             self._refuse_without_model(self.run.spec())
-        if (submitted := submission.get()) is not None:
-            return self.submit(submitted)
+        code = self._score_both() if both else self._score_one()
+        if self.then is not None and code in (ExitCode.OK, ExitCode.UNSCORED):
+            self.then(self)
+        return code
+
+    def _score_one(self) -> ExitCode:
         unscored = UnscoredCounts()
-        report = self.score(unscored)
+        report = self._score(unscored)
         if report is None:
             return ExitCode.FAILED
-        self.show(report)
+        self._show(report)
         self.note(*_claim_notes(report), *unscored_notes(unscored))
         return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
-    def score(self, unscored: UnscoredCounts) -> Report | None:
+    def _score_both(self) -> ExitCode:
+        """Score by the variants published and corrected, and print them side by side."""
+        reports: list[Report] = []
+        for variant in _VARIANTS:
+            unscored = UnscoredCounts()
+            report = _by_variant(self, variant)._score(unscored)
+            if report is None:
+                return ExitCode.FAILED
+            self.note(*(f"{variant}: {note}" for note in unscored_notes(unscored)))
+            reports.append(report)
+        self._show_both(reports)
+        unscored_items = any(report.coverage.unscored for report in reports)
+        return ExitCode.UNSCORED if unscored_items else ExitCode.OK
+
+    def _score(self, unscored: UnscoredCounts) -> Report | None:
         """Score and write the results; return None if the run was stopped.
 
         Args:
             unscored: Collects the reasons for unscored items.
-
-        Raises:
-            HallujudgeError: The run can't start or go on.
         """
+        from ..runs.processes import early_workers
+
         with ExitStack() as stack:
             stack.enter_context(stop_on_sigterm())
             spec = self.run.spec()
-            workers = stack.enter_context(self._early_workers(spec))
+            # The processes of a large run start while its archive is read.
+            workers = stack.enter_context(
+                early_workers(self.run, spec, self._judge_settings, local=self.server is None)
+            )
             prepared = replace(self._prepared(spec), workers=workers)
-            items = prepared.items
             client = stack.enter_context(self._client())
             output = stack.enter_context(RunFolder(self.out, inputs=self.run.paths()))
+            kept = partial(_kept, output, prepared.items)
             try:
-                with self._progress(items) as progress:
+                with self._progress(prepared.items) as progress:
                     watch = _Watch(self, unscored, progress)
                     return client.score_into(output, prepared, watch)
             except KeyboardInterrupt as err:
-                typer.echo(f"stopped by {stopped_by(err)}: {_kept(output, items)}", err=True)
+                typer.echo(f"stopped by {stopped_by(err)}: {kept()}", err=True)
                 return None
             except BaseException:
                 if output.written:
-                    typer.echo(_kept(output, items), err=True)
+                    typer.echo(kept(), err=True)
                 raise
 
-    def export(self) -> ExitCode:
-        """Write the requests to language models that scoring would send; nothing is scored.
-
-        Raises:
-            HallujudgeError: The files can't be read, or no language model would be called.
-        """
-        prepared = self._prepared(self.run.spec())
-        self._refuse_without_model(prepared.spec)
-        path = Path(batch_settings.get()["batch_requests"])
-        known = (
-            {}
-            if not (self.out / VERDICTS).exists()
-            else {"verdict_cache": str(self.out / VERDICTS)}
-        )
-        with Client.embedded({**known, **self.judges, **batch_settings.get()}) as client:
-            client.score_items(prepared.spec, prepared.items)
-        with path.open("rb") as file:
-            count = sum(1 for _ in file)
-        typer.echo(f"{count:,} requests written to {path}")
-        return ExitCode.OK
-
-    def _refuse_without_model(self, spec: ScoreSpec) -> None:
-        """Refuse a batch file for a run that has no use for it."""
-        if self.server is not None or not metric_entry(spec.metric).calls_models(spec):
-            raise InvalidInputError(
-                "this run sends no request to a language model from here; choose a metric and "
-                "options that ask one, such as --judge llm, without --server"
-            )
-
-    def submit(self, submitted: Submission) -> ExitCode:
-        """Submit the run to the server as a job, and print the job's id.
-
-        Raises:
-            HallujudgeError: The files can't be read, or the server refuses the job.
-        """
-        if self.server is None:
-            raise InvalidInputError("a job needs a server; name it with --server")
-        prepared = self._prepared(self.run.spec())
-        with self._client() as client:
-            info = client.submit_prepared(prepared, submitted.request_id)
-        typer.echo(info.id)
-        at = shlex.join(("--server", self.server, *self.connection_flags))
-        self.note(
-            f"job {info.id} is {info.state} and has {info.items:,} items; get its results with "
-            f"hallujudge fetch {info.id} {at} --out DIR"
-        )
-        return ExitCode.OK
-
-    @property
-    def full_run(self) -> ScoreRun:
-        """The run with what the options of output say."""
-        html = "html" in self.formats
-        return replace(
-            self.run, folder=self.out, resume=self.resume, keep_text=not self.no_text, html=html
-        )
-
-    @property
-    def printed(self) -> tuple[str, ...]:
-        """The formats to print, in the order given; the table if there is only a page."""
-        return tuple(name for name in self.formats if name != "html") or ("table",)
-
-    @property
-    def prints_table(self) -> bool:
-        """Whether tables are printed."""
-        return "table" in self.formats and not self.quiet
-
-    def items(self) -> ItemSource:
-        """Read the items again and return them."""
-        return self.run.items()
-
-    def estimate(self) -> ExitCode:
+    def _estimate(self) -> ExitCode:
         """Print the number of judge calls, tokens and cost, without calling a judge.
 
         Raises:
@@ -224,44 +185,86 @@ class ScoreCommand:
             typer.echo(estimate_line(row))
         return ExitCode.OK
 
-    def _prepared(self, spec: ScoreSpec) -> PreparedRun:
-        """Read the inputs and print notes on them."""
-        items = items_of(self.full_run)
-        self.note(*graph_notes(spec), *items.notes)
-        return PreparedRun(run=self.full_run, spec=spec, items=items)
+    def _export(self, path: Path) -> ExitCode:
+        """Write the requests to language models that scoring would send; nothing is scored.
 
-    def _early_workers(self, spec: ScoreSpec) -> AbstractContextManager[PartSource | None]:
-        """Start the processes of a large run while its archive is read."""
-        from ..runs.processes import early_workers
+        Raises:
+            HallujudgeError: The files can't be read, or no language model would be called.
+        """
+        prepared = self._prepared(self.run.spec())
+        self._refuse_without_model(prepared.spec)
+        # What a run into the same folder has asked before is not asked again.
+        known = self.out / VERDICTS
+        cache = {"verdict_cache": str(known)} if known.exists() else {}
+        with Client.embedded({**cache, **self._judge_settings}) as client:
+            client.score_items(prepared.spec, prepared.items)
+        with path.open("rb") as file:
+            count = sum(1 for _ in file)
+        typer.echo(f"{count:,} requests written to {path}")
+        return ExitCode.OK
 
-        local = self.server is None
-        return early_workers(self.full_run, spec, self._judge_settings, local=local)
+    def _refuse_without_model(self, spec: ScoreSpec) -> None:
+        """Refuse a batch file for a run that does not use one."""
+        if self.server is not None or not metric_entry(spec.metric).calls_models(spec):
+            raise InvalidInputError(
+                "this run sends no request to a language model from here; choose a metric and "
+                "options that ask one, such as --judge llm, without --server"
+            )
+
+    def _submit(self, request_id: str) -> ExitCode:
+        """Submit the run to the server as a job, and print the job's id.
+
+        Raises:
+            HallujudgeError: The files can't be read, or the server refuses the job.
+        """
+        if self.server is None:
+            raise InvalidInputError("a job needs a server; name it with --server")
+        prepared = self._prepared(self.run.spec())
+        with self._client() as client:
+            info = client.submit_prepared(prepared, request_id)
+        typer.echo(info.id)
+        at = shlex.join(("--server", self.server, *self.connection_flags))
+        self.note(
+            f"job {info.id} is {info.state} and has {info.items:,} items; get its results with "
+            f"hallujudge fetch {info.id} {at} --out DIR"
+        )
+        return ExitCode.OK
+
+    @property
+    def prints_table(self) -> bool:
+        """Whether tables are printed."""
+        return "table" in self.formats and not self.quiet
+
+    @property
+    def _printed(self) -> tuple[str, ...]:
+        """The formats to print, in the order given; the table if there is only a page."""
+        return tuple(name for name in self.formats if name != "html") or ("table",)
 
     @property
     def _judge_settings(self) -> dict[str, object]:
-        return {**self.judges, **batch_settings.get()}
+        files = {"batch_requests": self.batch_requests, "batch_replies": self.batch_replies}
+        batch = {name: str(path) for name, path in files.items() if path is not None}
+        return {**self.judges, **batch}
+
+    def _prepared(self, spec: ScoreSpec) -> PreparedRun:
+        """Read the inputs and print notes on them."""
+        items = items_of(self.run)
+        self.note(*graph_notes(spec), *items.notes)
+        return PreparedRun(run=self.run, spec=spec, items=items)
 
     def note(self, *notes: str) -> None:
         """Print notes on standard error, unless only scores are wanted."""
         for note in () if self.quiet else notes:
             typer.echo(f"note: {in_flags(note)}", err=True)
 
-    def list_unscored(self, lines: bytes) -> None:
-        """Print each unscored item of a part, if that is wanted."""
-        for text in lines.splitlines() if self.verbose else ():
-            line = json.loads(text)
-            if line["outcome"] == Outcome.UNSCORED.value:
-                told = f"unscored {line['id']}: {line['reason']}: {line['detail']}"
-                typer.echo(told, err=True)
-
-    def show(self, report: Report) -> None:
+    def _show(self, report: Report) -> None:
         """Print a report in the formats that were asked for."""
         from ..report import PRINTED, render_scores, render_table
 
         if self.quiet:
             typer.echo(render_scores(report), nl=False)
             return
-        for name in self.printed:
+        for name in self._printed:
             if name == "table":
                 color = is_terminal(sys.stdout)
                 typer.echo(render_table(report, width=output_width(), color=color), nl=False)
@@ -269,7 +272,20 @@ class ScoreCommand:
             else:
                 typer.echo(PRINTED[name](report), nl=False)
 
-    def _progress(self, items: ItemSource) -> AbstractContextManager[Progress]:
+    def _show_both(self, reports: list[Report]) -> None:
+        from ..report import PRINTED, render_variants
+
+        for name in self._printed:
+            if name == "table":
+                typer.echo(render_variants(reports), nl=False)
+                if not self.quiet:
+                    folders = (str(self.out / report.variant) for report in reports)
+                    typer.echo(f"written to {', '.join(folders)}")
+            else:
+                for report in reports:
+                    typer.echo(PRINTED[name](report), nl=False)
+
+    def _progress(self, items: Sized) -> AbstractContextManager[Progress]:
         """Return what shows the progress: a bar on a terminal, lines elsewhere."""
         if self.quiet:
             return nullcontext(Progress(len(items)))
@@ -279,12 +295,7 @@ class ScoreCommand:
         # An empty address, such as an unset shell variable, is an error; it does not mean None.
         if self.server is None:
             return Client.embedded(self._judge_settings)
-        return Client(
-            self.server,
-            progress_timeout=self.progress_timeout,
-            reconnect_timeout=self.reconnect_timeout,
-            connection=self.connection,
-        )
+        return Client(self.server, timeouts=self.timeouts, connection=self.connection)
 
 
 def _check_formats(formats: tuple[str, ...]) -> None:
@@ -294,10 +305,10 @@ def _check_formats(formats: tuple[str, ...]) -> None:
 
 
 class _Watch(ProgressWatch):
-    """Tells of a run that goes on, and collects why items are unscored.
+    """Prints notes on a run, and collects why items are unscored.
 
     Args:
-        command: Prints.
+        command: The command.
         unscored: Collects the reasons.
         progress: Counts what is scored.
     """
@@ -313,8 +324,17 @@ class _Watch(ProgressWatch):
     def scored(self, part: Part | Entry) -> None:
         super().scored(part)
         self._unscored.merge(part.unscored)
-        if isinstance(part, Part):
-            self._command.list_unscored(part.lines)
+        if isinstance(part, Part) and self._command.verbose:
+            _list_unscored(part.lines)
+
+
+def _list_unscored(lines: bytes) -> None:
+    """Print each unscored item of a part."""
+    for text in lines.splitlines():
+        line = json.loads(text)
+        if line["outcome"] == Outcome.UNSCORED.value:
+            reason = f"unscored {line['id']}: {line['reason']}: {line['detail']}"
+            typer.echo(reason, err=True)
 
 
 def _kept(output: RunFolder, items: Sized) -> str:
@@ -351,75 +371,21 @@ def _open_claim_notes(report: Report) -> tuple[str, ...]:
     return (f"{count} {claims} no verdict; {counted}. items.jsonl says why",)
 
 
-BOTH = "both"
-"""Name that stands for the variants published and corrected, side by side."""
-
-_VARIANTS = ("published", "corrected")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BothVariants:
-    """A scoring run by the variants published and corrected, into one folder each."""
-
-    command: ScoreCommand
-    """The run, whose variant is ``both``."""
-
-    def execute(self) -> ExitCode:
-        """Score by both variants and print them side by side.
-
-        Raises:
-            InvalidInputError: The metric has other variants, or the responses can be read only
-                once.
-            HallujudgeError: A run can't start or go on.
-        """
-        command = self.command
-        _check_variants(command)
-        if submission.get() is not None:
-            raise InvalidInputError("submit takes one variant at a time; submit each by itself")
-        if "batch_requests" in batch_settings.get():
-            # The variants ask the same questions.
-            return _by_variant(command, _VARIANTS[0]).export()
-        reports: list[Report] = []
-        for variant in _VARIANTS:
-            unscored = UnscoredCounts()
-            report = _by_variant(command, variant).score(unscored)
-            if report is None:
-                return ExitCode.FAILED
-            command.note(*(f"{variant}: {note}" for note in unscored_notes(unscored)))
-            reports.append(report)
-        _print_variants(command, reports)
-        unscored_items = any(report.coverage.unscored for report in reports)
-        return ExitCode.UNSCORED if unscored_items else ExitCode.OK
-
-    @property
-    def prints_table(self) -> bool:
-        """Whether tables are printed."""
-        return self.command.prints_table
-
-    def items(self) -> ItemSource:
-        """Read the items again and return them."""
-        return self.command.items()
-
-    def estimate(self) -> ExitCode:
-        """Print the number of judge calls of one variant; the other variant repeats them."""
-        _check_variants(self.command)
-        return _by_variant(self.command, _VARIANTS[0]).estimate()
-
-
 def compares_variants(entry: MetricEntry) -> bool:
     """Return whether ``--variant both`` works for a metric."""
     return set(entry.variants) == set(_VARIANTS)
 
 
-def _check_variants(command: ScoreCommand) -> None:
-    entry = metric_entry(command.run.metric)
+def _check_variants(run: ScoreRun) -> None:
+    """Refuse ``--variant both`` for other variants, and for responses that are read only once."""
+    entry = metric_entry(run.metric)
     if not compares_variants(entry):
         known = ", ".join(entry.variants)
         raise InvalidInputError(
-            f"--variant {BOTH}: metric {command.run.metric} has the variants {known}; "
+            f"--variant {BOTH}: metric {run.metric} has the variants {known}; "
             f"{BOTH} stands for {' and '.join(_VARIANTS)}"
         )
-    if str(command.run.responses) == "-":
+    if str(run.responses) == "-":
         raise InvalidInputError(
             f"--variant {BOTH} reads the responses twice, and standard input can be read once; "
             "give a file"
@@ -436,26 +402,6 @@ def _by_variant(command: ScoreCommand, variant: str) -> ScoreCommand:
         judges["verdict_cache"] = str(command.out / VERDICTS)
     return replace(
         command,
-        run=replace(command.run, variant=variant),
-        out=command.out / variant,
+        run=replace(command.run, variant=variant, folder=command.out / variant),
         judges=judges,
     )
-
-
-def _print_variants(command: ScoreCommand, reports: list[Report]) -> None:
-    from ..report import PRINTED, render_variants
-
-    for name in command.printed:
-        if name == "table":
-            typer.echo(render_variants(reports), nl=False)
-            if not command.quiet:
-                typer.echo(
-                    f"written to {', '.join(str(_variant_folder(command, r)) for r in reports)}"
-                )
-            continue
-        for report in reports:
-            typer.echo(PRINTED[name](report), nl=False)
-
-
-def _variant_folder(command: ScoreCommand, report: Report) -> Path:
-    return command.out / report.variant

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import re
 import sys
 from datetime import UTC, datetime, timedelta
@@ -20,7 +19,6 @@ from .app import (
     access_option,
     app,
     budget_option,
-    config_app,
     examples,
     judge_option,
     keys_app,
@@ -28,32 +26,12 @@ from .app import (
     server_option,
 )
 from .declared_options import grouped
-from .options import (
-    ApiKeyFile,
-    JudgeOptions,
-    LlmModel,
-    LlmUrl,
-    TlsCa,
-    TlsCert,
-    TlsKey,
-    connection_of,
-    llm_options,
-)
+from .options import JudgeOptions
 from .output import is_terminal
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.access.key_store import ApiKey
     from hallujudge.judge_service.access.spending import Ledger
-
-
-__all__: list[str] = []
-
-
-class ConfigFormat(enum.StrEnum):
-    """Output formats of ``config show``."""
-
-    TEXT = "text"
-    TOML = "toml"
 
 
 @app.command(epilog=examples("hallujudge serve --port 50051"))
@@ -159,43 +137,6 @@ def serve(
         **judges.given(),
     }
     run_server(arguments, config)
-
-
-@app.command(epilog=examples("hallujudge doctor --server localhost:50051"))
-def doctor(
-    server: Annotated[
-        str | None, server_option("--server", help="HOST:PORT of a server to check too.")
-    ] = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    api_key_file: ApiKeyFile = None,
-    llm_url: LlmUrl = None,
-    llm_model: LlmModel = None,
-) -> ExitCode:
-    """Check this installation, and a server if one is named."""
-    from .info_commands import examine
-
-    connection = connection_of(server, tls_ca, tls_cert, tls_key, api_key_file)
-    return examine(server, llm_options(llm_url, llm_model), connection)
-
-
-@config_app.command(epilog=examples("hallujudge config show --format toml"))
-def show(
-    config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
-    format: Annotated[
-        ConfigFormat, output_option("--format", "-f", help="Output format: text or toml.")
-    ] = ConfigFormat.TEXT,
-) -> None:
-    """Print every setting with its source."""
-    from hallujudge.judge_service.settings.server_settings import load_settings, settings_toml
-
-    resolved = load_settings(file=config)
-    if format is ConfigFormat.TOML:
-        typer.echo(settings_toml(resolved), nl=False)
-        return
-    for setting in resolved.sources:
-        typer.echo(f"{setting.name} = {setting.value!r}  # {setting.source}: {setting.help}")
 
 
 _File = Annotated[

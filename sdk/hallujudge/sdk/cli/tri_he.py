@@ -8,12 +8,11 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
-from .app import ExitCode, examples, input_option, score_app
+from .app import examples, input_option, score_app
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .options import Estimate, JudgeOptions, MatcherDownload
 from .run_options import AllowDuplicates, References, RunOptions
-
-__all__: list[str] = []
+from .score_command import ScoreCommand
 
 Claims = Annotated[
     Path | None,
@@ -49,7 +48,7 @@ def tri_he(
     estimate: Estimate = False,
     judges: JudgeOptions,
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """Tri-HE: claims of answers, compared with scene graphs."""
     if (responses is None) == (claims is None):
         raise InvalidInputError("give either --responses or --claims")
@@ -69,5 +68,4 @@ def tri_he(
         ),
     )
     more = {"matcher_download": 1} if matcher_download else {}
-    command = run.of(scoring, judges.settings(run.server, **more))
-    return command.estimate() if estimate else command.execute()
+    return run.of(scoring, judges.settings(run.server, **more), only_estimate=estimate)

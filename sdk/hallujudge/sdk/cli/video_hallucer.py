@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..score_run import ScoreRun
-from .app import ExitCode, examples, score_app
+from .app import examples, score_app
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .run_options import Responses, RunOptions
-
-__all__: list[str] = []
+from .score_command import ScoreCommand
 
 
 @score_app.command(
@@ -22,6 +21,6 @@ def video_hallucer(
     responses: Responses,
     metric: Annotated[MetricOptions, DeclaredBy("video-hallucer")],
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """VideoHallucer: pairs of basic and hallucinated questions."""
-    return run.of(ScoreRun("video-hallucer", responses=responses, variant=metric.variant)).execute()
+    return run.of(ScoreRun("video-hallucer", responses=responses, variant=metric.variant))

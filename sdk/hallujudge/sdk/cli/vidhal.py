@@ -8,11 +8,10 @@ from typing import Annotated
 
 from ..archives import InputOptions
 from ..score_run import ScoreRun
-from .app import ExitCode, examples, input_option, score_app
+from .app import examples, input_option, score_app
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .run_options import AllowDuplicates, AllowMissing, References, Responses, RunOptions
-
-__all__: list[str] = []
+from .score_command import ScoreCommand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +33,9 @@ class VidhalOptions:
     """Whether every answer of a duplicate id is scored."""
 
 
-def _vidhal(name: str, given: VidhalOptions, metric: MetricOptions, run: RunOptions) -> ExitCode:
+def _vidhal(
+    name: str, given: VidhalOptions, metric: MetricOptions, run: RunOptions
+) -> ScoreCommand:
     inputs = InputOptions(
         allow_missing=given.allow_missing,
         allow_duplicates=given.allow_duplicates,
@@ -48,7 +49,7 @@ def _vidhal(name: str, given: VidhalOptions, metric: MetricOptions, run: RunOpti
             variant=metric.variant,
             inputs=inputs,
         )
-    ).execute()
+    )
 
 
 @score_app.command(
@@ -64,7 +65,7 @@ def vidhal_mcqa(
     given: VidhalOptions,
     metric: Annotated[MetricOptions, DeclaredBy("vidhal-mcqa")],
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """VidHal: which caption fits a video best."""
     return _vidhal("vidhal-mcqa", given, metric, run)
 
@@ -82,6 +83,6 @@ def vidhal_ordering(
     given: VidhalOptions,
     metric: Annotated[MetricOptions, DeclaredBy("vidhal-ordering")],
     run: RunOptions,
-) -> ExitCode:
+) -> ScoreCommand:
     """VidHal: captions in the order of how well they fit a video."""
     return _vidhal("vidhal-ordering", given, metric, run)

@@ -30,7 +30,7 @@ from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
-from hallujudge.sdk import AsyncClient, ScoreRun
+from hallujudge.sdk import AsyncClient, ScoreRun, Timeouts
 from hallujudge.sdk.backends import remote
 from hallujudge.sdk.backends.recovery import ProgressWatch
 
@@ -156,7 +156,8 @@ async def test_a_deadline_reaches_the_work() -> None:
     try:
         # A busy machine may pass a short deadline before the work begins.
         for seconds in (0.5, 5, 50):
-            async with AsyncClient(server.address, stream_timeout=seconds) as client:
+            timeouts = Timeouts(stream_timeout=seconds)
+            async with AsyncClient(server.address, timeouts=timeouts) as client:
                 with pytest.raises(DeadlineError):
                     await client.score("chair", responses=RESPONSES, references=REFERENCES)
             if engine.begun.is_set():
@@ -300,7 +301,7 @@ async def test_what_a_server_waits_for_reaches_the_client() -> None:
 async def test_a_server_that_is_alive_without_progress_ends_the_run() -> None:
     server = await running(GatedEngine())
     try:
-        async with AsyncClient(server.address, progress_timeout=0.2) as client:
+        async with AsyncClient(server.address, timeouts=Timeouts(progress_timeout=0.2)) as client:
             with pytest.raises(DeadlineError, match=r"made no progress for 0\.2 s"):
                 await client.score("chair", responses=RESPONSES, references=REFERENCES)
     finally:
@@ -344,7 +345,7 @@ async def test_a_slow_caller_is_not_a_server_without_progress(
     server = await running(engine)
     responses = {str(n): "A dog and a cat." for n in range(300)}
     try:
-        async with AsyncClient(server.address, progress_timeout=0.4) as client:
+        async with AsyncClient(server.address, timeouts=Timeouts(progress_timeout=0.4)) as client:
             report = await client.score(
                 "chair",
                 responses=responses,

@@ -10,19 +10,20 @@ from support.running import here
 from hallujudge import synonym_graphs
 from hallujudge.judge_service import installation as extras
 from hallujudge.judge_service.engine import registry
+from hallujudge.sdk.cli import info_commands
 
 
 @pytest.fixture(autouse=True)
 def only_pope(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try one metric and no graphs: the others take seconds."""
-    monkeypatch.setattr(registry, "metric_names", lambda: ["pope"])
+    monkeypatch.setattr(info_commands, "metric_names", lambda: ["pope"])
     monkeypatch.setattr(synonym_graphs, "shipped_graphs", lambda: [])
 
 
 def test_a_wrong_score_of_a_metrics_example_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = registry.metric_entry("pope")
     wrong = replace(entry, trial=replace(entry.trial, value=0.25))
-    monkeypatch.setattr(registry, "metric_entry", lambda _name: wrong)
+    monkeypatch.setattr(info_commands, "metric_entry", lambda _name: wrong)
     run = here("doctor")
     assert run.returncode == 1
     assert (
