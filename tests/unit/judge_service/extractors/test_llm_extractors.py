@@ -1,4 +1,4 @@
-"""Where a claim's words are in a text, and the root forms of verbs."""
+"""Places of a claim's words in a text, root forms of verbs, and sentences as claims."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from hallujudge.judge_service.extractors.extractor_interface import Keyword
 from hallujudge.judge_service.extractors.llm_extractors import (
     Places,
+    SentenceExtractor,
     root_form,
 )
 
@@ -30,3 +31,13 @@ def test_places_stay_cheap_in_a_text_that_repeats_itself() -> None:
     assert places.behavior("pick up").end == 0, "too many places to try each"
     assert places.behavior("picks").end == 0
     assert Places("He picked it up").behavior("pick up") == Keyword(text="pick up", start=3, end=15)
+
+
+async def test_sentences() -> None:
+    text = 'Dr. Lee rides at 5 p.m. today! "Go," she says. 3 dogs run.\n\nThe end'
+    (found,) = await SentenceExtractor().extract_many([text])
+    assert [sentence.text for sentence, _ in found] == [
+        "Dr. Lee rides at 5 p.m. today!", '"Go," she says.', "3 dogs run.", "The end",
+    ]  # fmt: skip
+    assert all(text[slice(*span)] == sentence.text for sentence, span in found)
+    assert SentenceExtractor().extract(" \n ... ") == []

@@ -1,22 +1,32 @@
-"""The extractor ``spacy``: which pipelines it takes, and how it reads long and hostile texts."""
+"""Extractors that use an installed library: triplets by spaCy, nouns by nltk."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import threading
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
+import nltk
 import pytest
+from support.nltk_sample import write_nltk_data
 from support.spacy_sample import made_parser
 
+from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.engine.extraction import claim_extractor
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.resources import Offers, Resources
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, NotFoundError
+from hallujudge.judge_service.extractors import (
+    library_extractors as spacy_pipelines,
+)
 from hallujudge.judge_service.extractors.extractor_interface import (
     TripletExtractor,
 )
 from hallujudge.judge_service.extractors.library_extractors import (
+    NltkNounExtractor,
     SpacyTripletExtractor,
     pieces,
     shared_extractor,
@@ -94,3 +104,44 @@ def test_hostile_texts_are_read_in_part(text: str) -> None:
     found = list(pieces(text))
     assert sum(len(piece) for _, piece in found) <= 200_000
     assert all(len(word) <= 100 for _, piece in found for word in piece.split())
+
+
+def test_nouns_are_lemmas_with_their_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nltk.data, "path", [str(write_nltk_data(tmp_path / "nltk"))])
+    found = NltkNounExtractor()
+    assert found.extract("The man saw two puppies, a tree and its leaves. Man!") == (
+        *("man", "puppy", "tree", "leaf", "Man"),
+    )
+    assert found.extract("") == ()
+    assert found.label == f"nltk-{nltk.__version__}"
+
+
+def test_missing_data_are_named_with_the_command_that_installs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    with pytest.raises(MissingExtraError) as caught:
+        NltkNounExtractor()
+    assert str(caught.value).endswith(
+        "python -m nltk.downloader punkt_tab averaged_perceptron_tagger_eng wordnet"
+    )
+
+
+def test_installed_pipelines_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def installed(*, group: str) -> list[EntryPoint]:
+        assert group == "spacy_models"
+        return [EntryPoint(name, name, group) for name in ("en_core_web_trf", "en_core_web_sm")]
+
+    monkeypatch.setattr(spacy_pipelines, "entry_points", installed)
+    assert spacy_pipelines.installed_pipelines() == ("en_core_web_sm", "en_core_web_trf")
+
+
+@pytest.mark.parametrize(
+    ("extractor", "needed"),
+    [("rules", False), ("sentences", False), ("spacy", True), ("llm", True)],
+)
+def test_extraction_with_a_model_stays_out_of_worker_processes(
+    extractor: str, needed: bool
+) -> None:
+    spec = ScoreSpec(metric="tri-he", options={"extractor": extractor})
+    assert metric_entry("tri-he").extracts_with_models(spec) is needed

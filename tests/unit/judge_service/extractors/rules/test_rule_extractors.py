@@ -1,4 +1,4 @@
-"""The keyword extractor: root forms, particles, light verbs, what is left out."""
+"""The keyword extractor, and keys of phrases that differ only in word forms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pytest
 from hallujudge.judge_service.extractors.extractor_interface import (
     KeywordExtractor,
 )
-from hallujudge.judge_service.extractors.rules.rule_extractors import RuleKeywordExtractor
+from hallujudge.judge_service.extractors.rules.rule_extractors import (
+    RuleKeywordExtractor,
+    lemma_key,
+)
 
 _EXTRACTOR = RuleKeywordExtractor()
 
@@ -58,3 +61,26 @@ def test_many_texts_keep_their_order() -> None:
     assert isinstance(_EXTRACTOR, KeywordExtractor)
     found = asyncio.run(_EXTRACTOR.extract_many(["A dog.", "", "A cat."]))
     assert [[k.text for k in keywords.objects] for keywords in found] == [["dog"], [], ["cat"]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("riding", "is riding a"),
+        ("Dogs", "the dog"),
+        ("sitting on", "sits on"),
+        ("is", "IS"),
+        ("", ""),
+        ("犬", "犬"),
+    ],
+)
+def test_the_same(one: str, other: str) -> None:
+    assert lemma_key(one) == lemma_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("on", "under"), ("black dog", "dog"), ("is", "are"), ("", "dog"), ("犬", "猫")],
+)
+def test_something_else(one: str, other: str) -> None:
+    assert lemma_key(one) != lemma_key(other)

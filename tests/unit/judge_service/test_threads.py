@@ -1,15 +1,59 @@
-"""Models that take long to load: loaded once, however many threads ask for them."""
+"""Work in threads: shielded from cancellation, shared loads, and usable cores."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.threads import SharedLoads
+from hallujudge.judge_service.threads import SharedLoads, shielded, usable_cores
+
+
+class Work:
+    """Work that waits for the test, and fails."""
+
+    def __init__(self) -> None:
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.begun.set()
+        self.released.wait()
+        raise ValueError("no such job")
+
+
+async def test_the_error_of_work_that_no_caller_waits_for_is_not_logged() -> None:
+    logged: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
+    work = Work()
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(work)
+        caller = asyncio.ensure_future(shielded(running))
+        await asyncio.to_thread(work.begun.wait)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        assert not running.cancelled()
+        work.released.set()
+    with pytest.raises(ValueError, match="no such job"):
+        await asyncio.wrap_future(running)
+    del caller, running
+    gc.collect()
+    assert logged == []
+
+
+async def test_a_caller_that_waits_gets_the_error() -> None:
+    work = Work()
+    work.released.set()
+    with ThreadPoolExecutor(1) as threads, pytest.raises(ValueError, match="no such job"):
+        await shielded(threads.submit(work))
 
 
 class Key:
@@ -81,3 +125,22 @@ def test_the_one_asked_for_the_longest_ago_goes_first() -> None:
     for key in "abacab":
         loads.get(key, partial(load, key))
     assert made == ["a", "b", "c", "b"]
+
+
+@pytest.mark.parametrize(
+    ("quota", "expected"),
+    [("200000 100000", 2), ("150000 100000", 2), ("50000 100000", 1), ("max 100000", 8), ("", 8)],
+)
+def test_a_quota_limits_the_cores(
+    quota: str, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    (tmp_path / "cpu.max").write_text(quota)
+    assert usable_cores(tmp_path / "cpu.max") == expected
+
+
+def test_without_a_quota_the_affinity_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    assert usable_cores(tmp_path / "missing") == 3

@@ -1,4 +1,4 @@
-"""Metrics count what is recorded."""
+"""Metrics count what is recorded, and their labels stay few."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
-from hallujudge.judge_service.observe.prometheus import MetricsRecorder, Readings, new_registry
+from hallujudge.judge_service.observe.prometheus import (
+    OTHER,
+    BoundedLabel,
+    MetricsRecorder,
+    Readings,
+    new_registry,
+)
 from hallujudge.judge_service.observe.recorder import (
     CallRecord,
     WorkerState,
+    key_label,
 )
 from hallujudge.judge_service.work_recorder import JudgeCall, JudgeState
 
@@ -124,3 +131,22 @@ def test_the_state_is_read_when_metrics_are_fetched(registry: CollectorRegistry)
     assert value(registry, "hallujudge_judge_calls_limit", model="m") == 16
     assert value(registry, "hallujudge_judge_circuit_open", model="m") == 1
     assert value(registry, "process_resident_memory_bytes")
+
+
+def test_values_beyond_the_bound_share_one_label() -> None:
+    label = BoundedLabel(3)
+    assert {label(f"key-{number}") for number in range(100)} == {"key-0", "key-1", "key-2", OTHER}
+    assert label("key-1") == "key-1"
+
+
+def test_a_long_value_is_cut() -> None:
+    assert len(BoundedLabel(1)("x" * 20_000_000)) == 80
+
+
+def test_only_ids_of_keys_tell_callers_apart() -> None:
+    def label(id: str, key_id: str = "") -> str:
+        return key_label(Caller(id=id, name="<script>", key_id=key_id))
+
+    assert label("key:k1", "k1") == "k1"
+    assert label("peer:ipv4:10.0.0.7") == label("peer:ipv4:10.0.0.8") == "anonymous"
+    assert label("certificate:any name at all") == "certificate"

@@ -1,4 +1,4 @@
-"""Scoring of a job while its database fails."""
+"""Scoring of a job while its database fails, and when jobs count as still."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from hallujudge.judge_service.jobs.job_scoring import (
     JobScoring,
     StoppedError,
 )
+from hallujudge.judge_service.observe.recorder import JobsActivity
 from hallujudge.judge_service.stopping import CallDrain
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -179,3 +180,53 @@ async def test_workers_score_what_needs_no_model() -> None:
     assert asked == [[item_to_proto(ITEM).SerializeToString()]]
     assert [answer.result for answer in database.answers] == [codec.result_bytes(result)]
     assert database.report == b"of a share"
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_jobs_are_still_while_some_wait_and_nothing_is_heard_of_them() -> None:
+    clock = Clock()
+    activity = Activity(clock)
+    clock.now += 1000
+    assert activity.state == JobsActivity()
+    activity.begin()
+    activity.counted({"queued": 1, "done": 7})
+    clock.now += 60
+    activity.begin()
+    assert activity.state.still_seconds == 60
+    assert activity.state.counts == {
+        "open": 0, "queued": 1, "running": 0, "done": 7, "failed": 0, "cancelled": 0,
+    }  # fmt: skip
+    activity.moved()
+    assert activity.state.still_seconds == 0
+
+
+def test_jobs_are_not_still_when_none_is_under_way() -> None:
+    clock = Clock()
+    activity = Activity(clock)
+    activity.begin()
+    clock.now += 60
+    activity.counted({"done": 7, "open": 1})
+    assert activity.state.still_seconds == 0
+    assert not activity.count_is_due
+    clock.now += 60
+    assert activity.count_is_due
+    activity.counted({"running": 1})
+    clock.now += 5
+    assert activity.state.still_seconds == 65
+
+
+def test_a_database_that_is_away_makes_jobs_still() -> None:
+    clock = Clock()
+    activity = Activity(clock)
+    activity.begin()
+    clock.now += 60
+    assert activity.state == JobsActivity(still_seconds=60)
