@@ -131,6 +131,7 @@ def parse_judgement(text: str | None, variant: str) -> YesNo | None:
 
 
 def _first_letters(text: str) -> YesNo | None:
+    # As the released script, so that "Not sure" and "Nothing happens" are no.
     start = text[:3].lower()
     return "yes" if start.startswith("yes") else "no" if start.startswith("no") else None
 

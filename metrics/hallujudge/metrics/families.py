@@ -1,7 +1,7 @@
 """The list of metric families, which every layer uses.
 
-A family ``NAME`` is ``metrics/NAME``, ``engine/families/NAME.py``, ``archives/NAME.py`` and
-``cli/NAME.py``; a new family adds these modules and a line here.
+A family is a module or package of the same name in ``metrics``, ``engine/families``, ``archives``
+and ``cli``. A new family adds these and a line here.
 """
 
 from __future__ import annotations

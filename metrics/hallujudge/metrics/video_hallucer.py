@@ -196,6 +196,7 @@ class VideoHallucerMetric(Metric):
         ),
     )
     unit: ClassVar[Literal["pairs"]] = "pairs"
+    # Columns of single sets are made from whole tables, so rows must stay as they are.
     folds: ClassVar[bool] = False
     unresolved: ClassVar[str] = "unscored"
     columns: ClassVar[tuple[Column, ...]] = COLUMNS
@@ -230,6 +231,7 @@ class VideoHallucerMetric(Metric):
             return AnswerEvidence(
                 answer=answer, label=run.label, correct=answer == run.label, how="strict"
             )
+        # The released script looks for the label alone: "No, ... Yes" is right either way.
         right = _WORDS[run.label].search(run.response) is not None
         other = _OPPOSITE[run.label]
         found = run.label if right else other if _WORDS[other].search(run.response) else None
@@ -272,6 +274,7 @@ def _counts(
         int(hallucination.correct),
         int(basic.correct and hallucination.correct),
         len(both),
+        # The released bias: a right answer counts as its label, any other as the opposite.
         sum(each.correct == (each.label == "yes") for each in both),
         sum(each.label == "yes" for each in both),
         sum(not each.correct for each in both),

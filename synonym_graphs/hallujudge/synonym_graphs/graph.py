@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .word_forms import clean_word
+from .word_forms import clean_word, singular
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -104,8 +104,6 @@ class SynonymGraph:
         words = clean_word(form).split()
         found = self._lookup.get(" ".join(words))
         if found is None and words:
-            from .word_forms import singular
-
             words[-1] = singular(words[-1])
             found = self._lookup.get(" ".join(words))
         return found or ()

@@ -82,6 +82,7 @@ def _strict(text: str) -> YesNo | None:
     if yes:
         turned = any(word in NEGATIONS or word.endswith("n't") for word in words)
         return None if turned or "cannot" in words else "yes"
+    # Elsewhere "no" may belong to another statement, such as "a dog with no collar".
     if words[0] == "no" or _EXISTENTIAL.search(text) or _VERDICT.search(text):
         return "no"
     return None

@@ -155,6 +155,7 @@ class Calibration:
             KeyError, TypeError, ValueError: The content is not a calibration.
         """
         values = dict(content)
+        # It follows from the other fields.
         values.pop("signature")
         values["accuracy"] = JudgeAccuracy(
             **{name: Rate(**rate) for name, rate in values["accuracy"].items()}

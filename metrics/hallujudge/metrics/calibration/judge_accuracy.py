@@ -197,10 +197,11 @@ def _mean(values: FloatArray, weights: FloatArray) -> float:
     return float(values @ weights) / float(weights.sum())
 
 
+# Quantiles are exact to the twelve decimals that results are rounded to.
 _CLOSE = 1e-12
-
+# The continued fraction needs about as many steps as the root of its parameters.
 _MOST_STEPS = 10_000
-
+# Lentz's method replaces a zero denominator by a tiny number.
 _TINY = 1e-300
 
 

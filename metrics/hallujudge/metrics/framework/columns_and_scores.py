@@ -8,7 +8,7 @@ kept, so that intervals and groups never need an item to be judged again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -195,6 +195,12 @@ def mean_of(*scores: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArra
         return total / len(scores)
 
     return value
+
+
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the numbers among values; None if there are none."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def _added(sums: Sums, names: tuple[str, ...]) -> FloatArray:

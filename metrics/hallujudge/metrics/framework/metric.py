@@ -147,6 +147,7 @@ class Metric:
     responses: str = ""
 
     def __post_init__(self) -> None:
+        # Defaults are filled in here, so that equal settings are equal values.
         known = self.variant_names()
         object.__setattr__(self, "variant", self.variant or known[0])
         if self.variant not in known:

@@ -112,6 +112,7 @@ def _known(top: str, bottom: str, unknown: str) -> Callable[[Sums], FloatArray]:
 
 def _cause(prefix: str, cause: str, failures: str, bottom: str, unknown: str) -> ScoreDefinition:
     name = f"{prefix}{cause}"
+    # Shares of wrong answers have no prefix; their columns are named ``failure_…``.
     top = name if prefix else f"failure_{cause}"
     return ScoreDefinition(
         name=name,
@@ -280,6 +281,7 @@ class HallusionBenchMetric(SoftMetric):
     soft_scores: ClassVar[str] = "in question_accuracy an answer counts P(right) instead of 0 or 1"
     soft_noun: ClassVar[str] = "answers"
     unit: ClassVar[Literal["questions"]] = "questions"
+    # Columns of pairs and figures are made from whole tables, so rows must stay as they are.
     folds: ClassVar[bool] = False
     unresolved: ClassVar[str] = "unscored"
     columns: ClassVar[tuple[Column, ...]] = COLUMNS
@@ -351,6 +353,7 @@ class HallusionBenchMetric(SoftMetric):
 
     def _said(self, item: HallusionBenchItem, answer: str | None, verdict: int) -> int:
         """Return the answer as a code; a judged answer is its label if right, else the opposite."""
+        # A judge states correctness only; the answer follows from it, as there are but two.
         if self.correctness in JUDGES and item.label and verdict != UNCLEAR:
             answer = item.label if verdict == RIGHT else _OPPOSITE[item.label]
         return _SAID[answer]
@@ -365,6 +368,7 @@ class HallusionBenchMetric(SoftMetric):
         assert item.response is not None, "an item without it is unscored"
         answer = yes_no_parser(self.correctness)(item.response)
         if answer is None:
+            # Unclear is the third verdict of the released files.
             return None, UNCLEAR
         return answer, RIGHT if answer == item.label else WRONG
 

@@ -377,6 +377,7 @@ def _confidence(
     confidence = item.runs[BASE].confidence
     if confidence is not None and confidence >= OVERCONFIDENT:
         return (1, 1, 0)
+    # Words of uncertainty are evidence of a knowledge gap even without a stated confidence.
     if read[BASE].unsure or (confidence is not None and confidence <= KNOWLEDGE_GAP):
         return (1, 0, 1)
     return (int(confidence is not None), 0, 0)

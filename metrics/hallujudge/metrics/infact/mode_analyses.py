@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
 from ..answers.answer_text import folded
+from ..framework.columns_and_scores import mean_of_known
 from . import KNOWLEDGE_GAP, OVERCONFIDENT
-from .operators import EVIDENCE_CORRUPTION, TAXONOMY, TEMPORAL, VISUAL_DEGRADATION
+from .operators import EVIDENCE_CORRUPTION, TAXONOMY, TEMPORAL, VISUAL_DEGRADATION, leaf_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ def taxonomy_means(leaves: Mapping[str, float | None]) -> dict[str, float | None
     Raises:
         ValueError: A leaf is not in the taxonomy, or is a duplicate.
     """
-    given = {_bare(leaf): value for leaf, value in leaves.items()}
+    given = {leaf_name(leaf): value for leaf, value in leaves.items()}
     if len(given) < len(leaves):
         raise ValueError("two of the leaves are spellings of one leaf; give each leaf once")
     out: dict[str, float | None] = {}
@@ -87,24 +88,17 @@ def taxonomy_means(leaves: Mapping[str, float | None]) -> dict[str, float | None
         means = []
         for level, names in levels.items():
             scores = [given.pop(folded(name), None) for name in names]
-            rows[f"{dimension}/{level}"] = _mean(scores)
+            rows[f"{dimension}/{level}"] = mean_of_known(scores)
             means.append(rows[f"{dimension}/{level}"])
             rows |= {
                 f"{dimension}/{level}/{name}": score
                 for name, score in zip(names, scores, strict=True)
             }
-        out[dimension] = _mean(means)
+        out[dimension] = mean_of_known(means)
         out |= rows
     if given:
         raise ValueError(f"leaves that are not in the taxonomy: {', '.join(sorted(given)[:5])}")
     return out
-
-
-def _bare(leaf: str) -> str:
-    words = folded(leaf).split()
-    while words and words[0].isdigit():
-        words = words[1:]
-    return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +160,3 @@ def overconfidence(wrong: Iterable[tuple[float | None, bool]]) -> Overconfidence
 def _strict_mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None

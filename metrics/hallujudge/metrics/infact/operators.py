@@ -91,10 +91,15 @@ def level_of(leaf: str) -> str:
 
     Case, punctuation and numbers before the name (``1.1 Entity Recognition``) are ignored.
     """
+    return _LEVELS.get(leaf_name(leaf), "")
+
+
+def leaf_name(leaf: str) -> str:
+    """Return a leaf's name without case, punctuation and the numbers before it."""
     words = folded(leaf).split()
     while words and words[0].isdigit():
         words = words[1:]
-    return _LEVELS.get(" ".join(words), "")
+    return " ".join(words)
 
 
 def _kept(operator: str) -> Callable[[Sums], FloatArray]:
@@ -164,6 +169,7 @@ def _mode(
         direction=direction,
         columns=columns,
         value=value,
+        # The number of questions asked under the mode's first operator.
         count=count or columns[1],
         bounded=direction == "higher",
     )

@@ -367,6 +367,7 @@ class MementosMetric(Metric):
             own = keyword_scores(counts, variant=self.variant)
             for name, value in zip(_MEASURES, (own.recall, own.precision, own.f1), strict=True):
                 scores[f"{kind}_{name}"] = value
+                # An undefined score is left out of the mean: it adds to neither of the columns.
                 statistics += (0.0, 0) if value is None else (value, 1)
         return ScoredItem(statistics=tuple(statistics), scores=scores, evidence=None)
 

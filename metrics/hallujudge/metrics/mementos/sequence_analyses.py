@@ -5,13 +5,13 @@ The functions work on scored items; see section 3.2 of the paper.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
 from ..framework.agreement import pearson
+from ..framework.columns_and_scores import mean_of_known
 from . import MementosEvidence
 
 _MEASURES = ("recall", "precision", "f1")
@@ -108,17 +108,12 @@ def recall_by_length(sequences: Iterable[ScoredSequence]) -> list[LengthPoint]:
         LengthPoint(
             domain=domain,
             episode_length=length,
-            object_recall=_mean(s.scores.get("object_recall") for s in members),
-            behavior_recall=_mean(s.scores.get("behavior_recall") for s in members),
+            object_recall=mean_of_known(s.scores.get("object_recall") for s in members),
+            behavior_recall=mean_of_known(s.scores.get("behavior_recall") for s in members),
             n=len(members),
         )
         for (domain, length), members in sorted(groups.items())
     ]
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
 
 
 class BehaviorPairs:

@@ -225,6 +225,7 @@ class TriHeMetric(SoftMetric):
 
     def verdicts_in(self, totals: Mapping[str, float]) -> int:
         """Return the number of claims with a verdict."""
+        # Only the denominator of ``published`` includes claims without a verdict.
         unscored = totals["unscored_claims"] if self.variant == "published" else 0
         return int(totals["claims"] - unscored)
 
@@ -283,6 +284,7 @@ class TriHeMetric(SoftMetric):
             claims=len(verdicts) - (0 if published else unscored),
             hallucinated=len(wrong) if weights is None else math.fsum(weights),
             objects=objects,
+            # The released script counts every other wrong claim as a wrong relation.
             relations=len(wrong) - objects - (0 if published else nameless),
             unscored=unscored,
             without_probability=without,

@@ -8,8 +8,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..framework.claims import ClaimVerdict, Part, Triplet, Verdict
+from ..framework.columns_and_scores import mean_of_known
 from . import TriHeMetric
 
+# Table 4 is about the 20 % most frequent pairs.
 _SHARE = 0.2
 
 
@@ -80,16 +82,12 @@ def rates(answers: Iterable[JudgedAnswer], metric: TriHeMetric, part: str = "") 
             claims += len(answer.verdicts)
     every = [rate for found in by_image.values() for rate in found]
     return Rates(
-        hallu_q=_mean(every),
-        hallu_i=_mean([math.fsum(found) / len(found) for found in by_image.values()]),
+        hallu_q=mean_of_known(every),
+        hallu_i=mean_of_known([math.fsum(found) / len(found) for found in by_image.values()]),
         questions=len(every),
         images=len(by_image),
         claims=claims,
     )
-
-
-def _mean(numbers: Sequence[float]) -> float | None:
-    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def trend(
@@ -162,6 +160,7 @@ def frequent_pair_rates(
         if isinstance(claim.triplet, Triplet)
     )
     ranked = sorted(counts, key=lambda pair: (-counts[pair], pair))
+    # 0.07 * 100 is just above 7 in floating point, and its ceiling would be 8.
     taken = ranked[: math.ceil(share * len(ranked) - 1e-9)]
     return FrequentPairs(
         original=rates(answers, metric, "relation_"),

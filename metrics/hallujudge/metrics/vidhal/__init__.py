@@ -104,6 +104,7 @@ def ndcg_of(ranks: tuple[int, ...]) -> float:
         ranks: The rank of each caption, in the order that the model gave; a permutation of 1 … M,
             with M at least 2.
     """
+    # The discounted sum alone is above 0 for every order, even for the reverse one.
     best = list(range(1, len(ranks) + 1))
     top, bottom = _dcg(best), _dcg(best[::-1])
     return (_dcg(ranks) - bottom) / (top - bottom)
@@ -264,6 +265,7 @@ class VidhalOrderingMetric(Metric):
         ),
     )
     unit: ClassVar[Literal["videos"]] = "videos"
+    # Columns of the most frequent orders are made from whole tables, so rows must stay as they are.
     folds: ClassVar[bool] = False
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="ndcg", meaning="NDCG of the order", integral=False),
@@ -316,6 +318,7 @@ class VidhalOrderingMetric(Metric):
             captions: By rank, the most faithful first; may be empty if orders consist of letters.
             display: Letter -> rank, a permutation of 1 … M.
         """
+        # Letters alone need no captions, so that their outcome is cached for all videos at once.
         if len(response) <= _SHORT:
             scored = _by_letters(response, tuple(display.items()), self.variant)
             if scored is not None:
@@ -443,6 +446,7 @@ def _pairs(ranks: tuple[int, ...] | None, size: int, variant: str) -> list[tuple
     """Return for each pair of ranks whether the worse one comes first, and whether it counts."""
     out = []
     for high, low in _PAIRS:
+        # In ``published``, an invalid order counts as asked and never as wrong, as in formula 8.
         asked = size >= high and (ranks is not None or variant == "published")
         wrong = ranks is not None and size >= high and ranks.index(high) < ranks.index(low)
         out.append((int(wrong), int(asked)))

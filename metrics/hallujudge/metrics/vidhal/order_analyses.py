@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple, Protocol
 
+from ..framework.columns_and_scores import mean_of_known
+
 
 class PairedChoice(Protocol):
     """A pair of captions and the chosen letter, as in the planner's answers."""
@@ -143,7 +145,7 @@ def model_consensus(correct: Mapping[str, Mapping[str, bool]]) -> Consensus:
         either = right[one] | right[other]
         pairs[one, other] = len(right[one] & right[other]) / len(either) if either else None
     models = {
-        model: _mean([value for pair, value in pairs.items() if model in pair])
+        model: mean_of_known([value for pair, value in pairs.items() if model in pair])
         for model in sorted(right)
     }
     return Consensus(pairs=pairs, models=models)
@@ -300,21 +302,16 @@ def human_agreement(
         members.setdefault((groups or {}).get(video, ""), []).append(value)
     return Agreement(
         videos=videos,
-        mean=_mean(list(videos.values())),
+        mean=mean_of_known(list(videos.values())),
         aligned=_share(value > 0.5 for value in videos.values()),
         misaligned=tuple(video for video, value in videos.items() if value <= 0.5),
-        groups={name: _mean(rows) for name, rows in sorted(members.items())},
+        groups={name: mean_of_known(rows) for name, rows in sorted(members.items())},
     )
 
 
 def _share(flags: Iterable[bool]) -> float | None:
     rows = list(flags)
     return sum(rows) / len(rows) if rows else None
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
 
 
 def _same_videos(tables: Mapping[str, Mapping[str, object]]) -> None:
