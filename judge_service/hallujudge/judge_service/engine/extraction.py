@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 EXTRACTORS = ("rules", "spacy", "llm", "sentences", "given")
 """The names of extractors; ``given``: answers come with claims, and nothing is extracted."""
+GIVEN = "given"
+"""The extractor name for items that come with keywords: nothing is extracted."""
 DEFAULT_PIPELINE = "en_core_web_sm"
 """The spaCy pipeline that is used if none is named."""
 TENTATIVE = ("keep", "omit")
@@ -38,6 +40,7 @@ _MARKING = ("rules", "spacy")
 """The extractors that mark tentative claims."""
 _TENTATIVE_MODALITIES = (Modality.HEDGED, Modality.CONDITIONAL)
 _NO_EXTRACTOR = "the answer comes without claims, and the extractor is 'given'"
+_KeywordSpans = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,7 @@ class ExtractedClaims:
     spans: tuple[tuple[int, int] | None, ...] = ()
     """The place of each claim; None if it is unknown."""
     modalities: tuple[Modality | None, ...] = ()
-    """How the answer puts each claim; empty: the extractor does not tell."""
+    """How the answer puts each claim; empty if unknown."""
     omitted: int = 0
     """How many tentative claims were left out."""
     reason: str = ""
@@ -72,7 +75,7 @@ class ClaimExtractor:
         name: One of :data:`EXTRACTORS`.
         factory: Provides the language model.
         tentative: ``omit`` leaves out hedged and conditional claims.
-        triplets: Finds triplets without a language model; None: the rules.
+        triplets: Finds triplets without a language model; the rules by default.
 
     Raises:
         InvalidInputError: The extractor does not mark the claims that are to be left out.
@@ -211,12 +214,6 @@ async def extract_claims(
         ]
         for found in extracted
     ]
-
-
-GIVEN = "given"
-"""The extractor name for items that come with keywords: nothing is extracted."""
-
-_KeywordSpans = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from ..judges.choice_judge import ChoiceJudge
 from ..judges.judge_interface import Judge
 from ..judges.llm_judge import LlmJudge
 from ..judges.router import Router
-from ..judges.small_judges import SERVED_JUDGES, ServedJudge
+from ..judges.small_judges import SERVED_JUDGES, MatcherJudge, ServedJudge
 from ..llm.batch_files import BatchFiles
 from ..llm.budget import Budget, Prices
 from ..llm.call_policy import RetryPolicy
@@ -22,6 +22,8 @@ from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
 from ..llm.prompt_templates import Template
 from ..llm.verdict_cache import VerdictCache
+from ..matchers import MatcherModels, MatcherSettings
+from ..settings.judge_settings import JudgeKeys, JudgeSettings
 from .judge_options import (
     ALL_SMALL_JUDGES,
     LOCAL_JUDGES,
@@ -40,10 +42,7 @@ if TYPE_CHECKING:
     from ..extractors.llm_extractors import LlmKeywordExtractor, LlmTripletExtractor
     from ..extractors.root_chooser import LlmRootChooser
     from ..judges.escalation import Escalation
-    from ..judges.small_judges import MatcherJudge
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
-    from ..matchers import MatcherModels, MatcherSettings
-    from ..settings.judge_settings import JudgeKeys, JudgeSettings
     from ..work_recorder import JudgeState
 
 
@@ -56,9 +55,9 @@ class JudgeFactory:
     Args:
         settings: The settings of the judges.
         keys: The judges' API keys.
-        llm_endpoint: The endpoint of a judge that this process started; None: see the settings.
-        ledger: Keeps what the keys of callers spend; None: there are no keys.
-        memory: The memory budget of the process, for matchers' models; None: nothing is limited.
+        llm_endpoint: The endpoint of a judge that this process started, in place of the settings'.
+        ledger: The spending of callers' keys, if there are keys.
+        memory: The memory budget of the process, for matchers' models, if there is one.
         shared: Verdict store and budgets of other processes, in place of those of the settings.
     """
 
@@ -71,8 +70,6 @@ class JudgeFactory:
         memory: MemoryBudget | None = None,
         shared: SharedCalls | None = None,
     ) -> None:
-        from ..settings.judge_settings import JudgeKeys, JudgeSettings
-
         self.settings = settings or JudgeSettings()
         self._keys = keys or JudgeKeys()
         self._llm_endpoint = llm_endpoint
@@ -118,8 +115,8 @@ class JudgeFactory:
 
         Args:
             name: The judge's name.
-            matcher: The settings of matchers and small judges; None: the defaults.
-            escalation: Which verdicts of the first judge are not kept; None: all are.
+            matcher: The settings of matchers and small judges, or None for the defaults.
+            escalation: The rule by which verdicts of the first judge are not kept, if any.
 
         Raises:
             InvalidInputError: The name is unknown, the judge is not configured, or the escalation
@@ -161,7 +158,7 @@ class JudgeFactory:
         Args:
             name: ``llm`` or ``router``.
             templates: The prompts of its questions.
-            escalation: Which choices of the first judge are not kept; None: all are.
+            escalation: The rule by which choices of the first judge are not kept, if any.
 
         Raises:
             InvalidInputError: No language model is configured, or the escalation was learnt from
@@ -238,7 +235,7 @@ class JudgeFactory:
 
     @property
     def cache(self) -> VerdictStore | None:
-        """The verdict cache; None: the settings do not name a file."""
+        """The verdict cache, or None if the settings do not name a file."""
         with self._lock:
             if self._cache is None and self.settings.verdict_cache:
                 self._cache = VerdictCache(self.settings.verdict_cache)
@@ -291,8 +288,6 @@ class JudgeFactory:
         return self._matcher(name, matcher) if name in LOCAL_JUDGES else self.llm(name)
 
     def _matcher(self, name: str, settings: MatcherSettings | None) -> MatcherJudge:
-        from ..judges.small_judges import MatcherJudge
-
         chosen = settings_of(name, settings, self.small_models)
         return MatcherJudge(self._matcher_models().open(self._downloading(chosen)), name)
 
@@ -303,8 +298,6 @@ class JudgeFactory:
         )
 
     def _matcher_models(self) -> MatcherModels:
-        from ..matchers import MatcherModels
-
         with self._lock:
             if self._models is None:
                 self._models = MatcherModels(memory=self._memory)

@@ -25,8 +25,84 @@ if TYPE_CHECKING:
     from .spec import ScoreSpec
 
 
+LOCAL_JUDGES = ("matcher", *SMALL_JUDGES)
+"""The names of judges that run in this process."""
 ALL_SMALL_JUDGES: Mapping[str, SmallPreset | ServedPreset] = {**SMALL_JUDGES, **SERVED_JUDGES}
 """The small judges on this machine and behind servers, by name."""
+JUDGE_NAMES = ("matcher", "llm", "router", *ALL_SMALL_JUDGES)
+"""The names of judges; the router calls the judges of ``judge_order``."""
+ESCALATION_OPTIONS = (
+    OptionDefinition(
+        name="escalate_below",
+        default="",
+        meaning="Margin below which the next judge is asked.",
+        details="Without a next judge, such a verdict is unscored.",
+        purpose="judge",
+        number=True,
+    ),
+    OptionDefinition(
+        name="cascade",
+        default="",
+        meaning="cascade.json with such a margin, learnt from labels.",
+        purpose="judge",
+        file=True,
+    ),
+    OptionDefinition(
+        name="abstain",
+        default="no",
+        choices=("no", "yes"),
+        meaning="Whether small margins are left unscored.",
+        details="yes asks no other judge about them.",
+        purpose="judge",
+    ),
+)
+"""How the first judge's margins are used."""
+
+
+def judges_of(settings: JudgeSettings, name: str) -> list[str]:
+    """Return the judges that are asked under a name, in order.
+
+    Args:
+        settings: Have the router's order, and whether there is a fallback.
+        name: One of :data:`JUDGE_NAMES`.
+
+    Raises:
+        InvalidInputError: The name or the setting ``judge_order`` cannot be used.
+    """
+    if name not in JUDGE_NAMES:
+        raise InvalidInputError(
+            f"judge {name!r} does not exist; choose one of {', '.join(JUDGE_NAMES)}"
+        )
+    if name != "router":
+        return [name]
+    order = [part.strip() for part in settings.judge_order.split(",") if part.strip()]
+    known = (*LOCAL_JUDGES, *SERVED_JUDGES, "llm", "fallback")
+    if unknown := [part for part in order if part not in known]:
+        raise InvalidInputError(
+            f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
+        )
+    # The fallback is optional, and skipped unless it is configured.
+    chosen = [part for part in order if part != "fallback" or settings.fallback_model]
+    if not chosen:
+        raise InvalidInputError(
+            f"judge_order is {settings.judge_order!r}, but none of these judges is "
+            f"configured; name some of {', '.join(known)}; the fallback needs fallback_model"
+        )
+    return chosen
+
+
+def escalation_of(spec: ScoreSpec) -> Escalation | None:
+    """Return which verdicts of the first judge are not kept, or None if all are.
+
+    Raises:
+        InvalidInputError: An option can't be used.
+    """
+    from ..judges.escalation import Escalation
+
+    options = {option.name: spec.options.get(option.name, "") for option in ESCALATION_OPTIONS}
+    return Escalation.of(
+        below=options["escalate_below"], cascade=options["cascade"], abstain=options["abstain"]
+    )
 
 
 def read_small_models(text: str) -> Mapping[str, str]:
@@ -82,7 +158,7 @@ def settings_of(
 
     Args:
         name: ``matcher``, or the name of a small judge.
-        settings: What the caller chose; None: the defaults.
+        settings: What the caller chose, or None for the defaults.
         models: The models of the setting ``small_models``.
     """
     settings = settings or MatcherSettings()
@@ -115,7 +191,7 @@ def served_chat(
         preset: The small judge.
         settings: The settings of the judges.
         key: The server's API key.
-        offline: Files of requests and replies in place of servers; None: the server is called.
+        offline: Files of requests and replies that replace the server, if any.
 
     Raises:
         InvalidInputError: No server is configured.
@@ -160,83 +236,3 @@ def small_judge_table() -> str:
             f"{each.reported or 'no figure found'} | {each.measured} |"
         )
     return "\n".join(lines) + "\n"
-
-
-LOCAL_JUDGES = ("matcher", *SMALL_JUDGES)
-"""The names of judges that run in this process."""
-JUDGE_NAMES = ("matcher", "llm", "router", *ALL_SMALL_JUDGES)
-"""The names of judges; the router calls the judges of ``judge_order``."""
-
-
-def judges_of(settings: JudgeSettings, name: str) -> list[str]:
-    """Return the judges that are asked under a name, in order.
-
-    Args:
-        settings: Have the router's order, and whether there is a fallback.
-        name: One of :data:`JUDGE_NAMES`.
-
-    Raises:
-        InvalidInputError: The name or the setting ``judge_order`` cannot be used.
-    """
-    if name not in JUDGE_NAMES:
-        raise InvalidInputError(
-            f"judge {name!r} does not exist; choose one of {', '.join(JUDGE_NAMES)}"
-        )
-    if name != "router":
-        return [name]
-    order = [part.strip() for part in settings.judge_order.split(",") if part.strip()]
-    known = (*LOCAL_JUDGES, *SERVED_JUDGES, "llm", "fallback")
-    if unknown := [part for part in order if part not in known]:
-        raise InvalidInputError(
-            f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
-        )
-    # The fallback is optional, and skipped unless it is configured.
-    chosen = [part for part in order if part != "fallback" or settings.fallback_model]
-    if not chosen:
-        raise InvalidInputError(
-            f"judge_order is {settings.judge_order!r}, but none of these judges is "
-            f"configured; name some of {', '.join(known)}; the fallback needs fallback_model"
-        )
-    return chosen
-
-
-ESCALATION_OPTIONS = (
-    OptionDefinition(
-        name="escalate_below",
-        default="",
-        meaning="Margin below which the next judge is asked.",
-        details="Without a next judge, such a verdict is unscored.",
-        purpose="judge",
-        number=True,
-    ),
-    OptionDefinition(
-        name="cascade",
-        default="",
-        meaning="cascade.json with such a margin, learnt from labels.",
-        purpose="judge",
-        file=True,
-    ),
-    OptionDefinition(
-        name="abstain",
-        default="no",
-        choices=("no", "yes"),
-        meaning="Whether small margins are left unscored.",
-        details="yes asks no other judge about them.",
-        purpose="judge",
-    ),
-)
-"""How the first judge's margins are used."""
-
-
-def escalation_of(spec: ScoreSpec) -> Escalation | None:
-    """Return which verdicts of the first judge are not kept; None: all are.
-
-    Raises:
-        InvalidInputError: An option can't be used.
-    """
-    from ..judges.escalation import Escalation
-
-    options = {option.name: spec.options.get(option.name, "") for option in ESCALATION_OPTIONS}
-    return Escalation.of(
-        below=options["escalate_below"], cascade=options["cascade"], abstain=options["abstain"]
-    )

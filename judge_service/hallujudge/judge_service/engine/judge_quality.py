@@ -20,8 +20,19 @@ if TYPE_CHECKING:
     from .spec import ScoreSpec
 
 
+CARD_SCHEMA = "hallujudge.judge-card/1"
+CARD_OPTION = OptionDefinition(
+    name="card",
+    default="",
+    meaning="Report card of the judge, as JSON.",
+    details="Its hash is in the signature, and its main figures are in the report.",
+    purpose="judge",
+    file=True,
+)
+"""The report card of a run's judge."""
 _PAGE = "docs/explanation/tri-he-validation.md"
 _KEYWORDS_PAGE = "docs/explanation/rule-extractor-quality.md"
+_SHOWN_HASH = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +96,7 @@ def read_agreements(rows: Sequence[Mapping[str, object]]) -> tuple[Agreement, ..
 
 
 def best_measured(extractor: str, protocol: str, weights: str) -> Agreement | None:
-    """Return the thresholds with the best agreement on the tuning half; None: not measured.
+    """Return the thresholds with the best agreement on the tuning half, if they were measured.
 
     Args:
         extractor: Extracts claims from answers.
@@ -207,20 +218,6 @@ def given_verdicts_note(score: str, verdicts: str) -> str:
     )
 
 
-CARD_SCHEMA = "hallujudge.judge-card/1"
-_SHOWN_HASH = 12
-
-CARD_OPTION = OptionDefinition(
-    name="card",
-    default="",
-    meaning="Report card of the judge, as JSON.",
-    details="Its hash is in the signature, and its main figures are in the report.",
-    purpose="judge",
-    file=True,
-)
-"""The report card of a run's judge."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportCard:
     """What a run keeps of its judge's report card."""
@@ -245,7 +242,7 @@ def card_sha256(content: Mapping[str, Any]) -> str:
 
 
 def card_of(spec: ScoreSpec, signatures: Sequence[str]) -> ReportCard | None:
-    """Return the report card that a spec gives; None: it gives none.
+    """Return the report card of a spec, or None if it has none.
 
     Args:
         spec: The spec.
@@ -315,9 +312,9 @@ def _accuracy_parts(accuracy: Mapping[str, Any]) -> Iterator[str]:
 
 def _flips_part(rows: Sequence[Mapping[str, Any]]) -> str:
     shares = {row["change"]: float(row["share"]) for row in rows if row["share"] is not None}
-    told = []
+    parts = []
     if "repetition" in shares:
-        told.append(f"{shares['repetition']:.1%} of verdicts on repetition")
+        parts.append(f"{shares['repetition']:.1%} of verdicts on repetition")
     if reworded := [share for change, share in shares.items() if change.startswith("rewording")]:
-        told.append(f"up to {max(reworded):.1%} on rewording")
-    return f"flips {', '.join(told)}" if told else ""
+        parts.append(f"up to {max(reworded):.1%} on rewording")
+    return f"flips {', '.join(parts)}" if parts else ""

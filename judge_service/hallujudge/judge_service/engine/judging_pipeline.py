@@ -39,7 +39,7 @@ class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
     Args:
         metric: The metric.
         responses: Recognises missing responses.
-        judge: The language models; None: no judge is asked.
+        judge: The language models, or None if no judge is called.
         notes: Sentences for the report.
     """
 
@@ -98,11 +98,11 @@ class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
 
     @abstractmethod
     def question(self, item: _ItemT) -> Question | None:
-        """Return what the judge is asked about an item; None: nothing."""
+        """Return the question for the judge about an item, or None if there is none."""
 
     @abstractmethod
     def judged(self, item: _ItemT, chosen: Chosen | None) -> ItemResult:
-        """Return the result of an item; None: the judge was not asked about it."""
+        """Return the result of an item; ``None`` if the judge was not asked about it."""
 
 
 def prompt_option(name: str, slots: Sequence[str], about: str = "") -> OptionDefinition:
@@ -125,7 +125,7 @@ def choice_judge(
     slots: Sequence[str],
     resources: Resources,
 ) -> ChoiceJudge | None:
-    """Return the judge that a spec names; None: it names none.
+    """Return the judge that a spec names, or None if it names none.
 
     Args:
         spec: The spec.

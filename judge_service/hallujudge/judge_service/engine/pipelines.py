@@ -1,7 +1,4 @@
-"""The base class of pipelines that score each item by its response alone.
-
-Construction of results.
-"""
+"""The base class of pipelines that score each item by its response alone, and their results."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import ClassVar, Generic, TypeVar
 
-from hallujudge.metrics import Evidence as AnyEvidence
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.metric import Metric
@@ -22,69 +18,6 @@ from ..errors import InvalidInputError, Violation
 from .responses import Problem, ResponseCheck
 
 _ItemT = TypeVar("_ItemT", bound=Item)
-
-_SCORED = Outcome.SCORED
-_make_result = maker_of(ItemResult, tuple(entry.name for entry in fields(ItemResult)))
-
-
-def checked_items(items: Sequence[Item], item_type: type[_ItemT]) -> list[_ItemT]:
-    """Return the items if all have a family's type and an id.
-
-    Raises:
-        InvalidInputError: Items have another type or no id.
-    """
-    valid = [item for item in items if isinstance(item, item_type) and item.id]
-    if len(valid) == len(items):
-        return valid
-    violations = tuple(
-        _item_violation(index, item, item_type)
-        for index, item in enumerate(items)
-        if not isinstance(item, item_type) or not item.id
-    )
-    raise InvalidInputError(
-        f"{len(violations)} of {len(items)} items cannot be scored: "
-        f"{violations[0].field} {violations[0].description}",
-        violations=violations[:100],
-    )
-
-
-def _item_violation(index: int, item: Item, item_type: type[Item]) -> Violation:
-    if isinstance(item, item_type):
-        return Violation(field=f"items[{index}].id", description="is empty; give each item an id")
-    return Violation(
-        field=f"items[{index}]",
-        description=f"is a {type(item).__name__}; this metric scores {item_type.__name__} values",
-    )
-
-
-def scored_result(
-    item: Item,
-    statistics: tuple[float, ...],
-    scores: Mapping[str, float | None],
-    evidence: AnyEvidence,
-) -> ItemResult:
-    """Return the result of a scored item."""
-    group = item.group_id or item.id
-    return _make_result(
-        (item.id, group, _SCORED, "", "", statistics, scores, evidence, item.fields)
-    )
-
-
-def unscored_result(
-    item: Item, reason: UnscoredReason, detail: str, evidence: AnyEvidence | None = None
-) -> ItemResult:
-    """Return the result of an unscored item, with its reason."""
-    return ItemResult(
-        id=item.id,
-        group_id=item.group_id or item.id,
-        outcome=Outcome.UNSCORED,
-        reason=reason,
-        detail=detail,
-        evidence=evidence,
-        fields=item.fields,
-    )
-
-
 MetricT = TypeVar("MetricT", bound=Metric)
 
 
@@ -153,3 +86,65 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
         """Return why an item whose response could not be parsed is unscored."""
         shown = (getattr(item, "response", None) or "")[:80]
         return UnscoredReason.ANSWER_UNPARSED, f"{shown!r} has no single answer"
+
+
+def checked_items(items: Sequence[Item], item_type: type[_ItemT]) -> list[_ItemT]:
+    """Return the items if all have a family's type and an id.
+
+    Raises:
+        InvalidInputError: Items have another type or no id.
+    """
+    valid = [item for item in items if isinstance(item, item_type) and item.id]
+    if len(valid) == len(items):
+        return valid
+    violations = tuple(
+        _item_violation(index, item, item_type)
+        for index, item in enumerate(items)
+        if not isinstance(item, item_type) or not item.id
+    )
+    raise InvalidInputError(
+        f"{len(violations)} of {len(items)} items cannot be scored: "
+        f"{violations[0].field} {violations[0].description}",
+        violations=violations[:100],
+    )
+
+
+def _item_violation(index: int, item: Item, item_type: type[Item]) -> Violation:
+    if isinstance(item, item_type):
+        return Violation(field=f"items[{index}].id", description="is empty; give each item an id")
+    return Violation(
+        field=f"items[{index}]",
+        description=f"is a {type(item).__name__}; this metric scores {item_type.__name__} values",
+    )
+
+
+_SCORED = Outcome.SCORED
+_make_result = maker_of(ItemResult, tuple(entry.name for entry in fields(ItemResult)))
+
+
+def scored_result(
+    item: Item,
+    statistics: tuple[float, ...],
+    scores: Mapping[str, float | None],
+    evidence: Evidence,
+) -> ItemResult:
+    """Return the result of a scored item."""
+    group = item.group_id or item.id
+    return _make_result(
+        (item.id, group, _SCORED, "", "", statistics, scores, evidence, item.fields)
+    )
+
+
+def unscored_result(
+    item: Item, reason: UnscoredReason, detail: str, evidence: Evidence | None = None
+) -> ItemResult:
+    """Return the result of an unscored item, with its reason."""
+    return ItemResult(
+        id=item.id,
+        group_id=item.group_id or item.id,
+        outcome=Outcome.UNSCORED,
+        reason=reason,
+        detail=detail,
+        evidence=evidence,
+        fields=item.fields,
+    )

@@ -36,7 +36,7 @@ class FoundClaim:
     kind: str = ""
     """The kind of a keyword: ``objects`` or ``behaviors``."""
     modality: Modality | None = None
-    """How the text puts a triplet; None if the extractor does not tell."""
+    """How the text puts a triplet; None if unknown."""
 
 
 class Pipeline(Protocol):
@@ -98,7 +98,7 @@ class MetricEntry:
     engine_options: tuple[OptionDefinition, ...] = ()
     """The options of its extractors and judges."""
     extract: Extract | None = None
-    """Extracts claims from texts; None: the metric has no claims."""
+    """Extracts claims from texts; None for a metric without claims."""
     judges: bool = False
     """Whether a judge decides its claims."""
     judge_option: str = ""

@@ -1,7 +1,4 @@
-"""Resources that pipelines share: synonym graphs, judges built on first use.
-
-What remote callers may name.
-"""
+"""Resources that pipelines share: synonym graphs, judges, and what remote callers may name."""
 
 from __future__ import annotations
 
@@ -33,54 +30,6 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offers:
-    """The models and devices that callers of a server may name; nothing else is looked for."""
-
-    models: tuple[str, ...] = ()
-    """Models of matchers."""
-    vectors: tuple[str, ...] = ()
-    """spaCy models."""
-    pipelines: tuple[str, ...] = ()
-    """spaCy pipelines of the extractor ``spacy``."""
-    devices: tuple[str, ...] = ("cpu",)
-    """Devices of matchers."""
-
-    def check(self, option: str, value: str, offered: tuple[str, ...]) -> None:
-        """Refuse what is not offered. A name that is not given is the server's default.
-
-        Raises:
-            NotFoundError: The value is not offered.
-        """
-        if value and value not in offered:
-            raise self._error(option, offered)
-
-    @contextmanager
-    def opening(self, option: str, offered: tuple[str, ...]) -> Iterator[None]:
-        """Answer in the same way if a model that is offered is not on this machine.
-
-        Raises:
-            NotFoundError: The block did not find a model, or can't use it.
-        """
-        try:
-            yield
-        except (NotFoundError, InvalidInputError) as err:
-            if "model" not in err.metadata or err.reason.startswith("JUDGE_"):
-                raise
-            _LOG.warning("a model that is offered can't be used: %s", err)
-            raise self._error(option, offered) from None
-
-    def _error(self, option: str, offered: tuple[str, ...]) -> NotFoundError:
-        return NotFoundError(
-            f"the option {option} names something that this server does not offer; it offers "
-            f"{', '.join(offered) or 'nothing'}",
-            reason="MODEL_NOT_OFFERED",
-            metadata={"option": option},
-        )
-
-
 # The size of the cache of graphs; the least recently used graph is dropped first.
 _KEPT_GRAPHS = 32
 # Bytes of a graph for each character of its text, measured with words of five letters.
@@ -91,11 +40,11 @@ class Resources:
     """Graphs and judges that pipelines share, safe to use from several threads.
 
     Args:
-        make_judges: Builds the judges on first use; None: judges of the default settings, which
-            have no language model.
-        offers: What specs may name. None: specs come from this process, and may name any model or
-            folder.
-        memory: The memory budget of the process; None: nothing is limited.
+        make_judges: Builds the judges on first use. By default they have the default settings,
+            without a language model.
+        offers: What specs may name. Without it, specs come from this process, and may name any
+            model or folder.
+        memory: The memory budget of the process. Without one, nothing is limited.
     """
 
     def __init__(
@@ -178,22 +127,50 @@ class Resources:
         self.memory.give_back(_size(source))
 
 
-def _size(source: GraphSource) -> int:
-    """Return the memory of a graph, at most; shipped ones are the server's own."""
-    return 0 if isinstance(source, ShippedGraph) else _GRAPH_FACTOR * len(source.text)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offers:
+    """The models and devices that callers of a server may name; nothing else is looked for."""
 
+    models: tuple[str, ...] = ()
+    """Models of matchers."""
+    vectors: tuple[str, ...] = ()
+    """spaCy models."""
+    pipelines: tuple[str, ...] = ()
+    """spaCy pipelines of the extractor ``spacy``."""
+    devices: tuple[str, ...] = ("cpu",)
+    """Devices of matchers."""
 
-def has_long_graph(*sources: GraphSource) -> bool:
-    """Return whether a graph among these takes more than some milliseconds to read."""
-    return any(
-        isinstance(source, InlineGraph) and len(source.text) > LONG_CHARS for source in sources
-    )
+    def check(self, option: str, value: str, offered: tuple[str, ...]) -> None:
+        """Refuse what is not offered. A name that is not given is the server's default.
 
+        Raises:
+            NotFoundError: The value is not offered.
+        """
+        if value and value not in offered:
+            raise self._error(option, offered)
 
-def _no_models() -> JudgeFactory:
-    from .judge_factory import JudgeFactory
+    @contextmanager
+    def opening(self, option: str, offered: tuple[str, ...]) -> Iterator[None]:
+        """Answer in the same way if a model that is offered is not on this machine.
 
-    return JudgeFactory()
+        Raises:
+            NotFoundError: The block did not find a model, or can't use it.
+        """
+        try:
+            yield
+        except (NotFoundError, InvalidInputError) as err:
+            if "model" not in err.metadata or err.reason.startswith("JUDGE_"):
+                raise
+            _LOG.warning("a model that is offered can't be used: %s", err)
+            raise self._error(option, offered) from None
+
+    def _error(self, option: str, offered: tuple[str, ...]) -> NotFoundError:
+        return NotFoundError(
+            f"the option {option} names something that this server does not offer; it offers "
+            f"{', '.join(offered) or 'nothing'}",
+            reason="MODEL_NOT_OFFERED",
+            metadata={"option": option},
+        )
 
 
 def read_graph(source: GraphSource) -> SynonymGraph:
@@ -220,3 +197,21 @@ def read_graph(source: GraphSource) -> SynonymGraph:
             reason="GRAPH_INVALID",
             metadata={"graph": source.name},
         ) from err
+
+
+def has_long_graph(*sources: GraphSource) -> bool:
+    """Return whether a graph among these takes more than some milliseconds to read."""
+    return any(
+        isinstance(source, InlineGraph) and len(source.text) > LONG_CHARS for source in sources
+    )
+
+
+def _size(source: GraphSource) -> int:
+    """Return the memory of a graph, at most; shipped ones are the server's own."""
+    return 0 if isinstance(source, ShippedGraph) else _GRAPH_FACTOR * len(source.text)
+
+
+def _no_models() -> JudgeFactory:
+    from .judge_factory import JudgeFactory
+
+    return JudgeFactory()

@@ -20,15 +20,6 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 
 from ..extractors.language_check import language_problem
 
-__all__ = [
-    "LANGUAGE_OPTION",
-    "MAX_RESPONSE_CHARS",
-    "RESPONSE_OPTIONS",
-    "Problem",
-    "ResponseCheck",
-    "failure_texts",
-]
-
 Problem: TypeAlias = tuple[UnscoredReason, str]
 """Why an item is unscored, and a sentence about it."""
 

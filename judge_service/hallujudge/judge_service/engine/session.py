@@ -30,75 +30,7 @@ if TYPE_CHECKING:
     from .judge_factory import JudgeFactory
 
 
-_MOST_PIPELINES = 64
-_MOST_GRAPH_CHARS = 4 << 20
-
-
-class KeptPipeline(NamedTuple):
-    """A pipeline, and what it says of itself, which stays the same."""
-
-    pipeline: Pipeline
-    """The pipeline."""
-    settings: Mapping[str, str]
-    """Its settings, sorted."""
-    chars: int
-    """The characters of its spec."""
-
-
-class KeptPipelines:
-    """The pipelines of the last specs that need no models. They keep nothing of a run.
-
-    Opening a pipeline took a fifth of the time of a call with one caption.
-
-    Args:
-        keep_graphs: Whether pipelines with graphs of callers are kept. Their graphs stay in memory
-            with them, which :class:`Resources` does not count.
-    """
-
-    def __init__(self, *, keep_graphs: bool = False) -> None:
-        self._keep_graphs = keep_graphs
-        self._pipelines: OrderedDict[Hashable, KeptPipeline] = OrderedDict()
-        self._chars = 0
-
-    def get(self, spec: ScoreSpec) -> KeptPipeline | None:
-        """Return the pipeline of a spec; None: it is not kept."""
-        found = self._pipelines.get(key := _key_of_spec(spec))
-        if found is None:
-            return None
-        self._pipelines.move_to_end(key)
-        return found
-
-    def add(self, spec: ScoreSpec, pipeline: Pipeline) -> None:
-        """Keep a pipeline if it may be kept; the least recently used ones are dropped."""
-        chars = sum(
-            len(graph.text) for graph in spec.graphs.values() if isinstance(graph, InlineGraph)
-        )
-        chars += sum(map(len, spec.options.values()))
-        inline = any(isinstance(graph, InlineGraph) for graph in spec.graphs.values())
-        if metric_entry(spec.metric).needs_models(spec) or (inline and not self._keep_graphs):
-            return
-        settings = dict(sorted(pipeline.settings.items()))
-        self._pipelines[_key_of_spec(spec)] = KeptPipeline(pipeline, settings, chars)
-        self._chars += chars
-        while len(self._pipelines) > _MOST_PIPELINES or self._chars > _MOST_GRAPH_CHARS:
-            _, dropped = self._pipelines.popitem(last=False)
-            self._chars -= dropped.chars
-
-
-def _key_of_spec(spec: ScoreSpec) -> Hashable:
-    """Return what pipelines depend on."""
-    return (
-        spec.metric,
-        spec.variant,
-        tuple(spec.graphs.items()),
-        tuple(spec.options.items()),
-        spec.group_by,
-        spec.interval,
-    )
-
-
 _T = TypeVar("_T")
-
 # Results that are added to a report in about half a millisecond.
 _PART = 200
 # Adding a result takes about as long as matching so many characters.
@@ -107,13 +39,15 @@ _RESULT_CHARS = 30
 _SHORT_REPORT = 64
 # Reports of fewer items take some milliseconds.
 _LONG_REPORT = 2_000
+_MOST_PIPELINES = 64
+_MOST_GRAPH_CHARS = 4 << 20
 
 
 class Engine:
     """Opens scoring sessions, which share graphs and models.
 
     Args:
-        resources: The graphs and judges; None: those of the default settings.
+        resources: The graphs and judges; by default, those of the default settings.
         keep_graphs: Whether pipelines with graphs of callers are kept too, for the next run.
     """
 
@@ -169,7 +103,7 @@ class ScoringSession:
         spec: The specification of the run.
         pipeline: The metric with its graphs, extractors and judges.
         judges: The judges, if language models judge or extract.
-        settings: The pipeline's settings, sorted; None: they may still change.
+        settings: The pipeline's settings, sorted, if they no longer change.
     """
 
     def __init__(
@@ -290,6 +224,69 @@ class ScoringSession:
 async def _in_some_thread(work: Callable[[], _T], *, long: bool) -> _T:
     """Run work in a thread; work of some milliseconds does not queue behind longer work."""
     return await (in_thread(work) if long else asyncio.to_thread(work))
+
+
+class KeptPipeline(NamedTuple):
+    """A pipeline, and what it says of itself, which stays the same."""
+
+    pipeline: Pipeline
+    """The pipeline."""
+    settings: Mapping[str, str]
+    """Its settings, sorted."""
+    chars: int
+    """The characters of its spec."""
+
+
+class KeptPipelines:
+    """The pipelines of the last specs that need no models. They keep nothing of a run.
+
+    Without them a call with one caption takes 1.5 times as long (docs/decisions/one-item.md).
+
+    Args:
+        keep_graphs: Whether pipelines with graphs of callers are kept. Their graphs stay in memory
+            with them, which :class:`Resources` does not count.
+    """
+
+    def __init__(self, *, keep_graphs: bool = False) -> None:
+        self._keep_graphs = keep_graphs
+        self._pipelines: OrderedDict[Hashable, KeptPipeline] = OrderedDict()
+        self._chars = 0
+
+    def get(self, spec: ScoreSpec) -> KeptPipeline | None:
+        """Return the pipeline of a spec, or None if it is not kept."""
+        found = self._pipelines.get(key := _key_of_spec(spec))
+        if found is None:
+            return None
+        self._pipelines.move_to_end(key)
+        return found
+
+    def add(self, spec: ScoreSpec, pipeline: Pipeline) -> None:
+        """Keep a pipeline if it may be kept; the least recently used ones are dropped."""
+        chars = sum(
+            len(graph.text) for graph in spec.graphs.values() if isinstance(graph, InlineGraph)
+        )
+        chars += sum(map(len, spec.options.values()))
+        inline = any(isinstance(graph, InlineGraph) for graph in spec.graphs.values())
+        if metric_entry(spec.metric).needs_models(spec) or (inline and not self._keep_graphs):
+            return
+        settings = dict(sorted(pipeline.settings.items()))
+        self._pipelines[_key_of_spec(spec)] = KeptPipeline(pipeline, settings, chars)
+        self._chars += chars
+        while len(self._pipelines) > _MOST_PIPELINES or self._chars > _MOST_GRAPH_CHARS:
+            _, dropped = self._pipelines.popitem(last=False)
+            self._chars -= dropped.chars
+
+
+def _key_of_spec(spec: ScoreSpec) -> Hashable:
+    """Return what pipelines depend on."""
+    return (
+        spec.metric,
+        spec.variant,
+        tuple(spec.graphs.items()),
+        tuple(spec.options.items()),
+        spec.group_by,
+        spec.interval,
+    )
 
 
 async def extract(

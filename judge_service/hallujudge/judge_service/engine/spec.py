@@ -8,8 +8,6 @@ from typing import Literal, TypeAlias
 
 from hallujudge.metrics import IntervalSettings
 
-__all__ = ["GraphLayout", "GraphSource", "InlineGraph", "ScoreSpec", "ShippedGraph"]
-
 GraphLayout: TypeAlias = Literal["json", "table", "auto"]
 
 

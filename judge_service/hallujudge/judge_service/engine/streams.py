@@ -10,6 +10,21 @@ from typing import TypeVar
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
+_T = TypeVar("_T")
+TICK_SECONDS = 2.0
+"""How often progress is reported while there are no results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgress:
+    """A sign of life of a run."""
+
+    answers: int = 0
+    """Answers that the run's language models gave so far, to any run."""
+    cost: float | None = None
+    """What their answers cost, or None if unknown, as for a server's models."""
+    waiting: str = ""
+    """What is waited for, in one sentence; empty: nothing, the run is at work."""
 
 
 async def ordered_map(
@@ -52,9 +67,6 @@ async def _run_into(work: Callable[[_In], Awaitable[_Out]], value: _In) -> _Out:
     return await work(value)
 
 
-_T = TypeVar("_T")
-
-
 async def with_ticks(
     source: AsyncGenerator[_T, None], seconds: float
 ) -> AsyncGenerator[_T | None, None]:
@@ -81,19 +93,3 @@ async def with_ticks(
 
 def _next_result(source: AsyncGenerator[_T, None]) -> Awaitable[_T]:
     return anext(source)
-
-
-TICK_SECONDS = 2.0
-"""How often progress is reported while there are no results."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunProgress:
-    """A sign of life of a run."""
-
-    answers: int = 0
-    """Answers that the run's language models gave so far, to any run."""
-    cost: float | None = None
-    """What their answers cost; None: not known, as at a server."""
-    waiting: str = ""
-    """What is waited for, in one sentence; empty: nothing, the run is at work."""

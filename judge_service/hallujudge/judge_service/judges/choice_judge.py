@@ -54,7 +54,7 @@ class ChoiceJudge:
     Args:
         judges: The language models; their names differ.
         templates: The prompts of the questions.
-        escalation: Which choices of the first judge are not kept; None: all are.
+        escalation: The rule by which choices of the first judge are not kept, if any.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class ChoiceJudge:
         return _unanswered(passed)
 
     def _declines(self, judge: LlmJudge, reply: ReadReply) -> Declined | None:
-        """Return why a judge's choice is not kept; None: it is, or there is no choice."""
+        """Return why a judge's choice is not kept, or None if it is, or there is no choice."""
         if self.escalation is None or judge is not self.judges[0] or not _answer(reply).choice:
             return None
         return self.escalation.declines(judge.name, _answer(reply).margin)

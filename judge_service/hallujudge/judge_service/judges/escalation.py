@@ -16,8 +16,6 @@ from hallujudge.metrics.framework.signature import signature_value
 from ..errors import InvalidInputError, fault_of
 from .judge_interface import Declined, JudgeIdentity
 
-__all__ = ["CASCADE_SCHEMA", "Escalation", "Promise", "history_before"]
-
 CASCADE_SCHEMA = "hallujudge.cascade/1"
 _REFERENCE = 300
 _TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
@@ -50,11 +48,11 @@ class Escalation:
     abstain: bool = False
     """Whether such a claim stays without a verdict, though there is a next judge."""
     promise: Promise | None = None
-    """What the threshold promises; None: it was not learnt."""
+    """What the threshold promises, if it was learnt."""
 
     @classmethod
     def of(cls, *, below: str, cascade: str, abstain: str) -> Escalation | None:
-        """Return the rule that options of a run give; None: every verdict is kept.
+        """Return the rule of a run's options, or None if every verdict is kept.
 
         Args:
             below: The margin, or empty.
@@ -93,7 +91,7 @@ class Escalation:
             )
 
     def declines(self, judge: str, margin: float | None) -> Declined | None:
-        """Return why a verdict of the first judge is not kept; None: it is.
+        """Return why a verdict of the first judge is not kept, or None if it is.
 
         Args:
             judge: The judge's name, ``llm`` or ``fallback`` for language models.
@@ -102,8 +100,8 @@ class Escalation:
         sure = None if margin is None else certainty(margin, judge)
         if sure is not None and sure >= self.below:
             return None
-        told = "no margin" if sure is None else f"margin {sure:.6g}"
-        return Declined(judge, _TOO_SMALL, f"{told}, and {self.below:.6g} is needed")
+        found = "no margin" if sure is None else f"margin {sure:.6g}"
+        return Declined(judge, _TOO_SMALL, f"{found}, and {self.below:.6g} is needed")
 
     def identity(self, judges: JudgeIdentity) -> JudgeIdentity:
         """Return the identity of judges with the rule among the parameters."""
@@ -140,7 +138,7 @@ def history_before(
 ) -> tuple[Declined, ...] | None:
     """Return why earlier judges gave no verdict when a later judge's is found in the cache.
 
-    Margins are compared anew in each run, so that a verdict which was asked for because of a small
+    Each run compares margins again, so that a verdict which was asked for because of a small
     margin counts only if the margin is too small in this run, too.
 
     Args:
@@ -150,7 +148,7 @@ def history_before(
         escalates: Whether margins are compared in this run.
 
     Returns:
-        The history; None: the earlier judges must be asked first.
+        The history, or None if the earlier judges must be asked first.
     """
     failed = tuple(d for d in kept if d.judge in names and d.reason != _TOO_SMALL)
     if now:

@@ -10,7 +10,7 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from ..errors import HallujudgeError
 from ..llm.call_policy import ChatServer
-from ..llm.chat import ChatReply
+from ..llm.chat import ChatReply, ChatRequest
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
 from .judge_interface import JudgeRequestItem
@@ -19,6 +19,7 @@ from .llm_judge import LlmJudge
 from .router import Router
 
 _REPEATS = 3
+_MANY = (5, 20)
 _CHECKED_ITEM = JudgeRequestItem(
     id="doctor",
     # An unconstrained model is likely to reply with more than one word to this claim.
@@ -40,7 +41,7 @@ class Check:
     name: str
     """What was checked."""
     ok: bool | None
-    """Whether it passed; None: this cannot be decided, or is not required."""
+    """Whether it passed; None if this cannot be decided, or is not required."""
     detail: str
     """What was found, and what to do if it did not pass."""
 
@@ -82,13 +83,13 @@ async def check_small(judge: Router) -> Check:
     for verdict in (stated, foreign):
         if verdict.verdict is Verdict.UNSCORED:
             return Check(name="verdict", ok=False, detail=f"{verdict.reason}: {verdict.detail}")
-    told = f"{_chance(stated)} for a stated claim, {_chance(foreign)} for a foreign one"
+    found = f"{_chance(stated)} for a stated claim, {_chance(foreign)} for a foreign one"
     if (stated.verdict, foreign.verdict) == (Verdict.SUPPORTED, Verdict.NOT_SUPPORTED):
-        return Check(name="verdict", ok=True, detail=told)
+        return Check(name="verdict", ok=True, detail=found)
     return Check(
         name="verdict",
         ok=False,
-        detail=f"decides a clear example wrongly: {told}; check that these are its weights",
+        detail=f"decides a clear example wrongly: {found}; check that these are its weights",
     )
 
 
@@ -146,8 +147,6 @@ async def _constraint(client: ChatClient) -> Check:
         return Check(
             name="structured output", ok=None, detail="not requested, according to the settings"
         )
-    from ..llm.chat import ChatRequest
-
     word = "zyzzyva"
     reply = await client.ask(
         ChatRequest(
@@ -190,9 +189,6 @@ def _repeats(replies: list[ChatReply]) -> Check:
     return Check(name="repeatability", ok=False, detail=detail)
 
 
-_MANY = (5, 20)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrial:
     """Verdicts on the same claims, judged in another way."""
@@ -224,16 +220,16 @@ async def retry_claims(judge: LlmJudge, items: Sequence[JudgeRequestItem]) -> li
         UnavailableError: The judge answered no call for a long time.
     """
     alone = "one claim a call"
-    first = await _verdicts_of(judge.anew(), items)
-    ways = {"repetition": judge.anew()}
-    ways |= {f"rewording {n}": judge.anew(wording=w) for n, w in enumerate(WORDINGS, start=1)}
-    ways |= {f"{size} claims a call": judge.anew(claims_per_call=size) for size in _MANY}
+    first = await _verdicts_of(judge.fresh(), items)
+    ways = {"repetition": judge.fresh()}
+    ways |= {f"rewording {n}": judge.fresh(wording=w) for n, w in enumerate(WORDINGS, start=1)}
+    ways |= {f"{size} claims a call": judge.fresh(claims_per_call=size) for size in _MANY}
     found, together = [], first
     for change, way in ways.items():
         together = await _verdicts_of(way, items)
         found.append(_compared_verdicts(change, alone, first, together))
     turned = [replace(item, claims=item.claims[::-1]) for item in items]
-    back = [v[::-1] for v in await _verdicts_of(judge.anew(claims_per_call=_MANY[-1]), turned)]
+    back = [v[::-1] for v in await _verdicts_of(judge.fresh(claims_per_call=_MANY[-1]), turned)]
     found.append(_compared_verdicts("reversed order", f"{_MANY[-1]} claims a call", together, back))
     return found
 

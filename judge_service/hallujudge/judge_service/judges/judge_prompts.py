@@ -44,7 +44,7 @@ class Question:
     keyed: bool
     """Whether the answer is an object with one entry for each claim, rather than one choice."""
     envelope: tuple[str, str] = ("", "")
-    """What stands before and after the choice, in the replies of a model of its own format."""
+    """The text before and after the choice, in replies of a model with its own format."""
     extra: Mapping[str, object] = field(default_factory=dict)
     """More parameters of the request, such as values for the model's chat template."""
     affinity: str = ""

@@ -54,7 +54,7 @@ def read_choice(
     Args:
         reply: The answer.
         choices: What was offered.
-        envelope: What stands before and after the choice, and is dropped.
+        envelope: The text before and after the choice, which is dropped.
     """
     if problem := reply_problem(reply):
         return ReadAnswer("", None, *problem)
@@ -106,9 +106,9 @@ def _keyed_answer(reply: ChatReply, pairs: _Pairs, key: str, choices: Sequence[s
         return ReadAnswer("", None, "REPLY_WRONG_SCHEMA", f"claim {key} is {problem}")
     answer = values[0]
     if not isinstance(answer, str) or answer not in choices:
-        told = shown(answer if isinstance(answer, str) else type(answer).__name__)
+        found = shown(answer if isinstance(answer, str) else type(answer).__name__)
         return ReadAnswer(
-            "", None, NO_VERDICT, f"claim {key}: {told} is not one of {', '.join(choices)}"
+            "", None, NO_VERDICT, f"claim {key}: {found} is not one of {', '.join(choices)}"
         )
     return _answer_at(reply, _value_start(reply.content, key), answer, choices)
 
@@ -149,12 +149,12 @@ class _Followed(NamedTuple):
     logprob: float
     """Log-probability of the answer."""
     others: list[tuple[str, float]]
-    """What the choice would begin with if another reported token stood in place of one of the
+    """What the choice would begin with if another reported token replaced one of the
     answer's, and the log-probability of that beginning."""
 
 
 def _followed(tokens: Sequence[TokenChoice], start: int, answer: str) -> _Followed | None:
-    """Follow an answer's tokens; None: they are not reported, or are not those of the answer."""
+    """Follow an answer's tokens; None if they are not reported, or not those of the answer."""
     path = _path(tokens, start) if start >= 0 else []
     text = "".join(token.text[skipped:] for skipped, token in path)
     if not text.casefold().startswith(answer) or not any(token.top for _, token in path):
@@ -165,7 +165,7 @@ def _followed(tokens: Sequence[TokenChoice], start: int, answer: str) -> _Follow
         if len(written) >= len(answer):
             break
         others += [
-            (told, so_far + logprob) for told, logprob in _alternatives(token, skipped, written)
+            (other, so_far + logprob) for other, logprob in _alternatives(token, skipped, written)
         ]
         written += token.text[skipped:].casefold()
         so_far += token.logprob
@@ -182,9 +182,9 @@ def _margin(found: _Followed, answer: str, choices: Sequence[str]) -> float:
     """
     rivals = [
         logprob
-        for told, logprob in found.others
-        if not _leads(told, answer)
-        and any(_leads(told, choice) for choice in choices if choice != answer)
+        for other, logprob in found.others
+        if not _leads(other, answer)
+        and any(_leads(other, choice) for choice in choices if choice != answer)
     ]
     least = min((logprob for _, logprob in found.others), default=0.0)
     return found.logprob - max(rivals, default=min(0.0, least, found.logprob))
@@ -196,14 +196,14 @@ def _probabilities(
     """Return the probability of each choice, among all that were offered.
 
     Every reported token that begins a choice adds its probability to that choice; what is not
-    reported has none. None: no token was reported beside those of the answer.
+    reported has none. It is None if only tokens of the answer were reported.
     """
     if not found.others:
         return None
     order = (answer, *(choice for choice in choices if choice != answer))
     begun = [(answer, found.logprob)]
-    for told, logprob in found.others:
-        begun += [(choice, logprob) for choice in order if _leads(told, choice)][:1]
+    for other, logprob in found.others:
+        begun += [(choice, logprob) for choice in order if _leads(other, choice)][:1]
     most = max(logprob for _, logprob in begun)
     shares = [(choice, math.exp(logprob - most)) for choice, logprob in begun]
     total = math.fsum(share for _, share in shares)
@@ -222,10 +222,10 @@ def _alternatives(token: TokenChoice, skipped: int, written: str) -> list[tuple[
     ]
 
 
-def _leads(told: str, choice: str) -> bool:
+def _leads(written: str, choice: str) -> bool:
     """Whether a text may become a choice, or is a choice followed by other text."""
-    return choice.startswith(told) or (
-        told.startswith(choice) and not told[len(choice) :][:1].isalnum()
+    return choice.startswith(written) or (
+        written.startswith(choice) and not written[len(choice) :][:1].isalnum()
     )
 
 
@@ -245,7 +245,7 @@ class ReadReply:
     """A reply to one question."""
 
     answers: tuple[ReadAnswer | None, ...]
-    """One for each claim of the question; None: the cache does not have it."""
+    """One for each claim of the question; None if the cache does not have it."""
     fallback_history: tuple[tuple[Declined, ...], ...]
     """Why earlier judges gave no verdict, one entry for each claim."""
     usage: Usage

@@ -34,7 +34,6 @@ from .judge_replies import ReadAnswer, ReadReply, reading_of
 
 PARSER = "parser-2"
 """Version of the code that parses replies; part of every cache key."""
-
 _CHOICE_TOKENS = 32
 _ENTRY_TOKENS = 32
 
@@ -69,7 +68,7 @@ class LlmJudge:
     Args:
         name: Its name in evidence, such as ``llm`` or ``fallback``.
         client: Calls the model.
-        cache: Keeps replies between runs; None: they are kept in memory only.
+        cache: Keeps replies between runs; without it, they are kept in memory only.
         claims_per_call: Claims in one call at most; 1 asks for a bare choice, as published.
         wording: An equivalent prompt for single triplets; empty: the usual one.
         revision: The weights' revision or digest, where known.
@@ -197,7 +196,7 @@ class LlmJudge:
             return ReadReply(answers=(missing,), fallback_history=(history,), usage=Usage())
 
     async def recall_choice(self, question: Question) -> ReadReply | None:
-        """Return what the model chose before; None: it was not asked, or gave no choice."""
+        """Return the earlier choice of the model, or None if it made none."""
         reading = reading_of(question, [()])
         reply = await self._calls.known(self.key_of(question), reading)
         return reply if reply is not None and reading.is_whole(reply) else None
@@ -211,7 +210,7 @@ class LlmJudge:
         """Learn the version of vLLM servers, or take that of the cache for one that is down."""
         if not self._server and self.client.settings.dialect == "vllm":
             found = await asyncio.gather(*map(self._version_at, self.client.servers))
-            # Equal servers have one version; replies of several can't be told apart.
+            # Equal servers have one version; replies do not say which of several answered.
             self._server = "+".join(sorted(set(filter(None, found))))
         self._label = f"{self.name}: {self.identity}"
 
@@ -288,7 +287,7 @@ class LlmJudge:
         reply = await self._calls.known(self.key_of(question), reading)
         return reply is not None and reading.is_whole(reply)
 
-    def anew(self, *, claims_per_call: int = 1, wording: str = "") -> LlmJudge:
+    def fresh(self, *, claims_per_call: int = 1, wording: str = "") -> LlmJudge:
         """Return the same model behind the same client, which remembers no earlier reply."""
         return LlmJudge(
             self.name,
@@ -355,18 +354,6 @@ class LlmJudge:
         )
 
 
-def _shown(value: object) -> str:
-    return json.dumps(value)
-
-
-def _version_of(body: bytes) -> str:
-    try:
-        version = json.loads(body)["version"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
-    return f"vllm {version}" if isinstance(version, str) else ""
-
-
 async def estimate_judge(
     judge: LlmJudge,
     items: Iterable[JudgeRequestItem],
@@ -378,8 +365,8 @@ async def estimate_judge(
     Args:
         judge: The judge, with its cache.
         items: The run's items.
-        counter: Counts prompts; None: the best that there is, see :func:`counter_of`.
-        prices: What tokens cost; None: what the judge's budget knows.
+        counter: Counts prompts; by default the best that there is, see :func:`counter_of`.
+        prices: What tokens cost; by default, the prices of the judge's budget.
     """
     await judge.identify()
 
@@ -393,3 +380,15 @@ async def estimate_judge(
                 )
 
     return await estimate_calls(judge.name, judge.client, calls(), counter, prices)
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value)
+
+
+def _version_of(body: bytes) -> str:
+    try:
+        version = json.loads(body)["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return f"vllm {version}" if isinstance(version, str) else ""

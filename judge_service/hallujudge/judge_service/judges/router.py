@@ -23,8 +23,6 @@ from .judge_interface import (
     unscored_claim,
 )
 
-__all__ = ["Router"]
-
 
 @dataclass(slots=True)
 class _Progress:
@@ -70,13 +68,13 @@ class Router:
     every item keeps why the earlier judges gave none.
 
     Before any judge is called, the verdicts that the judges know are looked up in the same order.
-    So a verdict of the fallback is found again instead of asking the first judge anew: a second
+    So a verdict of the fallback is found again instead of asking the first judge again: a second
     run costs nothing and writes the same bytes. With an escalation, a first judge that keeps no
     verdicts is asked before the others are looked up, since its margins decide who is asked.
 
     Args:
         judges: The judges; their names differ.
-        escalation: Which verdicts of the first judge are not kept; None: all are.
+        escalation: The rule by which verdicts of the first judge are not kept, if any.
     """
 
     def __init__(self, judges: Sequence[Judge], escalation: Escalation | None = None) -> None:

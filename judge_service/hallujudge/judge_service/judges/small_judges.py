@@ -1,7 +1,4 @@
-"""Small judges: a matcher in this process.
-
-Models behind a server that were trained to check claims.
-"""
+"""Small judges: a matcher in this process, or a model behind a server that checks claims."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ class ServedPreset:
     max_tokens: int
     """Tokens of a reply at most."""
     envelope: tuple[str, str] = ("", "")
-    """What stands around the word in a reply."""
+    """The text before and after the word in a reply."""
     settings: Mapping[str, object] = field(default_factory=dict)
     """Values for the model's chat template."""
     takes_documents: bool = False
@@ -105,7 +102,6 @@ _PRESETS = (
         reported=f"76.5 % balanced accuracy, {_AGGREFACT}",
     ),
 )
-
 SERVED_JUDGES: Mapping[str, ServedPreset] = {preset.name: preset for preset in _PRESETS}
 """The small judges behind a server, by name."""
 
@@ -120,7 +116,7 @@ class ServedJudge(LlmJudge):
     Args:
         preset: The small judge.
         client: Calls the model, without a constraint: the model knows two replies only.
-        cache: Keeps replies between runs; None: they are kept in memory only.
+        cache: Keeps replies between runs; without it, they are kept in memory only.
     """
 
     def __init__(
@@ -202,11 +198,6 @@ class ServedJudge(LlmJudge):
         )
 
 
-def _logistic(log_odds: float) -> float:
-    """Return a probability; log-odds beyond 700 would overflow."""
-    return 1 / (1 + math.exp(-max(-700.0, min(700.0, log_odds))))
-
-
 class MatcherJudge:
     """Hands all claims of all items to a matcher in one piece, so that it can batch them.
 
@@ -259,3 +250,8 @@ class MatcherJudge:
             )
             judged.append(JudgedItem(verdicts=mine, asked=(asked,)))
         return judged
+
+
+def _logistic(log_odds: float) -> float:
+    """Return a probability; log-odds beyond 700 would overflow."""
+    return 1 / (1 + math.exp(-max(-700.0, min(700.0, log_odds))))

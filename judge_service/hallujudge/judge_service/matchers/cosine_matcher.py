@@ -21,172 +21,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .matcher_interface import Vectors
-    from .matcher_interface import Vectors as NameVectors
 
-
-def known_objects(query: ClaimQuery) -> tuple[str, ...]:
-    """Return the image's objects, from its object list and its triplets, without repeats."""
-    ends = (end for triplet in query.references or () for end in (triplet[0], triplet[2]))
-    return tuple(dict.fromkeys(_normal_name(name) for name in (*query.objects, *ends)))
-
-
-class PartRule:
-    """Names the wrong part of unsupported triplets, after section 3.1 of the Tri-HE paper.
-
-    In the paper, a triplet with an object that is not in the image is an object hallucination,
-    whatever its relation. A triplet whose objects are both in the image is a relation
-    hallucination. Here an object is in the image if the scene graph or the object list has its
-    name, ignoring case, or a name whose cosine with it is above the threshold for references (0.5
-    in the paper). The wrong part is the first object that is not in the image, else the relation.
-
-    Neither the paper nor its script has this rule: their NLI judge does not name parts. Sentences
-    have no parts.
-
-    Args:
-        store: Vectors by text.
-        above: The cosine above which two names mean the same object.
-    """
-
-    def __init__(self, store: VectorStore, above: float) -> None:
-        self._store = store
-        self._above = above
-
-    def with_parts(
-        self, queries: Sequence[ClaimQuery], verdicts: Sequence[ClaimVerdict]
-    ) -> list[ClaimVerdict]:
-        """Return the verdicts with the wrong part of each unsupported triplet.
-
-        Args:
-            queries: The claims.
-            verdicts: One for each, in order.
-        """
-        wrong = [
-            index
-            for index, verdict in enumerate(verdicts)
-            if verdict.verdict is Verdict.NOT_SUPPORTED and isinstance(verdict.triplet, Triplet)
-        ]
-        known = {index: known_objects(queries[index]) for index in wrong}
-        vectors = self._store.vectors(
-            name for index in wrong for name in self._names(verdicts[index], known[index])
-        )
-        completed = list(verdicts)
-        for index in wrong:
-            completed[index] = replace(
-                verdicts[index], part=self._part(verdicts[index], known[index], vectors)
-            )
-        return completed
-
-    def _names(self, verdict: ClaimVerdict, known: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the names whose vectors a triplet needs: none if both its objects are known."""
-        unknown = tuple(name for name in _ends_of(verdict) if name not in known)
-        return (*unknown, *known) if unknown else ()
-
-    def _part(
-        self, verdict: ClaimVerdict, known: tuple[str, ...], vectors: dict[str, NameVectors]
-    ) -> Part:
-        for name, part in zip(_ends_of(verdict), (Part.SUBJECT, Part.OBJECT), strict=True):
-            if name not in known and not self._near(name, known, vectors):
-                return part
-        return Part.RELATION
-
-    def _near(self, name: str, known: tuple[str, ...], vectors: dict[str, NameVectors]) -> bool:
-        import numpy as np
-
-        rows = np.stack([vectors[other] for other in known])
-        return bool((rows @ vectors[name]).max() > self._above)
-
-
-def _ends_of(verdict: ClaimVerdict) -> tuple[str, str]:
-    return _normal_name(verdict.triplet[0]), _normal_name(verdict.triplet[-1])
-
-
-def _normal_name(name: str) -> str:
-    return plain(" ".join(name.casefold().split()))
-
-
-async def in_rounds(
-    judge: Callable[[Sequence[ClaimQuery]], list[ClaimVerdict]],
-    claims: Sequence[ClaimQuery],
-    size: int,
-    *,
-    short: bool = True,
-) -> list[ClaimVerdict]:
-    """Return one verdict for each claim, in order.
-
-    Args:
-        judge: Gives verdicts; it runs in a thread.
-        claims: The claims.
-        size: How many claims a round has.
-        short: Whether a round takes less than about a tenth of a second.
-    """
-    verdicts: list[ClaimVerdict] = []
-    for first in range(0, len(claims), size):
-        verdicts += await in_thread(partial(judge, claims[first : first + size]), short=short)
-    return verdicts
-
-
-if TYPE_CHECKING:
     Doubles = NDArray[np.float64]
 
 MAX_CLAIM_CHARS = 8_000
 """Longer claims are unscored, because every model would truncate them."""
-
 DIGITS = 6
 """The decimals of scores; further ones may differ between machines."""
-
 # Between rounds a run can be cancelled; a round takes seconds on a CPU.
 _CLAIMS_PER_ROUND = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retained:
-    """The reference triplets that a claim is compared with."""
-
-    kept: tuple[int, ...]
-    """The positions of those above the threshold, in the order of the scene graph."""
-    top: tuple[int, ...]
-    """The positions of the nearest ones, the nearest first."""
-
-
-def retain(claim: Vectors, references: Doubles, *, above: float, top: int) -> Retained:
-    """Return the references that a claim retains (Tri-HE paper, section 3.3, NLI judge).
-
-    Args:
-        claim: The claim's unit vector.
-        references: The references' unit vectors, one per row.
-        above: The cosine above which references are kept.
-        top: How many of the nearest references are retained.
-    """
-    import numpy as np
-
-    cosines = references @ claim.astype(np.float64)
-    return Retained(
-        kept=tuple(map(int, np.flatnonzero(cosines > above))),
-        top=tuple(map(int, np.argsort(-cosines, kind="stable")[:top])),
-    )
-
-
-def unscored(query: ClaimQuery, judge: str) -> ClaimVerdict | None:
-    """Return the verdict of a claim that cannot be compared, or None if it can."""
-    text = claim_text(query.claim)
-    if not query.references:
-        known = "has no triplets" if query.references is not None else "is not known"
-        reason, detail = "REFERENCE_MISSING", f"the scene graph of the image {known}"
-    elif not text.strip():
-        reason, detail = "CLAIM_EMPTY", "the claim has no text"
-    elif len(text) > MAX_CLAIM_CHARS:
-        reason = "CLAIM_TOO_LONG"
-        detail = f"the claim has {len(text)} characters; at most {MAX_CLAIM_CHARS} are read"
-    else:
-        return None
-    return ClaimVerdict(
-        triplet=query.claim,
-        verdict=Verdict.UNSCORED,
-        judge=judge,
-        span=query.span,
-        reason=reason,
-        detail=detail,
-    )
 
 
 class CosineMatcher:
@@ -299,6 +142,16 @@ class CosineMatcher:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retained:
+    """The reference triplets that a claim is compared with."""
+
+    kept: tuple[int, ...]
+    """The positions of those above the threshold, in the order of the scene graph."""
+    top: tuple[int, ...]
+    """The positions of the nearest ones, the nearest first."""
+
+
 def retained_of(
     queries: Sequence[ClaimQuery], store: VectorStore, settings: MatcherSettings
 ) -> list[Retained]:
@@ -322,6 +175,24 @@ def retained_of(
     ]
 
 
+def retain(claim: Vectors, references: Doubles, *, above: float, top: int) -> Retained:
+    """Return the references that a claim retains (Tri-HE paper, section 3.3, NLI judge).
+
+    Args:
+        claim: The claim's unit vector.
+        references: The references' unit vectors, one per row.
+        above: The cosine above which references are kept.
+        top: How many of the nearest references are retained.
+    """
+    import numpy as np
+
+    cosines = references @ claim.astype(np.float64)
+    return Retained(
+        kept=tuple(map(int, np.flatnonzero(cosines > above))),
+        top=tuple(map(int, np.argsort(-cosines, kind="stable")[:top])),
+    )
+
+
 def _stacked(vectors: Sequence[Vectors]) -> Doubles:
     import numpy as np
 
@@ -336,3 +207,127 @@ def _texts(query: ClaimQuery, retained: Retained) -> list[tuple[str, tuple[int, 
         for chosen in (retained.kept, retained.top)
         if chosen
     ]
+
+
+def unscored(query: ClaimQuery, judge: str) -> ClaimVerdict | None:
+    """Return the verdict of a claim that cannot be compared, or None if it can."""
+    text = claim_text(query.claim)
+    if not query.references:
+        known = "has no triplets" if query.references is not None else "is not known"
+        reason, detail = "REFERENCE_MISSING", f"the scene graph of the image {known}"
+    elif not text.strip():
+        reason, detail = "CLAIM_EMPTY", "the claim has no text"
+    elif len(text) > MAX_CLAIM_CHARS:
+        reason = "CLAIM_TOO_LONG"
+        detail = f"the claim has {len(text)} characters; at most {MAX_CLAIM_CHARS} are read"
+    else:
+        return None
+    return ClaimVerdict(
+        triplet=query.claim,
+        verdict=Verdict.UNSCORED,
+        judge=judge,
+        span=query.span,
+        reason=reason,
+        detail=detail,
+    )
+
+
+def known_objects(query: ClaimQuery) -> tuple[str, ...]:
+    """Return the image's objects, from its object list and its triplets, without repeats."""
+    ends = (end for triplet in query.references or () for end in (triplet[0], triplet[2]))
+    return tuple(dict.fromkeys(_normal_name(name) for name in (*query.objects, *ends)))
+
+
+class PartRule:
+    """Names the wrong part of unsupported triplets, after section 3.1 of the Tri-HE paper.
+
+    In the paper, a triplet with an object that is not in the image is an object hallucination,
+    whatever its relation. A triplet whose objects are both in the image is a relation
+    hallucination. Here an object is in the image if the scene graph or the object list has its
+    name, ignoring case, or a name whose cosine with it is above the threshold for references (0.5
+    in the paper). The wrong part is the first object that is not in the image, else the relation.
+
+    Neither the paper nor its script has this rule: their NLI judge does not name parts. Sentences
+    have no parts.
+
+    Args:
+        store: Vectors by text.
+        above: The cosine above which two names mean the same object.
+    """
+
+    def __init__(self, store: VectorStore, above: float) -> None:
+        self._store = store
+        self._above = above
+
+    def with_parts(
+        self, queries: Sequence[ClaimQuery], verdicts: Sequence[ClaimVerdict]
+    ) -> list[ClaimVerdict]:
+        """Return the verdicts with the wrong part of each unsupported triplet.
+
+        Args:
+            queries: The claims.
+            verdicts: One for each, in order.
+        """
+        wrong = [
+            index
+            for index, verdict in enumerate(verdicts)
+            if verdict.verdict is Verdict.NOT_SUPPORTED and isinstance(verdict.triplet, Triplet)
+        ]
+        known = {index: known_objects(queries[index]) for index in wrong}
+        vectors = self._store.vectors(
+            name for index in wrong for name in self._names(verdicts[index], known[index])
+        )
+        completed = list(verdicts)
+        for index in wrong:
+            completed[index] = replace(
+                verdicts[index], part=self._part(verdicts[index], known[index], vectors)
+            )
+        return completed
+
+    def _names(self, verdict: ClaimVerdict, known: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names whose vectors a triplet needs: none if both its objects are known."""
+        unknown = tuple(name for name in _ends_of(verdict) if name not in known)
+        return (*unknown, *known) if unknown else ()
+
+    def _part(
+        self, verdict: ClaimVerdict, known: tuple[str, ...], vectors: dict[str, Vectors]
+    ) -> Part:
+        for name, part in zip(_ends_of(verdict), (Part.SUBJECT, Part.OBJECT), strict=True):
+            if name not in known and not self._near(name, known, vectors):
+                return part
+        return Part.RELATION
+
+    def _near(self, name: str, known: tuple[str, ...], vectors: dict[str, Vectors]) -> bool:
+        import numpy as np
+
+        rows = np.stack([vectors[other] for other in known])
+        return bool((rows @ vectors[name]).max() > self._above)
+
+
+def _ends_of(verdict: ClaimVerdict) -> tuple[str, str]:
+    return _normal_name(verdict.triplet[0]), _normal_name(verdict.triplet[-1])
+
+
+def _normal_name(name: str) -> str:
+    return plain(" ".join(name.casefold().split()))
+
+
+async def in_rounds(
+    judge: Callable[[Sequence[ClaimQuery]], list[ClaimVerdict]],
+    claims: Sequence[ClaimQuery],
+    size: int,
+    *,
+    short: bool = True,
+) -> list[ClaimVerdict]:
+    """Return one verdict for each claim, in order.
+
+    Args:
+        judge: Gives verdicts; it runs in a thread.
+        claims: The claims.
+        size: How many claims a round has.
+        short: Whether a round takes less than about a tenth of a second.
+    """
+    verdicts: list[ClaimVerdict] = []
+    for first in range(0, len(claims), size):
+        verdicts += await in_thread(partial(judge, claims[first : first + size]), short=short)
+    return verdicts

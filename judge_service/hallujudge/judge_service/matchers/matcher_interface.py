@@ -36,7 +36,7 @@ class ClaimQuery:
     claim: ClaimParts
     """The triplet or sentence."""
     references: tuple[Triplet, ...] | None
-    """The triplets of the image's scene graph, in its order. None: the image has no reference."""
+    """The triplets of the image's scene graph, in its order; None if it has none."""
     objects: tuple[str, ...] = ()
     """Objects of the image that the triplets do not name."""
     span: tuple[int, int] | None = None
@@ -139,7 +139,7 @@ class MatcherSettings:
     cached_vectors: int = 20_000
     """How many vectors are kept between calls."""
     cache_folder: Path | None = None
-    """The folder of written ONNX graphs; None: ``.cache/hallujudge/onnx`` in the user's home."""
+    """The folder of written ONNX graphs; by default ``.cache/hallujudge/onnx`` in the home."""
     allow_download: bool = False
     """Whether a model that is not on this machine may be downloaded from its hub."""
 

@@ -151,7 +151,7 @@ def open_matcher(settings: MatcherSettings | None = None) -> ClaimMatcher:
     """Return the matcher of some settings, without sharing models; see :class:`MatcherModels`.
 
     Args:
-        settings: The settings; None: protocol ``published`` with MiniLM.
+        settings: By default, protocol ``published`` with MiniLM.
     """
     return MatcherModels().open(settings or MatcherSettings())
 

@@ -19,87 +19,8 @@ if TYPE_CHECKING:
     from .matcher_interface import Vectors
 
 
-GOLDEN_SHA256 = MINILM_SHA256
-"""The hash of the weights that computed the vectors."""
-
-GOLDEN_TEXTS = (
-    "man riding horse.",
-    "A quick check of the sentence encoder: seven lamps, two dogs and 1,000 birds near a café.",
-)
-"""Two texts of different lengths."""
-
-GOLDEN_VECTORS = (
-    (
-        0.010917,
-        0.016325,
-        0.024598,
-        0.023854,
-        -0.104885,
-        -0.002353,
-        0.126211,
-        0.045308,
-        0.006087,
-        -0.028705,
-        -0.007814,
-        0.040424,
-        0.017643,
-        0.025372,
-        -0.058065,
-        0.036049,
-        -0.042138,
-        0.095343,
-        0.034876,
-        -0.028703,
-        -0.000332,
-        0.043763,
-        -0.127579,
-        0.034543,
-    ),
-    (
-        0.047853,
-        -0.005915,
-        0.002665,
-        0.022807,
-        -0.027116,
-        0.053748,
-        -0.000392,
-        -0.081770,
-        0.009042,
-        0.010813,
-        0.064246,
-        -0.057602,
-        0.035082,
-        0.005380,
-        -0.016113,
-        0.057125,
-        -0.067900,
-        -0.025920,
-        0.011865,
-        -0.078912,
-        0.055704,
-        0.032387,
-        0.029370,
-        0.041004,
-    ),
-)
-"""The first 24 numbers of their vectors, from sentence-transformers 6.2.0 and torch 2.13.0."""
-
-
 # Two to three orders above single precision rounding, and far below any other defect.
 _GOLDEN_TOLERANCE = 1e-4
-
-
-def can_write(model: ModelFolder) -> bool:
-    """Return whether an ONNX graph of the model can be written with the installed packages."""
-    needed = ("onnxruntime", "onnx", "tokenizers", "safetensors")
-    return (
-        model.config.get("model_type") in WRITABLE
-        and model.config.get("hidden_act", "gelu") == "gelu"
-        and model.config.get("position_embedding_type", "absolute") == "absolute"
-        and not changes_texts(model)
-        and (model.path / "tokenizer.json").is_file()
-        and all(importlib.util.find_spec(name) for name in needed)
-    )
 
 
 class OnnxEncoder:
@@ -188,6 +109,19 @@ class OnnxEncoder:
             )
 
 
+def can_write(model: ModelFolder) -> bool:
+    """Return whether an ONNX graph of the model can be written with the installed packages."""
+    needed = ("onnxruntime", "onnx", "tokenizers", "safetensors")
+    return (
+        model.config.get("model_type") in WRITABLE
+        and model.config.get("hidden_act", "gelu") == "gelu"
+        and model.config.get("position_embedding_type", "absolute") == "absolute"
+        and not changes_texts(model)
+        and (model.path / "tokenizer.json").is_file()
+        and all(importlib.util.find_spec(name) for name in needed)
+    )
+
+
 def _key(model: ModelFolder, shape: EncoderShape) -> str:
     """Return the cache key: a hash of the weights, the shape and the version of the graph."""
     text = repr((model.sha256, astuple(shape), GRAPH_VERSION))
@@ -201,3 +135,67 @@ def _written(model: ModelFolder, shape: EncoderShape) -> bytes:
     except ImportError as err:
         raise MissingExtraError.of("the onnx backend", "matcher-onnx") from err
     return write_graph(shape, load_file(model.weights))
+
+
+GOLDEN_SHA256 = MINILM_SHA256
+"""The hash of the weights that computed the vectors."""
+GOLDEN_TEXTS = (
+    "man riding horse.",
+    "A quick check of the sentence encoder: seven lamps, two dogs and 1,000 birds near a café.",
+)
+"""Two texts of different lengths."""
+GOLDEN_VECTORS = (
+    (
+        0.010917,
+        0.016325,
+        0.024598,
+        0.023854,
+        -0.104885,
+        -0.002353,
+        0.126211,
+        0.045308,
+        0.006087,
+        -0.028705,
+        -0.007814,
+        0.040424,
+        0.017643,
+        0.025372,
+        -0.058065,
+        0.036049,
+        -0.042138,
+        0.095343,
+        0.034876,
+        -0.028703,
+        -0.000332,
+        0.043763,
+        -0.127579,
+        0.034543,
+    ),
+    (
+        0.047853,
+        -0.005915,
+        0.002665,
+        0.022807,
+        -0.027116,
+        0.053748,
+        -0.000392,
+        -0.081770,
+        0.009042,
+        0.010813,
+        0.064246,
+        -0.057602,
+        0.035082,
+        0.005380,
+        -0.016113,
+        0.057125,
+        -0.067900,
+        -0.025920,
+        0.011865,
+        -0.078912,
+        0.055704,
+        0.032387,
+        0.029370,
+        0.041004,
+    ),
+)
+"""The first 24 numbers of their vectors, from sentence-transformers 6.2.0 and torch 2.13.0."""

@@ -23,17 +23,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    Weights = Mapping[str, NDArray[np.float32]]
 
 GRAPH_VERSION = 1
 """Part of the cache key; increased when graphs change, so that older ones are written again."""
-
 WRITABLE = ("bert", "mpnet")
 """The supported architectures; others run on torch."""
-
 _CONTRIB = "com.microsoft"
 _OPSET = 17
+_MAX_RECORD_BYTES = 1 << 16
+if TYPE_CHECKING:
+    Weights = Mapping[str, NDArray[np.float32]]
 
 
 def write_graph(shape: EncoderShape, weights: Weights) -> bytes:
@@ -272,9 +271,6 @@ def _distance_buckets(tokens: int, buckets: int, farthest: int = 128) -> NDArray
     return numbers
 
 
-_MAX_RECORD_BYTES = 1 << 16
-
-
 class GraphCache:
     """Cached graphs by key, in files that only this user may write.
 
@@ -282,7 +278,7 @@ class GraphCache:
     alone, and a file whose hash differs from the recorded one is written again.
 
     Args:
-        folder: The folder; None: ``.cache/hallujudge/onnx`` in the user's home, or no folder if the
+        folder: By default ``.cache/hallujudge/onnx`` in the user's home, or no folder if the
             user has no home.
     """
 

@@ -21,40 +21,85 @@ if TYPE_CHECKING:
     from .matcher_interface import Vectors
 
 
+# Tokenizers without a limit have a very large number instead.
+_NO_LIMIT = 100_000
+_DEFAULT_TOKENS = 512
+# Position ids of these models start after the padding id (1).
+_SHIFTED = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
+_HHEM_PREFIX = "t5."
 # The words "0" and "1" of Flan-T5's vocabulary (Liyan06/MiniCheck, minicheck/inference.py).
 _NO, _YES = 3, 209
 
 
-def entailment_index(config: Mapping[str, Any], model: str) -> int:
-    """Return the index of the entailment label, by the label names in the configuration.
+class TorchEncoder:
+    """A sentence encoder as its authors run it.
 
-    The order of labels differs between models, and a wrong guess would invert verdicts. A model
-    without clear label names is therefore refused.
+    Texts are encoded in batches of equal length. On a CPU this makes a vector independent of its
+    batch, except for the last bits, which the rounding of scores removes.
 
     Args:
-        config: The model's config.json.
-        model: The model's name, for the error.
+        model: The model.
+        device: The device, such as ``cpu`` or ``cuda``.
 
     Raises:
-        InvalidInputError: No label is called entailment, or several are.
+        MissingExtraError: torch or sentence-transformers is not installed.
+        InvalidInputError: The model is not a sentence encoder, or the device does not exist.
     """
-    labels = config.get("id2label")
-    named = dict(labels) if isinstance(labels, Mapping) else {}
-    found = [index for index, label in named.items() if _is_entailment(str(label))]
-    if len(found) != 1 or len(named) < 2:
-        shown = ", ".join(str(label) for label in list(named.values())[:8]) or "none"
-        raise InvalidInputError(
-            f"the model {model} has the labels {shown}; give a model with exactly one label that "
-            "is called entailment in id2label of its config.json",
-            metadata={"model": model},
+
+    def __init__(self, model: ModelFolder, device: str = "cpu") -> None:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as err:
+            raise MissingExtraError.of("the torch backend", "matcher") from err
+        shape = encoder_shape(model)
+        try:
+            with quiet_loading():
+                self._model = SentenceTransformer(
+                    str(model.path),
+                    device=device,
+                    local_files_only=True,
+                    trust_remote_code=False,
+                    model_kwargs={"use_safetensors": True},
+                )
+        except (OSError, ValueError, RuntimeError, AssertionError) as err:
+            raise InvalidInputError(
+                f"sentence-transformers cannot load the model {model.name} on {device}: {err}",
+                metadata={"model": model.name},
+            ) from err
+        self._model.max_seq_length = shape.max_tokens
+        self._device = device
+        self.size = int(model.config["hidden_size"])
+
+    @property
+    def label(self) -> str:
+        """The backend, the precision, and the device unless it is the CPU."""
+        return "torch-fp32" if self._device == "cpu" else f"torch-fp32-{self._device}"
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit vector for each text; texts above the model's limit are truncated."""
+        import numpy as np
+
+        readable = [plain(text) for text in texts]
+
+        def run(batch: list[int]) -> Vectors:
+            rows = self._model.encode(
+                [readable[position] for position in batch],
+                batch_size=len(batch),
+                show_progress_bar=False,
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+            )
+            return np.asarray(rows, dtype=np.float32)
+
+        return encode_by_length(self._lengths(readable), self.size, run)
+
+    def _lengths(self, texts: list[str]) -> list[int]:
+        if not texts:
+            return []
+        found = self._model.tokenizer(
+            texts, truncation=True, max_length=self._model.max_seq_length, padding=False
         )
-    return int(found[0])
-
-
-def _is_entailment(label: str) -> bool:
-    # startswith, because two-way models also have a label "not_entailment".
-    words = label.casefold().replace("-", "_").replace(" ", "_")
-    return words.startswith("entail")
+        return [len(ids) for ids in found["input_ids"]]
 
 
 class TorchPairs:
@@ -146,97 +191,36 @@ def _unsuitable(preset: SmallPreset, model: ModelFolder, found: str) -> InvalidI
     )
 
 
-@contextlib.contextmanager
-def quiet_loading() -> Iterator[None]:
-    """Disable the progress bars of transformers, and restore their state afterwards."""
-    from transformers.utils import logging
+def entailment_index(config: Mapping[str, Any], model: str) -> int:
+    """Return the index of the entailment label, by the label names in the configuration.
 
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-
-class TorchEncoder:
-    """A sentence encoder as its authors run it.
-
-    Texts are encoded in batches of equal length. On a CPU this makes a vector independent of its
-    batch, except for the last bits, which the rounding of scores removes.
+    The order of labels differs between models, and a wrong guess would invert verdicts. A model
+    without clear label names is therefore refused.
 
     Args:
-        model: The model.
-        device: The device, such as ``cpu`` or ``cuda``.
+        config: The model's config.json.
+        model: The model's name, for the error.
 
     Raises:
-        MissingExtraError: torch or sentence-transformers is not installed.
-        InvalidInputError: The model is not a sentence encoder, or the device does not exist.
+        InvalidInputError: No label is called entailment, or several are.
     """
-
-    def __init__(self, model: ModelFolder, device: str = "cpu") -> None:
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as err:
-            raise MissingExtraError.of("the torch backend", "matcher") from err
-        shape = encoder_shape(model)
-        try:
-            with quiet_loading():
-                self._model = SentenceTransformer(
-                    str(model.path),
-                    device=device,
-                    local_files_only=True,
-                    trust_remote_code=False,
-                    model_kwargs={"use_safetensors": True},
-                )
-        except (OSError, ValueError, RuntimeError, AssertionError) as err:
-            raise InvalidInputError(
-                f"sentence-transformers cannot load the model {model.name} on {device}: {err}",
-                metadata={"model": model.name},
-            ) from err
-        self._model.max_seq_length = shape.max_tokens
-        self._device = device
-        self.size = int(model.config["hidden_size"])
-
-    @property
-    def label(self) -> str:
-        """The backend, the precision, and the device unless it is the CPU."""
-        return "torch-fp32" if self._device == "cpu" else f"torch-fp32-{self._device}"
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector for each text; texts above the model's limit are truncated."""
-        import numpy as np
-
-        readable = [plain(text) for text in texts]
-
-        def run(batch: list[int]) -> Vectors:
-            rows = self._model.encode(
-                [readable[position] for position in batch],
-                batch_size=len(batch),
-                show_progress_bar=False,
-                normalize_embeddings=True,
-                convert_to_numpy=True,
-            )
-            return np.asarray(rows, dtype=np.float32)
-
-        return encode_by_length(self._lengths(readable), self.size, run)
-
-    def _lengths(self, texts: list[str]) -> list[int]:
-        if not texts:
-            return []
-        found = self._model.tokenizer(
-            texts, truncation=True, max_length=self._model.max_seq_length, padding=False
+    labels = config.get("id2label")
+    named = dict(labels) if isinstance(labels, Mapping) else {}
+    found = [index for index, label in named.items() if _is_entailment(str(label))]
+    if len(found) != 1 or len(named) < 2:
+        shown = ", ".join(str(label) for label in list(named.values())[:8]) or "none"
+        raise InvalidInputError(
+            f"the model {model} has the labels {shown}; give a model with exactly one label that "
+            "is called entailment in id2label of its config.json",
+            metadata={"model": model},
         )
-        return [len(ids) for ids in found["input_ids"]]
+    return int(found[0])
 
 
-# Tokenizers without a limit have a very large number instead.
-_NO_LIMIT = 100_000
-_DEFAULT_TOKENS = 512
-# Position ids of these models start after the padding id (1).
-_SHIFTED = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
-_HHEM_PREFIX = "t5."
+def _is_entailment(label: str) -> bool:
+    # startswith, because two-way models also have a label "not_entailment".
+    words = label.casefold().replace("-", "_").replace(" ", "_")
+    return words.startswith("entail")
 
 
 class TorchWeights:
@@ -431,3 +415,17 @@ _LOADERS: Mapping[Architecture, Callable[[ModelFolder], tuple[Any, _Run]]] = {
     "seq2seq": _seq2seq,
     "hhem": _hhem,
 }
+
+
+@contextlib.contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Disable the progress bars of transformers, and restore their state afterwards."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

@@ -12,7 +12,6 @@ from .matcher_interface import Encoder, PairModel
 if TYPE_CHECKING:
     from .matcher_interface import Vectors
 
-__all__ = ["TOKENS_PER_BATCH", "PairStore", "VectorStore", "length_batches"]
 
 TOKENS_PER_BATCH = 2048
 """The maximum number of tokens of a batch. Larger batches were not faster on CPUs."""

@@ -22,6 +22,12 @@ from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
 GIVEN = "given"
+RELEASED_MODEL = "en_core_web_lg"
+"""The model of the released script."""
+_SIMILAR_ABOVE = 0.8
+"""The released script's default of ``--similarity_score``."""
+_KEPT_PAIRS = 1 << 20
+_COMPONENTS = ["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"]
 
 
 class NounExtractor(Protocol):
@@ -42,11 +48,11 @@ class NounSource:
     """How nouns are found and compared."""
 
     extractor: NounExtractor | None = None
-    """Finds nouns; None: they are given."""
+    """Finds nouns; None if they are given."""
     exact_case: bool = False
     """Whether a word has to be written as in the association table."""
     similar: Similar | None = None
-    """Compares words that differ; None: words are equal or not."""
+    """Compares words that differ; without it, words are equal or not."""
     words: str = "equal"
     """How words are compared, for the signature."""
 
@@ -107,7 +113,7 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
         return size if self._source.extractor is None else RULES_EFFORT * size
 
     def problem(self, item: AmberItem) -> Problem | None:
-        """Return why an item can't be scored; None: it can."""
+        """Return why an item can't be scored, or None if it can."""
         if item.kind == GENERATIVE:
             return self._description_problem(item)
         if item.kind not in KINDS:
@@ -118,7 +124,7 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
         return self.responses.problem(item.response, "the answer")
 
     def _description_problem(self, item: AmberItem) -> Problem | None:
-        """Return why a description can't be scored; its text is not needed beside given nouns."""
+        """Return why a description can't be scored; its text is not needed if nouns are given."""
         given = self._source.extractor is None
         only_nouns = given and item.response is None and item.nouns_given
         problem = self.responses.problem(item.response, "the description")
@@ -137,6 +143,40 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
         if item.kind == GENERATIVE:
             return self.metric.score_description(self._source.known(item), self._source.similar)
         return self.metric.score_answer(item)
+
+
+class WordVectors:
+    """Says whether two words are similar: the cosine of their vectors is above 0.8.
+
+    Args:
+        model: Name of an installed spaCy model, or a folder.
+
+    Raises:
+        MissingExtraError: spaCy or the model is not installed.
+        InvalidInputError: The model has no vectors.
+    """
+
+    def __init__(self, model: str = RELEASED_MODEL) -> None:
+        needed = f"the word comparison of AMBER's released script needs the spaCy model {model!r}"
+        # Vectors need the tokenizer only.
+        self._model = load_pipeline(model, needed, suggested=RELEASED_MODEL, exclude=_COMPONENTS)
+        if not len(self._model.vocab.vectors):
+            raise InvalidInputError(
+                f"the spaCy model {model!r} has no vectors; use {RELEASED_MODEL}"
+            )
+        self._doc = lru_cache(maxsize=_KEPT_PAIRS)(self._model.make_doc)
+        self.similar = lru_cache(maxsize=_KEPT_PAIRS)(self._similar)
+
+    @property
+    def label(self) -> str:
+        """The threshold and the model with its version."""
+        return f"cosine>{_SIMILAR_ABOVE}@{pipeline_label(self._model)}"
+
+    def _similar(self, one: str, other: str) -> bool:
+        with warnings.catch_warnings():
+            # spaCy warns of words without a vector; they are similar to none.
+            warnings.simplefilter("ignore", UserWarning)
+            return bool(self._doc(one).similarity(self._doc(other)) > _SIMILAR_ABOVE)
 
 
 def _noun_source(options: Mapping[str, str], offers: Offers | None) -> NounSource:
@@ -198,48 +238,3 @@ ENTRY = MetricEntry(
 )
 ENTRIES = (ENTRY,)
 """The metrics of the family."""
-
-
-RELEASED_MODEL = "en_core_web_lg"
-"""The model of the released script."""
-
-_SIMILAR_ABOVE = 0.8
-"""The released script's default of ``--similarity_score``."""
-_KEPT_PAIRS = 1 << 20
-
-
-class WordVectors:
-    """Says whether two words are similar: the cosine of their vectors is above 0.8.
-
-    Args:
-        model: Name of an installed spaCy model, or a folder.
-
-    Raises:
-        MissingExtraError: spaCy or the model is not installed.
-        InvalidInputError: The model has no vectors.
-    """
-
-    def __init__(self, model: str = RELEASED_MODEL) -> None:
-        needed = f"the word comparison of AMBER's released script needs the spaCy model {model!r}"
-        # Vectors need the tokenizer only.
-        self._model = load_pipeline(model, needed, suggested=RELEASED_MODEL, exclude=_COMPONENTS)
-        if not len(self._model.vocab.vectors):
-            raise InvalidInputError(
-                f"the spaCy model {model!r} has no vectors; use {RELEASED_MODEL}"
-            )
-        self._doc = lru_cache(maxsize=_KEPT_PAIRS)(self._model.make_doc)
-        self.similar = lru_cache(maxsize=_KEPT_PAIRS)(self._similar)
-
-    @property
-    def label(self) -> str:
-        """The threshold and the model with its version."""
-        return f"cosine>{_SIMILAR_ABOVE}@{pipeline_label(self._model)}"
-
-    def _similar(self, one: str, other: str) -> bool:
-        with warnings.catch_warnings():
-            # spaCy warns of words without a vector; they are similar to none.
-            warnings.simplefilter("ignore", UserWarning)
-            return bool(self._doc(one).similarity(self._doc(other)) > _SIMILAR_ABOVE)
-
-
-_COMPONENTS = ["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"]

@@ -18,8 +18,6 @@ from ..resources import Resources, read_graph
 from ..responses import Problem, ResponseCheck
 from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
-__all__ = ["ENTRIES", "ChairPipeline"]
-
 _ROLE = "objects"
 _NAMED = 5
 _PUBLISHED_GRAPH = ShippedGraph(name="coco-published")
@@ -66,7 +64,7 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
         }
 
     def problem(self, item: ChairItem) -> Problem | None:
-        """Return why a caption can't be scored; None: it can."""
+        """Return why a caption can't be scored, or None if it can."""
         if problem := self.responses.problem(item.response, self.response_name):
             return problem
         if item.reference_objects is None:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ...judges.choice_judge import Chosen
     from ...judges.judge_prompts import Question
 
-__all__ = ["ENTRIES", "EventHallusionPipeline"]
 
 _DESCRIBED = "Scores of descriptions rest"
 _SLOTS = ("event", "description")
@@ -56,7 +55,7 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
         return _with_split(item, super().result(item))
 
     def question(self, item: EventHallusionItem) -> Question | None:
-        """Return the question about a description; None: there is none, or it failed."""
+        """Return the question about a description, or None if there is none, or it failed."""
         assert self.judge is not None, "only asked then"
         if self.problem(item) is not None or self.responses.problem(item.response) is not None:
             return None
@@ -95,7 +94,7 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
         )
 
     def problem(self, item: EventHallusionItem) -> Problem | None:
-        """Return why a video can't be scored; None: it can."""
+        """Return why a video can't be scored, or None if it can."""
         if self.judge is not None:
             if problem := _event_problem(item):
                 return problem
@@ -142,7 +141,7 @@ def _is_left(chosen: Chosen | None) -> bool:
 
 
 def _event_problem(item: EventHallusionItem) -> Problem | None:
-    """Return why a judge can't be asked about a video; None: it can, or has nothing to judge."""
+    """Return why a judge can't be asked about a video, or None if it can or need not be."""
     if item.response is None:
         return (
             None

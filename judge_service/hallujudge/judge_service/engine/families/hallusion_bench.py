@@ -1,4 +1,4 @@
-"""HallusionBench: answer -> right, wrong or unclear, beside the other answers of its set."""
+"""HallusionBench: answer -> right, wrong or unclear -> comparison within its set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ...judges.choice_judge import Chosen
     from ...judges.judge_prompts import Question
 
-__all__ = ["ENTRIES", "HallusionBenchPipeline"]
 
 _CHOICES = {"correct": RIGHT, "incorrect": WRONG, "unclear": UNCLEAR}
 _DIGITS = 6  # As many as judges state.
@@ -91,7 +90,7 @@ class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchM
         return item.group_id or "_".join(self.metric.set_of(item)), own | dict(item.fields)
 
     def problem(self, item: HallusionBenchItem) -> Problem | None:
-        """Return why an answer can't be scored; None: it can."""
+        """Return why an answer can't be scored, or None if it can."""
         if item.category not in CATEGORIES or item.visual_input not in (0, 1, 2):
             return UnscoredReason.PLACE_INVALID, (
                 f"category {item.category!r} and visual_input {item.visual_input}; give VD or VS, "

@@ -25,8 +25,6 @@ from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
-__all__ = ["ENTRIES", "InfactPipeline"]
-
 
 class InfactPipeline(TextPipeline[InfactItem, InfactMetric]):
     """Parses a question's answers and compares each with the label."""
@@ -66,7 +64,7 @@ class InfactPipeline(TextPipeline[InfactItem, InfactMetric]):
         }
 
     def problem(self, item: InfactItem) -> Problem | None:
-        """Return why a question can't be scored; None: it can."""
+        """Return why a question can't be scored, or None if it can."""
         if problem := _runs_problem(item):
             return problem
         if problem := self.responses.problem(item.runs[BASE].response, "the base answer"):
@@ -108,7 +106,7 @@ def _told(evidence: Evidence | None, failed: Mapping[str, UnscoredReason]) -> Ev
 
 
 def _fields(item: InfactItem) -> Mapping[str, str]:
-    """The question's place in the taxonomy, to group by, beside the item's own fields."""
+    """The question's place in the taxonomy, to group by, and the item's own fields."""
     own = {
         "dimension": item.dimension,
         "level": level_of(item.category),

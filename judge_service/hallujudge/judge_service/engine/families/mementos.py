@@ -36,8 +36,6 @@ from ..resources import Resources
 from ..responses import MAX_RESPONSE_CHARS, Problem, ResponseCheck
 from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
-__all__ = ["DOMAINS", "ENTRIES", "MementosPipeline"]
-
 DOMAINS = ("daily_life", "robotics", "comics")
 """Domains with shipped graphs of their own, as the paper has them."""
 GENERAL = "general"
@@ -58,7 +56,7 @@ class _Graphs:
     role: str
     """``objects`` or ``behaviors``."""
     by_domain: Mapping[str, SynonymGraph]
-    """Domain -> its graph; the empty domain stands for all domains without a graph."""
+    """Domain -> its graph; the empty domain is for all domains without a graph."""
 
     @property
     def label(self) -> str:

@@ -39,8 +39,6 @@ from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
-__all__ = ["ENTRIES", "TriHePipeline"]
-
 _DEFAULTS = MatcherSettings()
 _THRESHOLDS = {
     "keep_above": "Cosine above which reference triplets are kept.",
@@ -136,7 +134,7 @@ class TriHePipeline:
 
         Args:
             items: The run's items.
-            counter: Counts prompts; None: each model's own, see :func:`counter_of`.
+            counter: Counts prompts; by default each model's own, see :func:`counter_of`.
         """
         answers = {
             index: item

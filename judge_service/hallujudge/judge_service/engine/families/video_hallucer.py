@@ -24,8 +24,6 @@ from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
-__all__ = ["ENTRIES", "VideoHallucerPipeline"]
-
 
 class VideoHallucerPipeline(TextPipeline[VideoHallucerItem, VideoHallucerMetric]):
     """Parses the two answers of a pair."""
@@ -50,7 +48,7 @@ class VideoHallucerPipeline(TextPipeline[VideoHallucerItem, VideoHallucerMetric]
         return placed
 
     def problem(self, item: VideoHallucerItem) -> Problem | None:
-        """Return why a pair can't be scored; None: it can."""
+        """Return why a pair can't be scored, or None if it can."""
         if item.set_name not in SETS:
             return UnscoredReason.PLACE_INVALID, (
                 f"the set {item.set_name!r} is not one of {', '.join(SETS)}"

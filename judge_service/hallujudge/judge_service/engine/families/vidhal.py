@@ -21,8 +21,6 @@ from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
-__all__ = ["ENTRIES", "VidhalPipeline"]
-
 
 class VidhalPipeline(TextPipeline[VidhalItem, "VidhalMcqaMetric | VidhalOrderingMetric"]):
     """Parses choices or orders."""
@@ -36,7 +34,7 @@ class VidhalPipeline(TextPipeline[VidhalItem, "VidhalMcqaMetric | VidhalOrdering
         return {"variant": self.metric.variant, **super().settings}
 
     def problem(self, item: VidhalItem) -> Problem | None:
-        """Return why an answer can't be scored; None: it can."""
+        """Return why an answer can't be scored, or None if it can."""
         shown = _display_problem(tuple(item.display.items()), len(item.captions))
         return shown or super().problem(item)
 
