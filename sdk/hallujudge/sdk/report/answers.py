@@ -9,7 +9,7 @@ from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 
 from .item_views import ANSWER_WORDS, Claim, Facet, ItemView, Mark, Passage, Shade, View, item_facts
 
-# Closer to none or all than this, digits would say more than the model's numbers do.
+# The log probabilities of a language model are not precise enough for smaller shares.
 _LEAST_PROBABILITY = 0.001
 ANSWER_FACETS = {
     "outcome": Facet("Answers and labels", rates=False),
@@ -20,7 +20,7 @@ ANSWER_FACETS = {
 
 
 def token_probability(answer: str, share: float | None) -> Iterator[tuple[str, str]]:
-    """Yield the reason that tells how probable an answer is, if that is known.
+    """Yield how probable an answer is, if the judge reported it.
 
     Args:
         answer: The answer, such as ``right``.
@@ -31,7 +31,7 @@ def token_probability(answer: str, share: float | None) -> Iterator[tuple[str, s
 
 
 def percent_of(share: float) -> str:
-    """Return a probability in percent, with no more digits than it is worth."""
+    """Return a probability in percent, with as many digits as are meaningful."""
     if share < _LEAST_PROBABILITY:
         return "under 0.1 %"
     if share > 1 - _LEAST_PROBABILITY:
@@ -48,7 +48,7 @@ def answer_claim(evidence: AnswerEvidence, text: str = "") -> Claim:
 
     Args:
         evidence: The answer.
-        text: What the claim is called; the parsed answer if empty.
+        text: The claim in words; the parsed answer if empty.
     """
     answer = evidence.answer or "unreadable"
     return Claim(
@@ -79,7 +79,7 @@ def declined_facts(judging: Sequence[Mapping[str, JsonValue]]) -> list[tuple[str
 
 
 def answer_passages(item: Item, evidence: AnswerEvidence) -> Iterator[Passage]:
-    """Yield the question, the response and the options, what was chosen marked as a whole."""
+    """Yield the question, the response and the options, with the chosen one marked."""
     if question := getattr(item, "question", ""):
         yield Passage(text=question, label="Question")
     options = dict(_options(item))

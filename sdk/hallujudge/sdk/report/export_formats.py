@@ -56,14 +56,15 @@ _LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
 _LATEX_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?|<?\d\.\d+|–|")
 _LATEX_CELL_CHARS = 200
 
-# Characters of all fonts of pdfLaTeX; which others it has depends on the fonts and their encoding.
+# Characters that every font of pdfLaTeX has; the others depend on the font and its encoding.
 _LATEX_FOREIGN = re.compile(
     "[^\\x00-\\xaa\\xac-\\xba\\xbc-\\xcf\\xd1-\\xdd\\xdf-\\xef\\xf1-\\xfd\\xffŒœŠš–—‘’“”…€→]"
 )
+# Unicode's category of format characters, such as zero-width joiners.
 _INVISIBLE = "Cf"
 _NAMED_CHARACTERS = 10
 
-# A spreadsheet runs a cell that begins with one of these as a formula; full-width forms too.
+# A spreadsheet runs a cell that begins with one of these as a formula, also in full-width forms.
 _FORMULA = ("=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠")
 
 
@@ -72,14 +73,14 @@ def render_markdown(report: Report, calibration: Calibration | None = None) -> s
 
     Args:
         report: The report.
-        calibration: The scores corrected by human labels, which are shown beside the raw ones.
+        calibration: The scores corrected by human labels, which are shown next to the raw ones.
 
     Returns:
         A heading, a table of scores, coverage, notes, groups, and the signature in a code block.
     """
     bounds = report.coverage.bounds
-    beside = corrected_headings(calibration)
-    headings = ["score", "value", interval_label(report), *beside, "n"]
+    corrected = corrected_headings(calibration)
+    headings = ["score", "value", interval_label(report), *corrected, "n"]
     headings += ["unscored could make it"] if bounds else []
     rows = [
         [
@@ -185,7 +186,7 @@ def latex_table(
 
 
 def _latex_needs(table: str) -> list[str]:
-    """Return comments on what compiles a table."""
+    """Return LaTeX comments with the packages and the compiler that a table needs."""
     needs = [r"% Needs \usepackage{booktabs,threeparttable}."]
     if foreign := list(dict.fromkeys(_LATEX_FOREIGN.findall(table))):
         shown = " ".join(foreign[:_NAMED_CHARACTERS])
@@ -202,7 +203,7 @@ def _latex_line(cells: Iterable[str]) -> str:
 
 
 def _guarded_cell(cell: str) -> str:
-    """Return text in braces if the command before it would take it for its option."""
+    """Return text in braces if the command before it would read it as its option."""
     return f"{{{cell}}}" if cell.startswith(("[", "*")) else cell
 
 

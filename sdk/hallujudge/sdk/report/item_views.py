@@ -20,13 +20,14 @@ from hallujudge.metrics.families import FAMILIES
 
 from .report_text import clean, cut
 
+# Limits of what one item adds to a page: ids and responses may be of any length.
 _PASSAGE_CHARS = 20_000
 _ENTRIES = 200
 _ENTRY_CHARS = 400
 # Shown elsewhere: in the heading, and as the marked response.
 _SHOWN_FIELDS = frozenset({"id", "group_id", "fields", "response"})
 ANSWER_WORDS = ("right", "wrong")
-"""What the page calls the verdicts on answers."""
+"""Words of the page for the verdicts on answers."""
 
 Show: TypeAlias = "Callable[[Item, ItemResult], ItemView]"
 
@@ -45,7 +46,7 @@ class Shade(enum.IntEnum):
 
 
 class Facet(NamedTuple):
-    """A chart that filters items by a value of theirs."""
+    """A chart that filters items by one of their values."""
 
     title: str
     """Title of the chart."""
@@ -99,7 +100,7 @@ class Claim:
     matched: Sequence[int] = ()
     """Indices of the triplets of the scene graph that it was compared with."""
     kind: str = ""
-    """What the claim is, where an item has claims of several kinds; otherwise empty."""
+    """The kind of claim if an item has several kinds; otherwise empty."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the claim as the page's script reads it."""
@@ -189,9 +190,9 @@ def item_facts(item: Item, *, without: Iterable[str] = ()) -> list[tuple[str, st
     )
 
 
-def facts(told: Mapping[str, object]) -> list[tuple[str, str]]:
+def facts(values: Mapping[str, object]) -> list[tuple[str, str]]:
     """Return names and values of any type as text."""
-    return [(name, "\n".join(_lines(value))) for name, value in islice(told.items(), _ENTRIES)]
+    return [(name, "\n".join(_lines(value))) for name, value in islice(values.items(), _ENTRIES)]
 
 
 def _entry(text: str) -> str:
@@ -231,7 +232,7 @@ class View:
     terms: Mapping[str, str] = field(default_factory=dict)
     """Kind of term -> title of its chart."""
     words: tuple[str, str] = ("supported", "hallucinated")
-    """What the page calls a good and a bad verdict."""
+    """Words of the page for a good and a bad verdict."""
 
 
 def view_of(evidence: Evidence | None) -> View:

@@ -15,7 +15,7 @@ from hallujudge.metrics.calibration.judge_accuracy import Rate
 from ..errors import NotFoundError
 
 GROUP_LIMIT = 100
-"""Most groups of one key that are rendered; report.json has all."""
+"""Maximum number of groups of one key that are rendered; report.json has all of them."""
 
 ABSENT = "–"
 """Shown for a value that is undefined."""
@@ -26,6 +26,7 @@ _UNREADABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
+# Names of scores and groups break after these characters, as a reader would break them.
 _PARTS_OF_NAMES = re.compile(r"[^_/.-]*[_/.-]+|[^_/.-]+")
 _CALIBRATION_METHODS = {"ppi++": "prediction-powered inference", "rogan-gladen": "Rogan and Gladen"}
 
@@ -33,7 +34,7 @@ _CALIBRATION_METHODS = {"ppi++": "prediction-powered inference", "rogan-gladen":
 def clean(text: str) -> str:
     """Return the text with every control character replaced, one for one.
 
-    The length stays the same, so that spans stay right. Line feeds and tabs stay.
+    The length stays the same, so that the spans of marks stay right. Line feeds and tabs stay.
     """
     return _UNREADABLE.sub("\ufffd", text)
 
@@ -131,7 +132,7 @@ def interval_label(report: Report) -> str:
 
 
 def meaning_of(report: Report, score: str) -> str:
-    """Return what a score is and which end is better; empty for a metric of another release."""
+    """Return what a score means and which end is better; empty if this release lacks the metric."""
     return _meanings(report.metric).get(score, "")
 
 
@@ -204,7 +205,7 @@ def _corrected(name: str, found: CalibratedScore | None) -> list[str]:
 
 
 def calibration_sentences(calibration: Calibration) -> Iterator[str]:
-    """Yield what scores were corrected by, how the judge does, and the warnings."""
+    """Yield how scores were corrected, the accuracy of the judge, and the warnings."""
     methods = {score.recommended for score in calibration.scores.values()} - {"raw"}
     by = " and ".join(_CALIBRATION_METHODS[method] for method in sorted(methods))
     how = f"Corrected by {by}" if by else "Not corrected"

@@ -1,4 +1,4 @@
-"""Pages of tables that are not reports, such as comparisons: one value, every format."""
+"""Pages of tables that are not reports, such as comparisons, in every format."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from .export_formats import csv_cell, latex_table, markdown_table, markdown_text
+from .page.document import document
+from .page.first_screen import notebook_fragment
 from .page.markup import Markup, breakable, element
 from .report_text import ABSENT, broken, clean, cut, signature_lines
 from .terminal_tables import print_to_text, score_table
@@ -43,7 +45,7 @@ class Grid:
     values: tuple[tuple[Cell, ...], ...]
     """The values with all digits, row by row."""
     spare: tuple[str, ...] = ()
-    """Headings of columns that a narrow terminal leaves out, the first of them first."""
+    """Headings of columns that a narrow terminal leaves out, in this order."""
 
     def records(self) -> list[dict[str, Cell]]:
         """Return the values as one mapping for each row."""
@@ -136,7 +138,8 @@ def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
     left = width - sum(words) - _GAP * (len(words) - 1)
     for place in reversed(range(len(words))):
         more = max(map(len, columns[place])) - words[place]
-        # Names break anywhere, other cells between words: part of what they want is of no use.
+        # Names break anywhere, other cells only between words, so that a part of the width that
+        # they need would be wasted.
         given = max(min(more, left), 0) if place == 0 or more <= left else 0
         words[place] += given
         left -= given
@@ -144,7 +147,7 @@ def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
 
 
 def _wide(columns: Sequence[Sequence[str]]) -> int:
-    """Return how wide a table is whose first column may break words."""
+    """Return the width of a table whose first column may break words."""
     names, *others = (max(map(len, column)) + _GAP for column in columns)
     return min(names, _WORD_CHARS) + sum(others) - _GAP
 
@@ -183,17 +186,12 @@ def _latex(page: Page) -> str:
 
 
 def _html(page: Page) -> str:
-    # The page of runs draws on these tables in its turn.
-    from .page.document import document
-
     body = [element("h1", page.title), *_sections(page)]
     return document(f"{page.title} – Hallujudge", body, scripts=())
 
 
 def notebook_page(page: Page) -> Markup:
     """Return the page as a fragment of HTML."""
-    from .page.first_screen import notebook_fragment
-
     return notebook_fragment([element("h1", page.title), *_sections(page)])
 
 
@@ -239,4 +237,4 @@ PAGE_FORMATS: Mapping[str, Callable[[Page], str]] = {
     "latex": _latex,
     "html": _html,
 }
-"""Format -> renderer of a page. JSON is the result's own."""
+"""Format -> renderer of a page. Each result makes its own JSON."""

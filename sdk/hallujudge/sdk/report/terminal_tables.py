@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 
 
 _MIN_WIDTH = 40
+# Widths of a terminal from which bounds and the meanings of scores fit into the table.
 _WITH_BOUNDS = 80
 _WITH_MEANINGS = 90
 _NAME_CHARS = 60
-# Names of scores where other columns take most of 80.
+# Limit for the names of scores if other columns take most of 80.
 _SCORE_CHARS = 22
 _VARIANTS_WIDTH = 80
 _ANALYSIS_ROWS = 30
@@ -60,7 +61,7 @@ def render_table(
         report: The report.
         width: Columns of the terminal, at least 40.
         color: Whether to use ANSI colour codes.
-        calibration: The scores corrected by human labels, which are shown beside the raw ones.
+        calibration: The scores corrected by human labels, which are shown next to the raw ones.
 
     Returns:
         Scores with intervals, coverage with bounds where items are unscored, notes, groups, and the
@@ -82,7 +83,7 @@ def print_to_text(parts: Iterable[object], *, width: int) -> str:
 
 
 def _without_padding(text: str) -> str:
-    # Cells are padded to their column's width; drop trailing blanks so that copies are clean.
+    # Rich pads cells to their column's width; without trailing blanks, copied text is clean.
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
@@ -158,13 +159,13 @@ def _scores_table(report: Report, width: int, calibration: Calibration | None) -
     extra = ["unscored could make it"] if bounds else []
     if width >= _WITH_MEANINGS and not report.coverage.bounds and any(meanings.values()):
         extra.append("meaning")
-    beside = corrected_headings(calibration)
-    table = score_table("score", "value", interval_label(report), *beside, "n", *extra)
+    corrected = corrected_headings(calibration)
+    table = score_table("score", "value", interval_label(report), *corrected, "n", *extra)
     for name, score in report.scores.items():
         figures = shown(score, bounds.get(name))
         cells = {"unscored could make it": figures.bound, "meaning": meanings.get(name, "")}
         table.add_row(
-            broken(clean(name), _SCORE_CHARS) if bounds or beside else clean(name),
+            broken(clean(name), _SCORE_CHARS) if bounds or corrected else clean(name),
             figures.value,
             figures.interval,
             *corrected_cells(calibration, name),
@@ -194,12 +195,12 @@ def _groups_table(
         label = cut(clean(value), _NAME_CHARS) or "(none)"
         figures = {name: shown(score) for name, score in scores.items()}
         if wide:
-            told = (group_text(calibration, key, value, name) for name in figures)
-            table.add_row(label, *map(_value_cell, figures.values(), told))
+            corrected = (group_text(calibration, key, value, name) for name in figures)
+            table.add_row(label, *map(_value_cell, figures.values(), corrected))
         else:
             for name, f in figures.items():
-                beside = group_cells(calibration, key, value, name)
-                table.add_row(label, clean(name), f.value, f.interval, *beside, f.n)
+                cells = group_cells(calibration, key, value, name)
+                table.add_row(label, clean(name), f.value, f.interval, *cells, f.n)
                 label = ""
     return table
 

@@ -65,11 +65,11 @@ def _scores(claim: ClaimVerdict) -> Iterator[tuple[str, str]]:
 def _judges(judging: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """Yield the judges in the order in which they were asked, with what they declined."""
     for number, entry in enumerate(judging, 1):
-        told = [counted(int(entry.get("answered", 0)), "verdict")]
+        parts = [counted(int(entry.get("answered", 0)), "verdict")]
         for reason, of in dict(entry.get("declined") or {}).items():
             claims = counted(int(of.get("claims", 0)), "claim")
-            told.append(f"none on {claims}: {reason}, {of.get('detail', '')}")
-        yield f"judge {number}", f"{entry.get('judge', '')}: {'; '.join(told)}"
+            parts.append(f"none on {claims}: {reason}, {of.get('detail', '')}")
+        yield f"judge {number}", f"{entry.get('judge', '')}: {'; '.join(parts)}"
 
 
 def _claim(claim: ClaimVerdict, places: Mapping[Triplet, int]) -> Claim:

@@ -1,11 +1,14 @@
-"""Worker processes that die at any time, or are ended."""
+"""Worker processes that die at any time, and runs that several of them score."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import json
+import multiprocessing
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Event
@@ -13,10 +16,16 @@ from typing import Any
 
 import pytest
 from support import process_tasks
+from support.process_tasks import DeadlyReader
 from support.threads import eventually
 
+from hallujudge.sdk import Client, RunFolder, ScoreRun
+from hallujudge.sdk.archives.inputs import spans_of, spread_by
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.runs.processes import DiedError, Processes, Work
+from hallujudge.sdk.runs.processes import DiedError, PoolParts, Processes, Work
+from hallujudge.sdk.runs.run_inputs import PreparedRun
+from hallujudge.sdk.runs.worker import WorkerSettings
+from hallujudge.sdk.score_run import SaveOptions
 
 
 def processes(do: Callable[[Any], Any]) -> Processes[None, Any, Any]:
@@ -87,3 +96,135 @@ def test_closed_processes_do_not_start_again() -> None:
     pool.close()
     with pytest.raises(DiedError):
         pool.result(None)
+
+
+COUNT = 6_000
+FILES = ("items.jsonl", "report.json", "report.html")
+
+
+class Watch:
+    """Calls a function with the number of parts so far."""
+
+    def __init__(self, on_part: Callable[[int], None]) -> None:
+        self._parts = 0
+        self._on_part = on_part
+
+    def started(self, started: Any) -> None:
+        """Do nothing."""
+
+    def waits(self, progress: Any) -> None:
+        """Do nothing."""
+
+    def scored(self, _part: Any) -> None:
+        self._parts += 1
+        self._on_part(self._parts)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client.embedded() as client:
+        yield client
+
+
+def run_of(folder: Path, workers: int, **more: Any) -> ScoreRun:
+    texts = ("A dog on a sofa.", "A cat and a dog.", None, "Two people near a table.")
+    ids = [str(number) for number in range(COUNT)]
+    return ScoreRun(
+        "chair",
+        responses={key: texts[n % 4] for n, key in enumerate(ids)},
+        references={key: ["dog"] for key in ids},
+        folder=folder,
+        html=True,
+        workers=workers,
+        **more,
+    )
+
+
+def score(client: Client, run: ScoreRun, on_part: Callable[[int], None] = lambda _: None) -> None:
+    with RunFolder(Path(str(run.folder))) as folder:
+        client.score_into(folder, PreparedRun.of(run), Watch(on_part))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def kill_a_worker() -> None:
+    multiprocessing.active_children()[0].kill()
+
+
+@pytest.fixture(scope="module")
+def whole(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("whole")
+    score(client, run_of(folder, 1))
+    return contents(folder)
+
+
+def test_the_batches_of_a_worker_that_died_are_done_again(
+    client: Client, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    def on_part(number: int) -> None:
+        if number in (1, 40):
+            kill_a_worker()
+
+    score(client, run_of(tmp_path, 2), on_part)
+    assert contents(tmp_path) == whole
+
+
+def test_workers_read_their_own_slices_of_a_file(
+    client: Client, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    run = run_of(tmp_path / "out", 2)
+    responses, references = tmp_path / "captions.jsonl", tmp_path / "objects.json"
+    given: Any = run.responses
+    rows = ({"image_id": key, "caption": text} for key, text in given.items())
+    responses.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    references.write_text(json.dumps(run.references))
+    run = replace(run, responses=responses, references=references)
+    assert run.items().slices is not None
+    score(client, run)
+    # The page names its input files.
+    for name in ("items.jsonl", "report.json"):
+        assert contents(tmp_path / "out")[name] == whole[name]
+
+
+def test_workers_check_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    row = {"caption": "A dog." + 3000 * " ", "objects": ["dog"]}
+    path.write_text("".join(json.dumps({"id": n, **row}) + "\n" for n in range(2000)))
+    run = ScoreRun("chair", responses=path)
+    whole = run.items()
+    settings = WorkerSettings(spec=run.spec(), judges={}, save=SaveOptions())
+    with closing(PoolParts(settings, 2)) as pool:
+        with spread_by(pool):
+            items = run.items()
+        # A process that dies leaves the check to this one.
+        assert list(pool.check(DeadlyReader(), spans_of(path))) == [None]
+    assert list(items) == list(whole)
+    assert items.slices is not None
+    assert whole.slices is not None
+    assert items.slices.marks.end == whole.slices.marks.end
+    assert items.slices.marks != whole.slices.marks
+
+
+class StoppedError(Exception):
+    """Stands for whatever ends a run."""
+
+
+def test_a_run_of_several_processes_is_resumed_by_one(
+    client: Client, whole: dict[str, bytes], tmp_path: Path
+) -> None:
+    def stop(_number: int) -> None:
+        raise StoppedError
+
+    with pytest.raises(StoppedError):
+        score(client, run_of(tmp_path, 2), stop)
+    score(client, run_of(tmp_path, 1, resume=True))
+    assert contents(tmp_path) == whole
+
+
+def test_a_server_and_callbacks_need_one_process(client: Client, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="on_batch needs the results in this process"):
+        score(client, run_of(tmp_path, 2, on_batch=lambda _batch: None))
+    with pytest.raises(InvalidInputError, match="workers is -1; give 0"):
+        score(client, run_of(tmp_path, -1))

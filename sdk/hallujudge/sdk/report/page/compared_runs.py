@@ -1,4 +1,4 @@
-"""The page of two runs: their scores, the differences, and their items side by side."""
+"""The page of two runs: their scores, the differences, and the items of both."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def render_comparison(
         second: The run that is compared with it.
         differences: The differences of the scores.
         images: Where pictures come from; None for no pictures.
-        overview: Address of the page of all runs; empty for a page that stands alone.
+        overview: URL of the page of all runs; empty for a page without one.
     """
     runs = (first, second)
     items = [_read(held_parts(run.parts)) for run in runs]
@@ -201,23 +201,26 @@ def _first_screen(
 
 
 def _making(runs: Sequence[PageRun], method: str) -> Markup:
-    told = [(letter, run.report.signature) for letter, run in zip("AB", runs, strict=True)]
-    told += [("Differences", method)] if method else []
+    lines = [(letter, run.report.signature) for letter, run in zip("AB", runs, strict=True)]
+    lines += [("Differences", method)] if method else []
     return element(
         "section",
         element("h2", "How these numbers were made"),
-        *(element("p", element("b", f"{name}: "), text, _class="signature") for name, text in told),
+        *(
+            element("p", element("b", f"{name}: "), text, _class="signature")
+            for name, text in lines
+        ),
     )
 
 
 def _trust(
     runs: Sequence[PageRun], notes: Sequence[str], items: Sequence[_Items], common: int
 ) -> Markup:
-    told = [element("li", note) for note in notes]
+    points = [element("li", note) for note in notes]
     for run, each in zip(runs, items, strict=True):
         if missing := len(each.columns.ids) - common:
-            told.append(element("li", f"{counted(missing, 'item')} only in {run.title}."))
-    return element("section", element("ul", *told), _class="trust") if told else Markup("")
+            points.append(element("li", f"{counted(missing, 'item')} only in {run.title}."))
+    return element("section", element("ul", *points), _class="trust") if points else Markup("")
 
 
 def _row(row: Difference, first: Report, second: Report) -> list[Content]:

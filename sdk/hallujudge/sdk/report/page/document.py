@@ -27,7 +27,6 @@ from .page_parts import (
     MOST_PAGE_ITEMS,
     Columns,
     columns_json,
-    merged_columns,
     packed,
     packed_details,
     page_part,
@@ -36,8 +35,10 @@ from .page_parts import (
 
 _IMAGE_TYPES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif"})
 _MOST_IMAGES = 1_000_000
+# Longest side, in pixels.
 _THUMBNAIL = 320
 _MOST_PIXELS = 100_000_000
+# COCO's files are named COCO_val2014_000000000042.jpg, and its ids are 42.
 _LAST_DIGITS = re.compile(r"(\d+)\D*$")
 
 ImageSource: TypeAlias = "Callable[[str, str], str]"
@@ -57,15 +58,15 @@ class Images:
 
     @classmethod
     def of(cls, given: str, *, page: Path, embed: bool = False) -> Images:
-        """Return the pictures of a folder or of an address template.
+        """Return the pictures of a folder or of a URL template.
 
         Args:
-            given: A folder, or an address with ``{id}`` or ``{group}``; empty for no pictures.
-            page: Folder of the page, which files are linked from.
-            embed: Whether thumbnails are embedded, so that the page can be sent on.
+            given: A folder, or a URL with ``{id}`` or ``{group}``; empty for no pictures.
+            page: Folder of the page; links to files are relative to it.
+            embed: Whether thumbnails are embedded, so that the page can be passed on.
 
         Raises:
-            InvalidInputError: The folder doesn't exist, or the address names neither.
+            InvalidInputError: The folder doesn't exist, or the URL contains neither name.
             MissingExtraError: Thumbnails need Pillow, which isn't installed.
         """
         if not given:
@@ -106,7 +107,7 @@ class _ImageFiles:
     """The pictures of a folder."""
 
     names: dict[str, Path]
-    """By name and by stem; the first where several folders have one of the name."""
+    """By name and by stem; the first one if several folders have the name."""
     repeated: frozenset[str]
     """Names that several folders have, as frames of several videos do."""
     frames: dict[str, Path]
@@ -189,7 +190,7 @@ def _thumbnail_maker() -> Callable[[Path], str]:
     def thumbnail(path: Path) -> str:
         try:
             with Image.open(path) as image:
-                # A small file may unfold to a picture that fills the memory.
+                # A small file may decompress to a picture that fills the memory.
                 if image.width * image.height > _MOST_PIXELS:
                     return ""
                 small = image.convert("RGB")
@@ -270,10 +271,10 @@ def render_parts(
         report: The report of the run.
         about: Title, inputs and baseline.
         images: Where pictures come from.
-        live: How far a run under way is, for a page that keeps itself up to date.
+        live: The progress of a run under way, for a page that updates itself.
     """
     parts = held_parts(parts)
-    columns = merged_columns(map(read_columns, parts))
+    columns = Columns([read_columns(part) for part in parts])
     name = about.title or report.metric
     head = page_head([(name, report)], [columns], [about.content or content_digest(parts)])
     screen = [page_links(about.overview), *([live] if live else []), *first_screen(report, about)]
@@ -325,7 +326,7 @@ def page_head(
     Args:
         runs: Title and report of each run.
         columns: The columns of each run.
-        contents: What tells each run from those of other responses scored in the same way.
+        contents: A hash of what each run scored.
     """
     first = columns[0]
     names = [run_identity(r.signature, of) for (_, r), of in zip(runs, contents, strict=True)]
@@ -348,7 +349,7 @@ def page_head(
 
 
 def _words(columns: Columns) -> Sequence[str]:
-    """Return what verdicts are called; where items have several kinds, right and wrong."""
+    """Return the words for verdicts; "right" and "wrong" if items have several kinds."""
     found = list(columns.charts("words").values())
     return found[0] if len(found) == 1 else ANSWER_WORDS
 
@@ -402,9 +403,9 @@ def document(
         title: Title of the page.
         body: What it shows.
         data: Its data.
-        scripts: Its scripts; with ``live.js`` it may ask the viewer that serves it for newer data.
+        scripts: Its scripts. With ``live.js`` it may load newer data from its viewer.
         pictures: What the content security policy allows as a picture.
-        forms: Where the policy lets forms go.
+        forms: Where the policy allows forms to be sent.
     """
     css, sources = asset("page.css"), [asset(name) for name in scripts]
     policy = {
@@ -416,10 +417,10 @@ def document(
         "base-uri": "'none'",
         "form-action": forms,
     }
-    told = "; ".join(f"{name} {value}" for name, value in policy.items() if value)
+    allowed = "; ".join(f"{name} {value}" for name, value in policy.items() if value)
     run = [element("script", Markup(source)) for source in sources]
     content = element("body", element("main", *body), *data, *run)
-    return f"<!doctype html>\n{element('html', _head(title, told), content, lang='en')}\n"
+    return f"<!doctype html>\n{element('html', _head(title, allowed), content, lang='en')}\n"
 
 
 def _head(title: str, policy: str) -> Markup:
@@ -430,19 +431,19 @@ def _head(title: str, policy: str) -> Markup:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", title),
-        # Our own CSS and script hold no text that would end their element. Escaping them would
-        # change the text that the policy's digests cover.
+        # The CSS and scripts of this package contain no closing tag. Escaping them would change
+        # the text whose hash is in the policy.
         element("style", Markup(asset("page.css"))),
     )
 
 
 def page_app() -> Markup:
-    """Return where the script shows the items."""
-    told = "This page needs JavaScript to show the items; the scores above are complete."
+    """Return the section in which the script shows the items."""
+    note = "This page needs JavaScript to show the items; the scores above are complete."
     return element(
         "section",
         element("p", "Loading the items…", _class="muted"),
-        element("noscript", element("p", told)),
+        element("noscript", element("p", note)),
         id="app",
         aria_label="Items",
     )

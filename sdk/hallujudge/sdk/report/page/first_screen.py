@@ -33,21 +33,19 @@ from ..report_text import (
 from .markup import Content, Markup, asset, breakable, element, joined, score_bar, score_scale
 
 _NAME_CHARS = 120
+# The table calls a baseline with a longer name "baseline"; the headline shows the full name.
 _BASELINE_CHARS = 16
-"""Longer names are in the headline alone; the table calls them the baseline."""
-
+# The other scores are folded up.
 _FIRST_SCORES = 8
+# As many columns of a group's table as fit a window or a sheet of paper.
 _FIRST_OF_GROUPS = 6
-"""Columns of a group's table: as many as a window and a sheet of paper hold."""
-
-_TITLE_CHARS = 120
 _CARD_FILE = "judge-card.json"
 _JUDGE_NOTE = re.compile(r"\bjudge\b.*\b(known data|checked|measured)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageAbout:
-    """What a page says about its run beside the report."""
+    """What a page shows about its run in addition to the report."""
 
     title: str = ""
     """The model, or the name of the run; empty if it is not known."""
@@ -56,13 +54,13 @@ class PageAbout:
     date: str = ""
     """Date of the run."""
     overview: str = ""
-    """Address of the page of all runs; empty for a page that stands alone."""
+    """URL of the page of all runs; empty for a page without one."""
     card: str = ""
     """The judge's report card, as JSON; empty without one."""
     baseline: tuple[str, dict[str, float]] | None = None
     """A name and its scores, such as a published row, to compare with."""
     calibration: Calibration | None = None
-    """The scores corrected by human labels, which are shown beside the raw ones."""
+    """The scores corrected by human labels, which are shown next to the raw ones."""
 
     @property
     def content(self) -> str:
@@ -71,13 +69,13 @@ class PageAbout:
 
 
 def run_identity(signature: str, content: str) -> str:
-    """Return what labels name their run by: a hash of its settings and of what it scored.
+    """Return the name of a run in its labels: a hash of its settings and of what it scored.
 
     Args:
         signature: The run's signature.
-        content: What tells the run from those of other responses scored in the same way.
+        content: A hash of what it scored; other responses may have the same signature.
     """
-    # A run under way has the identity that it will have when it is complete.
+    # Without what depends on the items, so that a run keeps its identity when it is completed.
     settings = signature.partition("|ci:")[0]
     return hashlib.sha256(clean(f"{settings}\n{content}").encode()).hexdigest()[:16]
 
@@ -104,7 +102,7 @@ def html_table(
 
 
 def _table_row(cells: Iterable[Content], labels: Sequence[str]) -> Markup:
-    """Return a row; its cells tell their labels if there are any."""
+    """Return a row whose cells repeat their labels, if there are any."""
     first, *others = cells
     named = labels or [""] * len(others)
     data = [
@@ -123,8 +121,8 @@ def scores_table(report: Report, about: PageAbout) -> Markup:
     """
     bounds = report.coverage.bounds
     name, base = about.baseline or ("", {})
-    beside = corrected_headings(about.calibration)
-    headings = ["score", "value", interval_label(report), "from 0 to 1", *beside, "n"]
+    corrected = corrected_headings(about.calibration)
+    headings = ["score", "value", interval_label(report), "from 0 to 1", *corrected, "n"]
     headings += ["unscored could make it"] if bounds else []
     headings += [name if len(name) <= _BASELINE_CHARS else "baseline"] if base else []
     some, empty = _by_items(report.scores.values())
@@ -148,12 +146,12 @@ def _by_items(scores: Iterable[Score]) -> tuple[list[Score], list[Score]]:
     every = list(scores)
     some = [score for score in every if score.n]
     empty = [score for score in every if not score.n]
-    # Where nothing is scored, the empty table says so.
+    # If nothing is scored, the table shows all scores without values.
     return (some, empty) if some else (every, [])
 
 
-def _folded(told: str, *content: Markup) -> Markup:
-    return element("details", element("summary", told), *content)
+def _folded(summary: str, *content: Markup) -> Markup:
+    return element("details", element("summary", summary), *content)
 
 
 def _score_row(report: Report, score: Score, about: PageAbout) -> list[Content]:
@@ -229,14 +227,14 @@ def _group_table(
 
 def _group_cells(scores: Mapping[str, Score], corrected: Mapping[str, str]) -> Iterator[Content]:
     """Yield a cell for each score, with the text of its corrected one if there is any."""
-    for name, told in corrected.items():
+    for name, text in corrected.items():
         if name not in scores:
             yield ""
             continue
         figures = shown(scores[name])
         small = element("small", f"{figures.interval} n\u00a0{figures.n}".strip())
-        beside = [element("small", told)] if told else []
-        yield joined([element("b", figures.value), score_bar(scores[name]), small, *beside])
+        below = [element("small", text)] if text else []
+        yield joined([element("b", figures.value), score_bar(scores[name]), small, *below])
 
 
 def heading(report: Report, about: PageAbout) -> Markup:
@@ -246,7 +244,7 @@ def heading(report: Report, about: PageAbout) -> Markup:
     parts += [about.date] if about.date else []
     return element(
         "header",
-        element("h1", breakable(cut(about.title, _TITLE_CHARS) or report.metric, "_")),
+        element("h1", breakable(cut(about.title, _NAME_CHARS) or report.metric, "_")),
         element("p", " · ".join(parts), _class="muted"),
     )
 
@@ -257,7 +255,7 @@ def first_screen(report: Report, about: PageAbout, *, copy: bool = True) -> Iter
     Args:
         report: The report of the run.
         about: Title, inputs and baseline.
-        copy: Whether a script is there to copy the signature.
+        copy: Whether the page has a script, which can copy the signature.
     """
     yield heading(report, about)
     yield _headline(report, about)
@@ -277,9 +275,9 @@ def _headline(report: Report, about: PageAbout) -> Markup:
     name, values = about.baseline or ("", {})
     baseline = values.get(score.name)
     drawn = score_scale(score, baseline)
-    told = f"{interval_label(report)} {figures.interval}" if figures.interval else "no interval"
-    told += (
-        f"; baseline (dashed): {cut(name, _TITLE_CHARS)}, {baseline:.4f}"
+    caption = f"{interval_label(report)} {figures.interval}" if figures.interval else "no interval"
+    caption += (
+        f"; baseline (dashed): {cut(name, _NAME_CHARS)}, {baseline:.4f}"
         if baseline is not None
         else ""
     )
@@ -292,7 +290,7 @@ def _headline(report: Report, about: PageAbout) -> Markup:
                 "p", element("code", score.name), element("small", meaning_of(report, score.name))
             ),
         ),
-        element("div", drawn, element("p", told, _class="muted"), _class="scale-box"),
+        element("div", drawn, element("p", caption, _class="muted"), _class="scale-box"),
         _class="headline",
         aria_label="Main score",
     )
@@ -300,13 +298,13 @@ def _headline(report: Report, about: PageAbout) -> Markup:
 
 def _trust(report: Report, about: PageAbout) -> Markup:
     """Return what limits the scores: unscored items, labels, and the notes, the judge's first."""
-    told = [element("li", coverage_sentence(report.coverage), bounds_sentence(report))]
+    points = [element("li", coverage_sentence(report.coverage), bounds_sentence(report))]
     if about.calibration is not None:
-        told += [element("li", text) for text in calibration_sentences(about.calibration)]
+        points += [element("li", text) for text in calibration_sentences(about.calibration)]
     notes = sorted(report.notes, key=lambda note: _JUDGE_NOTE.search(note) is None)
-    told += [element("li", note, *_card_link(note, about.card)) for note in notes]
+    points += [element("li", note, *_card_link(note, about.card)) for note in notes]
     return element(
-        "section", element("ul", *told), _class="trust", aria_label="How far to trust it"
+        "section", element("ul", *points), _class="trust", aria_label="How far to trust it"
     )
 
 
@@ -330,18 +328,18 @@ def bounds_sentence(report: Report) -> str:
 
 
 def _making(report: Report, about: PageAbout, *, copy: bool) -> Markup:
-    told = [(key.replace("_", " "), value) for key, value in report.settings.items() if value]
-    told += [(f"input {name}", f"sha256 {digest}") for name, digest in about.inputs]
+    pairs = [(key.replace("_", " "), value) for key, value in report.settings.items() if value]
+    pairs += [(f"input {name}", f"sha256 {digest}") for name, digest in about.inputs]
     signature = about.calibration.signature if about.calibration else report.signature
     quote = "Quote the signature with the numbers. "
-    # A notebook may show several reports: an id stands once on a page.
+    # A notebook may show several reports, and an id must be unique on a page.
     marked = {"id": "signature"} if copy else {}
     return element(
         "section",
         element("h2", "How these numbers were made"),
         element("p", quote, *([_copy_button()] if copy else []), _class="muted"),
         element("p", breakable(signature, "|"), _class="signature", **marked),
-        *([_settings(told)] if told else []),
+        *([_settings(pairs)] if pairs else []),
         _class="making",
     )
 
@@ -352,19 +350,19 @@ def _copy_button() -> Markup:
     )
 
 
-def _settings(told: Iterable[tuple[str, str]]) -> Markup:
-    pairs = [
+def _settings(pairs: Iterable[tuple[str, str]]) -> Markup:
+    entries = [
         part
-        for key, value in told
+        for key, value in pairs
         for part in (
-            element("dt", cut(key, _TITLE_CHARS)),
-            element("dd", element("code", cut(value, 4 * _TITLE_CHARS))),
+            element("dt", cut(key, _NAME_CHARS)),
+            element("dd", element("code", cut(value, 4 * _NAME_CHARS))),
         )
     ]
     return element(
         "details",
         element("summary", "Settings and inputs"),
-        element("dl", *pairs, _class="settings"),
+        element("dl", *entries, _class="settings"),
     )
 
 
@@ -374,7 +372,7 @@ def render_notebook(report: Report) -> Markup:
 
 
 def notebook_fragment(content: Iterable[Markup]) -> Markup:
-    """Return content with its style sheet, whose rules apply to nothing else in the notebook.
+    """Return content with its style sheet, whose rules apply only to it.
 
     Args:
         content: What is shown.

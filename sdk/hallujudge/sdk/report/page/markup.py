@@ -22,10 +22,14 @@ from ..report_text import clean
 Content: TypeAlias = "str | Markup"
 """Text, which is escaped, or markup, which is kept as it is."""
 
+At: TypeAlias = "Callable[[float], str]"
+"""Returns the horizontal position of a number on a scale."""
+
+# Elements without content and end tag, of those that pages use.
 _VOID = frozenset({"input", "meta", "wbr"})
+# Width of a scale and the vertical position of its axis, in the units of its view box.
 _WIDTH, _AXIS = 480, 34
 _BAR_WIDTH = 100
-At: TypeAlias = "Callable[[float], str]"
 
 
 class Markup(str):
@@ -79,7 +83,7 @@ def _escaped(text: str) -> str:
 
 @cache
 def asset(name: str) -> str:
-    """Return the text of a script or style sheet; it holds nothing that ends its element."""
+    """Return the text of a script or style sheet, which contains no closing tag of its element."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
@@ -106,7 +110,7 @@ def score_bar(score: Score) -> Markup:
 
 
 def score_scale(score: Score, baseline: float | None = None) -> Markup:
-    """Draw value, interval and baseline on a scale that just holds them.
+    """Draw value, interval and baseline on a scale that fits them.
 
     Args:
         score: The score.

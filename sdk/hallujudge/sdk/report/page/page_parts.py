@@ -16,29 +16,31 @@ from ..item_views import Facet, ItemView, Passage, Shade, view_item, view_of
 from ..report_text import clean, cut
 
 MOST_PAGE_ITEMS = 50_000
-"""Most items of a page, the first ones; those after them are only in ``items.jsonl``."""
+"""Maximum number of items of a page, the first ones; the others are only in ``items.jsonl``."""
 
 KEPT_PAGE_ITEMS = 10_000
-"""Items that a run keeps for a page where none was asked for. Keeping one costs about 30 µs, which
-a large run without a page would spend for nothing."""
+"""Items that a run without a page saves for a later one. Saving one costs about 8 µs and 300 bytes,
+which a large run would waste."""
 
 MOST_PAGE_BYTES = 64 << 20
-"""Compressed size from which on a page holds no more items."""
+"""Compressed size at which a page takes no more items."""
 
 ITEMS_IN_PART = 64
 """Items in each part but the last; the page's script finds an item's part by its position."""
 
 FIELD = "field:"
-"""Mark of the facets that are fields of the input, which keeps them apart from the metric's."""
+"""Prefix of facets that are fields of the input, which separates them from the metric's own."""
 
-# Mark of the measures that are scores of items.
+# Prefix of measures that are scores of items.
 _SCORE = "score:"
 _SNIPPET = 90
 _REASON = 240
 _NAME = 200
 _TERMS = 200
+# Length of the compressed columns, before the columns.
 _SIZE = 4
 _STATUS = "status"
+# A chart of more bars than this is of no use.
 _FACET_VALUES = 200
 
 
@@ -47,10 +49,10 @@ def packed(value: object, *, level: int = 6) -> bytes:
 
     Args:
         value: The value; it has no NaN and no infinity.
-        level: How hard gzip tries, from 1 to 9.
+        level: Compression level of gzip, from 1 to 9.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # Without the time of day: equal items make equal bytes.
+    # gzip would store the time of day; equal items must make equal bytes.
     return gzip.compress(text.encode(), compresslevel=level, mtime=0)
 
 
@@ -132,7 +134,7 @@ def page_part(pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
     for item, result in pairs:
         view = view_item(item, result)
         columns.add(item, result, view)
-        # One for each run on the page; a page of two runs has two.
+        # A list with the details of each run on the page: one here, two on a page of two runs.
         details.append([{**view.detail(), "words": list(view_of(result.evidence).words)}])
     head = packed(columns.to_json())
     return len(head).to_bytes(_SIZE, "little") + head + packed(details)
@@ -160,8 +162,8 @@ def _head_size(part: bytes) -> int:
 
 def _title(field_name: str) -> str:
     """Return a field's name as the title of its chart, like those of a metric's own charts."""
-    told = cut(clean(field_name.replace("_", " ")), _NAME)
-    return told[:1].upper() + told[1:]
+    title = cut(clean(field_name.replace("_", " ")), _NAME)
+    return title[:1].upper() + title[1:]
 
 
 def _snippet(view: ItemView) -> str:
@@ -170,12 +172,12 @@ def _snippet(view: ItemView) -> str:
     if len(passages) > 1 and passages[0].label == "Question":
         question, answer, *_ = passages
         long = len(answer.text) > _SNIPPET // 2
-        told = _start(answer) if long else f"{_start(question)} – {_start(answer)}"
+        text = _start(answer) if long else f"{_start(question)} – {_start(answer)}"
     elif len(passages) > 1 and len(passages[0].text) <= _SNIPPET // 2:
-        told = " · ".join(f"{each.label}: {_start(each)}" for each in passages)
+        text = " · ".join(f"{each.label}: {_start(each)}" for each in passages)
     else:
-        told = _start(passages[0]) if passages else view.summary
-    return clean(" ".join(told.split()))[:_SNIPPET]
+        text = _start(passages[0]) if passages else view.summary
+    return clean(" ".join(text.split()))[:_SNIPPET]
 
 
 def _start(passage: Passage) -> str:
@@ -187,7 +189,7 @@ def _measures(item: Item, result: ItemResult, view: ItemView) -> dict[str, float
     measures = dict(view.measures)
     if isinstance(response, str):
         measures["words"] = len(response.split())
-    # Kinds of items have scores of their own, such as AMBER's descriptions and questions.
+    # The first score of the item's kind; AMBER's descriptions and questions have different ones.
     for name, score in islice(result.scores.items(), 1):
         if score is not None:
             measures[f"{_SCORE}{name}"] = score
@@ -221,11 +223,6 @@ class Columns:
         }
 
 
-def merged_columns(parts: Iterable[PartColumns]) -> Columns:
-    """Return the columns of parts, in order."""
-    return Columns(list(parts))
-
-
 def columns_json(runs: Sequence[Columns]) -> dict[str, Any]:
     """Return the columns of one or several runs over the same items, as the script reads them."""
     words = Counter(
@@ -247,8 +244,7 @@ def columns_json(runs: Sequence[Columns]) -> dict[str, Any]:
 def _facet_values(runs: Sequence[Columns]) -> dict[str, dict[str, int]]:
     """Return the values of each facet with their codes.
 
-    Facets of very many values are left out, and fields of the input that repeat a facet of the
-    metric.
+    Facets with too many values are left out, as are input fields that repeat a facet of the metric.
     """
     counts: dict[str, Counter[str]] = {}
     for run in runs:

@@ -16,8 +16,8 @@ from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import Client
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.report.page.page_parts import (
+    Columns,
     columns_json,
-    merged_columns,
     page_part,
     read_columns,
     read_details,
@@ -26,7 +26,7 @@ from hallujudge.sdk.report.page.page_parts import (
 
 def columns_of(*batches: Sequence[tuple[Any, ItemResult]]) -> dict[str, Any]:
     parts = [page_part(batch) for batch in batches]
-    return columns_json([merged_columns(map(read_columns, parts))])
+    return columns_json([Columns(list(map(read_columns, parts)))])
 
 
 def test_columns_have_an_entry_for_each_item() -> None:
@@ -99,7 +99,7 @@ def columns_of_infact() -> dict[str, Any]:
                 page_part(zip(done.items, done.results, strict=True))
             ),
         )
-    return columns_json([merged_columns(map(read_columns, parts))])
+    return columns_json([Columns(list(map(read_columns, parts)))])
 
 
 def test_a_field_that_repeats_a_facet_of_the_metric_is_left_out() -> None:
@@ -131,4 +131,4 @@ def test_any_text_makes_valid_data(text: str, name: str) -> None:
     [[detail], [other]] = read_details(part)
     assert len(detail["passages"][0]["text"]) == len(text)  # type: ignore[index, call-overload, arg-type]  # a passage
     assert other["claims"] == []
-    assert json.loads(json.dumps(columns_json([merged_columns([read_columns(part)])])))
+    assert json.loads(json.dumps(columns_json([Columns([read_columns(part)])])))

@@ -1,7 +1,8 @@
-"""What the HTML page shows of the benchmarks of questions."""
+"""What the HTML page shows of claims, keywords and answers."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +11,129 @@ from support import amber_samples
 from support.event_hallusion_samples import VIDEOS
 from support.hallusion_bench_samples import record
 
-from hallujudge.metrics import ItemResult, Outcome
+from hallujudge.metrics import ItemResult, JsonValue, Outcome
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 from hallujudge.metrics.event_hallusion import EventHallusionEvidence, EventHallusionItem
+from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
 from hallujudge.metrics.infact import InfactEvidence, InfactItem, RunVerdict
+from hallujudge.metrics.mementos import (
+    KeywordEvidence,
+    MatchedKeyword,
+    MementosEvidence,
+    MementosItem,
+)
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 from hallujudge.metrics.vidhal import VidhalItem
 from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.report.item_views import ItemView, Shade, view_item
+
+ITEM = TriHeItem(
+    id="q", question="What?", response="A man.", reference_triplets=(Triplet("man", "on", "bike"),)
+)
+
+
+def view_of(claim: ClaimVerdict, *judging: dict[str, JsonValue]) -> ItemView:
+    evidence = TriHeEvidence(claims=(claim,), judging=judging)
+    result = ItemResult(id="q", group_id="q", outcome=Outcome.SCORED, evidence=evidence)
+    return view_item(ITEM, result)
+
+
+def claim(*, judge: str, score: float | None, margin: float = 0.1) -> ClaimVerdict:
+    return ClaimVerdict(
+        triplet=Triplet("man", "rides", "bike"),
+        verdict=Verdict.SUPPORTED,
+        score=score,
+        margin=margin,
+        judge=judge,
+    )
+
+
+def reasons_of_claim(claim: ClaimVerdict) -> dict[str, str]:
+    return dict(view_of(claim).claims[0].reasons)
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [(0.9, "90.0 %"), (0.5, "50.0 %"), (0.9999, "over 99.9 %"), (0.0001, "under 0.1 %")],
+)
+def test_a_language_model_states_the_probability_of_supported(share: float, told: str) -> None:
+    reasons = reasons_of_claim(claim(judge="llm", score=share, margin=math.log(9)))
+    assert reasons["token probability"] == f"supported: {told}"
+    assert reasons["margin"] == "2.1972"
+    assert "similarity" not in reasons
+
+
+def test_a_small_judge_states_a_probability_too() -> None:
+    reasons = reasons_of_claim(claim(judge="hhem", score=0.7))
+    assert (reasons["probability"], reasons["margin"]) == ("supported: 70.0 %", "0.1000")
+    assert {"token probability", "similarity"}.isdisjoint(reasons)
+
+
+def test_a_matchers_score_is_a_similarity() -> None:
+    reasons = reasons_of_claim(claim(judge="matcher", score=0.7))
+    assert (reasons["similarity"], reasons["margin"]) == ("0.7000", "0.1000")
+    assert {"token probability", "probability"}.isdisjoint(reasons)
+
+
+def test_an_unknown_probability_is_not_shown() -> None:
+    assert "token probability" not in reasons_of_claim(claim(judge="llm", score=None))
+
+
+def test_judges_are_shown_in_order_with_what_they_declined() -> None:
+    declined: JsonValue = {"REPLY_INVALID": {"claims": 2, "detail": "no last line"}}
+    first: dict[str, JsonValue] = {"judge": "llama", "answered": 1, "declined": declined}
+    second: dict[str, JsonValue] = {"judge": "gpt", "answered": 2, "declined": {}}
+    told = dict(view_of(claim(judge="gpt", score=None), first, second).facts)
+    assert told["judge 1"] == "llama: 1 verdict; none on 2 claims: REPLY_INVALID, no last line"
+    assert told["judge 2"] == "gpt: 2 verdicts"
+
+
+OBJECTS = KeywordEvidence(
+    reference=("man", "wall"),
+    predicted=("man", "dog"),
+    matched=(MatchedKeyword("man", "man"),),
+    hallucinated=("dog",),
+    missed=("wall",),
+    unknown=("wall",),
+    reference_spans=((2, 5), (15, 19)),
+    predicted_spans=((2, 5), (13, 16)),
+)
+BEHAVIORS = KeywordEvidence(
+    reference=("paint",), predicted=("feed",), hallucinated=("feed",), missed=("paint",)
+)
+
+
+def shown() -> ItemView:
+    evidence = MementosEvidence(domain="comics", objects=OBJECTS, behaviors=BEHAVIORS)
+    result = ItemResult(id="a", group_id="a", outcome=Outcome.SCORED, evidence=evidence)
+    item = MementosItem(
+        id="a", response="A man feeds a dog.", reference="A man paints a wall.", domain="comics"
+    )
+    return view_item(item, result)
+
+
+def test_missed_words_are_marked_in_the_human_description() -> None:
+    passage = shown().passages[1]
+    marked = {passage.text[m.start : m.end]: m.shade for m in passage.marks}
+    assert marked == {"man": Shade.RIGHT, "wall": Shade.MISSED}
+
+
+def test_claims_tell_objects_from_behaviours() -> None:
+    claims = [(claim.text, claim.to_json().get("kind")) for claim in shown().claims]
+    assert claims == [("man", "object"), ("dog", "object"), ("feed", "behaviour")]
+
+
+def test_what_was_made_up_comes_before_what_was_missed() -> None:
+    told = [listing.label for listing in shown().lists if list(listing.entries)]
+    assert told == [
+        "Hallucinated objects",
+        "Hallucinated behaviours",
+        "Missed objects",
+        "Missed behaviours",
+        "Objects unknown to the graph",
+    ]
 
 
 def views_of(metric: str, **arguments: Any) -> dict[str, ItemView]:
@@ -41,7 +156,7 @@ def shades(view: ItemView) -> list[Shade]:
     return [claim.shade for claim in view.claims]
 
 
-def reasons_of(evidence: HallusionBenchEvidence | EventHallusionEvidence) -> dict[str, str]:
+def reasons_of_answer(evidence: HallusionBenchEvidence | EventHallusionEvidence) -> dict[str, str]:
     result = ItemResult(id="a", group_id="a", outcome=Outcome.SCORED, evidence=evidence)
     item = EventHallusionItem(id="a", split="entire", questions=(), event="")
     return dict(view_item(item, result).claims[0].reasons)
@@ -91,9 +206,9 @@ def test_judges_of_answers_and_descriptions_tell_their_token_probability() -> No
     described = EventHallusionEvidence(
         answers=(), judgement="yes", description_correct=True, probability=0.75
     )
-    assert reasons_of(answered)["token probability"] == "right: 20.0 %"
-    assert reasons_of(described)["token probability"] == "right: 75.0 %"
-    assert "token probability" not in reasons_of(replace(described, probability=None))
+    assert reasons_of_answer(answered)["token probability"] == "right: 20.0 %"
+    assert reasons_of_answer(described)["token probability"] == "right: 75.0 %"
+    assert "token probability" not in reasons_of_answer(replace(described, probability=None))
 
 
 def test_a_video_of_event_hallusion() -> None:

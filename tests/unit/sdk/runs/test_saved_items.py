@@ -1,0 +1,113 @@
+"""Lines of items.jsonl, and the items that a run saves for its page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import zlib
+
+import numpy as np
+import pytest
+
+from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.spec import ScoreSpec
+from hallujudge.metrics import ChairEvidence, ChairItem, Item, ItemResult, MentionVerdict, Outcome
+from hallujudge.sdk.backends.embedded import EmbeddedBackend
+from hallujudge.sdk.errors import ArchiveError
+from hallujudge.sdk.runs.saved_items import item_lines, pack_shown, shown_items, signed_lines
+from hallujudge.sdk.score_run import SaveOptions
+
+ITEM = ChairItem(id="1", response='A "dog"\n\u2028 über \x00 𝄞', reference_objects=("cat",))
+
+
+def result(statistic: float = 1.0, score: float | None = 0.1) -> ItemResult:
+    return ItemResult(
+        id="1",
+        group_id="g",
+        outcome=Outcome.SCORED,
+        statistics=(statistic, 0.5),
+        scores={"chair_i": score, "recall": None},
+        evidence=ChairEvidence(mentions=(MentionVerdict("dog", "dog", 3, 6, True),)),
+        fields={"model": "m"},
+    )
+
+
+def test_a_line_holds_the_result_and_the_response() -> None:
+    line = item_lines([(ITEM, result())], ("mentioned", "words"), keep_text=True)
+    assert line.count(b"\n") == 1
+    plain = result().to_json()
+    values = json.loads(line)
+    assert values == {
+        **plain,
+        "evidence": json.loads(json.dumps(plain["evidence"])),
+        "statistics": {"mentioned": 1, "words": 0.5},
+        "response": ITEM.response,
+    }
+    assert list(values)[-1] == "evidence"
+    assert b'"mentioned":1,' in line
+
+
+def test_a_number_of_numpy_is_a_number() -> None:
+    line = item_lines([(ITEM, result(np.float64(2), np.float64(0.25)))], ("a", "b"), keep_text=True)
+    assert json.loads(line)["scores"] == {"chair_i": 0.25, "recall": None}
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_number_that_json_lacks_is_refused(number: float) -> None:
+    for wrong in (result(statistic=number), result(score=number)):
+        with pytest.raises(ValueError, match="'1'"):
+            item_lines([(ITEM, wrong)], ("a", "b"), keep_text=True)
+
+
+def test_a_signature_ends_every_line() -> None:
+    line = item_lines([(ITEM, result())], ("a", "b"), keep_text=True)
+    both = signed_lines(line * 2, 'chair|"x"').splitlines()
+    assert [json.loads(each).get("signature") for each in both] == ['chair|"x"'] * 2
+    assert json.loads(both[0])["response"] == ITEM.response
+
+
+def scored(metric: str) -> list[tuple[Item, ItemResult]]:
+    item = metric_entry(metric).trial.item
+
+    async def evaluate() -> list[ItemResult]:
+        session = await EmbeddedBackend().open(ScoreSpec(metric=metric))
+        return await session.evaluate([item])
+
+    return [(item, result) for result in asyncio.run(evaluate())]
+
+
+@pytest.mark.parametrize("metric", metric_names())
+def test_items_and_results_are_kept_whole(metric: str) -> None:
+    pairs = scored(metric)
+    kept = list(shown_items(pack_shown(pairs, 0, SaveOptions(html=True))))
+    assert kept == pairs
+    # The page charts the first score of an item.
+    assert [list(r.scores) for _, r in kept] == [list(r.scores) for _, r in pairs]
+
+
+def test_responses_are_left_out_with_no_text() -> None:
+    ((item, _),) = shown_items(
+        pack_shown(scored("chair"), 0, SaveOptions(keep_text=False, html=True))
+    )
+    assert getattr(item, "response", "") is None
+
+
+def test_what_the_page_does_not_show_is_not_kept() -> None:
+    pairs = scored("chair")
+    assert pack_shown(pairs, 20_000, SaveOptions()) == b""
+    assert pack_shown(pairs, 20_000, SaveOptions(html=True))
+    assert (
+        pack_shown([(Item(id="1"), result) for _, result in pairs], 0, SaveOptions(html=True))
+        == b""
+    )
+
+
+@pytest.mark.parametrize(
+    "content", [b"vChairItem ChairEvidence\n\xff", b"vNo No\n", b"m\x01\0\0\0\xff"]
+)
+def test_damaged_bytes_are_refused(content: bytes) -> None:
+    with pytest.raises(ArchiveError, match="score the responses again"):
+        list(shown_items(zlib.compress(content)))
+    with pytest.raises(ArchiveError, match="score the responses again"):
+        list(shown_items(content))
