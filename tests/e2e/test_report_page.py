@@ -16,7 +16,7 @@ from hallujudge.metrics import Item, ItemResult, MentionVerdict, Outcome
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
-from hallujudge.sdk.labels import read_labels
+from hallujudge.sdk.labels.human_labels import read_labels
 from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.report.page import Images, page_part, render_comparison
 from hallujudge.sdk.report.page.compared_runs import Differences, PageRun

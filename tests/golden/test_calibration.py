@@ -14,7 +14,7 @@ from hallujudge.metrics.calibration.estimators import prediction_powered
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate
 from hallujudge.sdk.calibration.labelled_claims import Sample, sampling_of
-from hallujudge.sdk.labels import match_labels, read_labels
+from hallujudge.sdk.labels.human_labels import match_labels, read_labels
 from hallujudge.sdk.labels.verdicts import read_verdicts
 from hallujudge.sdk.runs import read_run
 

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from hallujudge.metrics import Item
-from hallujudge.sdk.archives.json_files import Mark
+from hallujudge.sdk.archives.json_lines import Mark
 from hallujudge.sdk.errors import InvalidInputError
 
 

@@ -21,8 +21,6 @@ from ..errors import ArchiveError
 from ..spec_parts import graph_source
 from .analyzed_run import AnalysisOptions, AnalysisTable, Run
 
-__all__ = ["mementos_tables"]
-
 _GENERAL = "general"
 
 

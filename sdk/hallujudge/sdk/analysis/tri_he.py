@@ -31,8 +31,6 @@ from ..archives.tri_he import human_scores
 from ..errors import ArchiveError
 from .analyzed_run import AnalysisOptions, AnalysisTable, Cell, Run
 
-__all__ = ["tri_he_tables"]
-
 _PARTS = ("", "object_", "relation_")
 _STEP, _MOST_STEPS = 10, 30
 _NO_PLACES = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .inputs import InputOptions, ItemSource, References, Responses
     from .inspection import ArchiveSummary, inspect_archives
-    from .layouts import ArchiveReader, converting
+    from .layouts.archive_reader import ArchiveReader, converting
     from .readers import read_items
     from .records import Record
 
@@ -29,14 +29,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ArchiveReader": ".layouts",
+    "ArchiveReader": ".layouts.archive_reader",
     "ArchiveSummary": ".inspection",
     "InputOptions": ".inputs",
     "ItemSource": ".inputs",
     "Record": ".records",
     "References": ".inputs",
     "Responses": ".inputs",
-    "converting": ".layouts",
+    "converting": ".layouts.archive_reader",
     "inspect_archives": ".inspection",
     "read_items": ".readers",
 }

@@ -10,9 +10,10 @@ from hallujudge.metrics.amber import GENERATIVE, AmberItem, AmberObject
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import JoinCheck, kept, read_mapping, refuse
+from .joins import JoinCheck, read_mapping, refuse
 from .local_files import open_text
 from .records import (
+    ID_FLAG,
     Record,
     canonical_id,
     choose_key,
@@ -24,8 +25,6 @@ from .records import (
     text_of,
 )
 from .table_files import structured
-
-__all__ = ["READERS", "read_amber"]
 
 _IMAGE_KEYS = ("image", "image_id")
 _ANSWER_KEYS = ("response", "answer", "prediction", "output", "text")
@@ -88,7 +87,6 @@ def read_amber(
         ArchiveError: A file can't be read, an id is unknown, duplicate or missing, or a table is
             missing.
     """
-    responses = kept(responses)
     if references is None and not _carry_annotations(responses):
         raise ArchiveError("AMBER needs its annotations.json: give it with references=…")
     annotations = _annotations(responses if references is None else references)
@@ -164,9 +162,7 @@ def _by_id(source: References, what: str, id_key: str | None = None) -> dict[str
     twice: list[str] = []
     key = ""
     for record in read_records(source):
-        key = key or choose_key(
-            record, id_key, ("id", "question_id"), what="the id", flag="InputOptions(id_key=…)"
-        )
+        key = key or choose_key(record, id_key, ("id", "question_id"), "the id", ID_FLAG)
         identifier = canonical_id(record.values.get(key), record.place)
         if identifier in rows:
             twice.append(identifier)

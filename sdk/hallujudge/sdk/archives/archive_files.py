@@ -12,7 +12,8 @@ from ..errors import ArchiveError, HallujudgeError
 from .formats import Content, read_format
 from .found_files import FoundFile, is_pattern, with_given_name
 from .json_files import named, read_values
-from .layouts import ArchiveReader, recognised
+from .layouts import recognised
+from .layouts.archive_reader import ArchiveReader
 from .records import Record, Records, canonical_id, read_records
 
 # VLMEvalKit puts each run into a folder such as T20260102-030405 or T20260102_Gabcdef.

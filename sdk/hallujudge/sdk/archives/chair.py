@@ -37,8 +37,10 @@ from .inputs import (
     spread,
 )
 from .joins import IdCheck, IdMap, numbered, refuse
-from .json_files import Mark, Marks, named
+from .json_files import named
+from .json_lines import Mark, Marks
 from .records import (
+    TEXT_FLAG,
     Record,
     RecordBatch,
     canonical_id,
@@ -396,22 +398,16 @@ def _keys_of(first: Record, options: InputOptions, *, own_objects: bool) -> _Key
         options: Options that name keys.
         own_objects: Whether captions carry their references.
     """
-    text = choose_key(
-        first,
-        options.text_key,
-        _TEXT_KEYS,
-        what="the caption",
-        flag="InputOptions(text_key=…)",
-    )
+    text = choose_key(first, options.text_key, _TEXT_KEYS, "the caption", TEXT_FLAG)
     if options.id_map is not None and options.id_key is None:
         key = "question_id" if "question_id" in first.values else None
     else:
         hint = "InputOptions(id_key=…) (or give InputOptions(id_map=…) where ids are positions)"
-        key = choose_key(first, options.id_key, ID_KEYS, what="the image id", flag=hint)
+        key = choose_key(first, options.id_key, ID_KEYS, "the image id", hint)
     objects = None
     if own_objects:
         hint = "one of these names, or give a file with references=…"
-        objects = choose_key(first, None, OBJECT_KEYS, what="the image's objects", flag=hint)
+        objects = choose_key(first, None, OBJECT_KEYS, "the image's objects", hint)
     return _Keys(id=key, text=text, objects=objects)
 
 

@@ -165,10 +165,8 @@ def _reference_entries(references: References) -> Iterator[tuple[str, object, _P
     for record in read_records(references):
         if keys is None:
             keys = (
-                choose_key(record, None, ID_KEYS, what="the image id", flag="one of these names"),
-                choose_key(
-                    record, None, OBJECT_KEYS, what="the objects", flag="one of these names"
-                ),
+                choose_key(record, None, ID_KEYS, "the image id"),
+                choose_key(record, None, OBJECT_KEYS, "the objects"),
             )
         identifier = canonical_id(record.values.get(keys[0]), record.place)
         yield identifier, record.values.get(keys[1]), partial(str, record.place)

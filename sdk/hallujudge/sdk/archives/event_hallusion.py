@@ -21,8 +21,6 @@ from .records import (
 )
 from .table_files import structured
 
-__all__ = ["READERS", "read_event_hallusion"]
-
 _Video: TypeAlias = "tuple[str, Mapping[str, object]]"
 _DESCRIPTION_KEYS = ("desc", "description", "response")
 _JUDGEMENT_KEYS = ("judgement", "judgment")

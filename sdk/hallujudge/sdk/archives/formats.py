@@ -17,8 +17,6 @@ from .local_files import DamagedError, open_binary, read_bytes, suffix_of, zstd_
 from .records import Record, Records
 from .table_files import read_csv, read_xlsx
 
-__all__ = ["Content", "read_format"]
-
 _HEAD_BYTES = 4096
 _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1"

@@ -9,8 +9,9 @@ from hallujudge.metrics.hallusion_bench.question_groups import CATEGORIES, Hallu
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import Faults, kept, refuse
+from .joins import Faults, refuse
 from .records import (
+    TEXT_FLAG,
     Record,
     canonical_id,
     choose_key,
@@ -21,8 +22,6 @@ from .records import (
     text_of,
 )
 from .table_files import structured
-
-__all__ = ["READERS", "read_hallusion_bench"]
 
 _PLACE_KEYS = ("category", "subcategory", "set_id", "figure_id", "question_id")
 _ANSWER_KEYS = ("model_prediction", "response", "prediction", "answer", "output", "text")
@@ -68,7 +67,7 @@ def read_hallusion_bench(
             ``visual_input`` has an invalid value.
     """
     known = {} if references is None else _questions(references)
-    items = _Gathering(options, known, group_by).read(kept(responses))
+    items = _Gathering(options, known, group_by).read(responses)
     return ItemSource(count=len(items), make=lambda: iter(items))
 
 
@@ -130,11 +129,7 @@ class _Gathering:
         for record in read_records(responses):
             place = _place(record)
             text_key = text_key or choose_key(
-                record,
-                self._options.text_key,
-                _ANSWER_KEYS,
-                what="the answer",
-                flag="InputOptions(text_key=…)",
+                record, self._options.text_key, _ANSWER_KEYS, "the answer", TEXT_FLAG
             )
             if place in self._met:
                 self._faults.add(_TWICE, place.id)
@@ -197,9 +192,7 @@ class _Gathering:
         """Return the correctness as the record has it; None if it has none."""
         wanted = self._options.correctness_key
         if wanted is not None and wanted not in record.values:
-            choose_key(
-                record, wanted, (), what="the correctness", flag="InputOptions(correctness_key=…)"
-            )
+            choose_key(record, wanted, (), "the correctness", "InputOptions(correctness_key=…)")
         keys = (wanted,) if wanted else _CORRECTNESS_KEYS
         return next((record.values[key] for key in keys if key in record.values), None)
 

@@ -11,8 +11,10 @@ from hallujudge.metrics.infact.operators import BASE, OPERATORS
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import Faults, kept, refuse
+from .joins import Faults, refuse
 from .records import (
+    ID_FLAG,
+    TEXT_FLAG,
     Record,
     canonical_id,
     choose_key,
@@ -24,8 +26,6 @@ from .records import (
     text_of,
 )
 from .table_files import structured
-
-__all__ = ["READERS", "read_infact"]
 
 _QUESTION_KEYS = ("question_id",)
 _ANSWER_KEYS = ("response", "answer", "prediction", "output", "text")
@@ -69,7 +69,7 @@ def read_infact(
             base run, lines of one question contradict each other, or a confidence is not in [0, 1].
     """
     known = _known_questions(references)
-    questions = _Gathering(options, known, group_by).read(kept(responses))
+    questions = _Gathering(options, known, group_by).read(responses)
     if not options.allow_missing:
         bare = [question for question, row in questions.items() if BASE not in row.runs]
         if bare:
@@ -108,9 +108,7 @@ def _known_questions(references: References | None) -> dict[str, Mapping[str, ob
     known: dict[str, Mapping[str, object]] = {}
     duplicates: list[str] = []
     for record in () if references is None else read_records(references):
-        key = choose_key(
-            record, None, ("question_id", "id"), what="the question", flag="one of these names"
-        )
+        key = choose_key(record, None, ("question_id", "id"), "the question")
         question = canonical_id(record.values[key], record.place)
         if question in known:
             duplicates.append(question)
@@ -157,20 +155,8 @@ class _Gathering:
 
     def _keys(self, first: Record) -> tuple[str, str]:
         return (
-            choose_key(
-                first,
-                self._options.id_key,
-                _QUESTION_KEYS,
-                what="the question",
-                flag="InputOptions(id_key=…)",
-            ),
-            choose_key(
-                first,
-                self._options.text_key,
-                _ANSWER_KEYS,
-                what="the answer",
-                flag="InputOptions(text_key=…)",
-            ),
+            choose_key(first, self._options.id_key, _QUESTION_KEYS, "the question", ID_FLAG),
+            choose_key(first, self._options.text_key, _ANSWER_KEYS, "the answer", TEXT_FLAG),
         )
 
     def _add(self, record: Record, question_key: str, text_key: str) -> None:

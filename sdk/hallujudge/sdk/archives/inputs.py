@@ -9,16 +9,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from hallujudge.metrics import Item
 
-from .json_lines import Mark, Span
+from .json_lines import Mark, Marks, Span
 from .local_files import is_plain, open_binary
-
-if TYPE_CHECKING:
-    from .json_lines import Marks
-
 
 Responses: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
 """A file, folder, pattern or URL (``-`` is standard input), a mapping id -> text, a DataFrame, or

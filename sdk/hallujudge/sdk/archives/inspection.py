@@ -13,15 +13,12 @@ from ..errors import ArchiveError, HallujudgeError
 from .archive_files import ArchiveFile, open_file, value_at
 from .found_files import STDIN_NAME, FoundFile, found_files
 from .joins import IdCheck
-from .layouts import ArchiveReader
-from .layouts.archive_reader import yes_or_no
+from .layouts.archive_reader import ArchiveReader, yes_or_no
 from .local_files import STDIN
 from .records import Record, canonical_id, response_value
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.responses import ResponseCheck
-
-__all__ = ["ArchiveSummary", "inspect_archives", "inspect_file"]
 
 _ID_KEYS = ("id", "question_id", "image_id", "image_name", "video", "index")
 _RESPONSE_KEYS = (

@@ -17,7 +17,7 @@ from hallujudge.judge_service.errors import fault_of
 from ..errors import ArchiveError
 from .inputs import InputOptions, Responses
 from .json_files import named, read_json, read_text, read_values
-from .records import Record, Records, canonical_id, read_records, shown
+from .records import Record, canonical_id, read_records, shown
 
 _LONGEST_PLACE = 20
 """More digits than any list position has, and fewer than Python's limit for integers."""
@@ -142,13 +142,6 @@ class Faults:
         """
         for problem, places in self._places.items():
             raise refuse(problem, places, self._remedies.get(problem, "Correct these lines"))
-
-
-def kept(responses: Responses) -> Responses:
-    """Return the responses in a form that can be read twice: a generator becomes a list."""
-    if isinstance(responses, (str, Path, Mapping, Records)):
-        return responses
-    return list(responses)
 
 
 def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mapping[str, object]:

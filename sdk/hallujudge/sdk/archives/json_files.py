@@ -19,19 +19,6 @@ from ..errors import ArchiveError
 from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
 from .local_files import is_plain, open_binary, open_text
 
-__all__ = [
-    "Batch",
-    "Mark",
-    "Marks",
-    "Placed",
-    "named",
-    "read_batches",
-    "read_json",
-    "read_json_bytes",
-    "read_text",
-    "read_values",
-]
-
 _EMPTY = "the file is empty or holds white space only; check that it was written"
 _CHUNK = 1 << 20
 MAX_VALUE_CHARS = 1 << 28

@@ -19,8 +19,6 @@ from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Any, BinaryIO, NamedTuple
 
-__all__ = ["BLOCK", "Batch", "LineReader", "Mark", "Marks", "Placed", "Span", "list_of"]
-
 _BOM = b"\xef\xbb\xbf"
 _MARK = struct.Struct("<QQQ")
 _MARKED_VALUES = 512

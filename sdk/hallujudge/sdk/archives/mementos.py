@@ -12,10 +12,13 @@ from hallujudge.metrics.mementos import MementosItem
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import JoinCheck, kept, numbered, refuse
+from .joins import JoinCheck, numbered, refuse
 from .local_files import read_bytes
 from .records import (
+    ID_FLAG,
+    TEXT_FLAG,
     Record,
+    Records,
     canonical_id,
     choose_key,
     fields_of,
@@ -85,12 +88,8 @@ def _references(references: References | None) -> dict[str, _Reference] | None:
     for record in _records_of(references):
         if keys is None:
             keys = (
-                choose_key(
-                    record, None, _ID_KEYS, what="the image name", flag="one of these names"
-                ),
-                choose_key(
-                    record, None, _REFERENCE_KEYS, what="the description", flag="one of these names"
-                ),
+                choose_key(record, None, _ID_KEYS, "the image name"),
+                choose_key(record, None, _REFERENCE_KEYS, "the description"),
             )
         identifier = canonical_id(record.values.get(keys[0]), record.place)
         if identifier in known:
@@ -132,9 +131,7 @@ class _Descriptions:
         first = next(iter(self._records), None)
         if first is None:
             raise no_records(responses, "responses", "response")
-        self._id_key = choose_key(
-            first, options.id_key, _ID_KEYS, what="the image name", flag="InputOptions(id_key=…)"
-        )
+        self._id_key = choose_key(first, options.id_key, _ID_KEYS, "the image name", ID_FLAG)
         self._text_key = self._find_text_key(first)
 
     def checked(self) -> ItemSource:
@@ -198,47 +195,32 @@ class _Descriptions:
 
     def _find_text_key(self, first: Record) -> str | None:
         if self._options.text_key is not None or _given_keywords(first) is None:
-            return choose_key(
-                first, self._options.text_key, _RESPONSE_KEYS, what="the description",
-                flag="InputOptions(text_key=…), or give the four keyword lists",
-            )  # fmt: skip
+            flag = f"{TEXT_FLAG}, or give the four keyword lists"
+            wanted = self._options.text_key
+            return choose_key(first, wanted, _RESPONSE_KEYS, "the description", flag)
         return next((key for key in _RESPONSE_KEYS if key in first.values), None)
 
 
 def _records_of(source: Responses | References) -> Iterable[Record]:
-    """Return records of any source that can be read twice."""
+    """Return records of any source, which each iteration reads again."""
     if isinstance(source, (str, Path)):
         path = Path(source)
         if path.is_dir():
-            return _Folder(path)
+            return _keyword_records(path)
         if path.suffix.lower() == ".txt":
             return [_keyword_record(path, 0)]
-    return _Again(source)
+    return Records(lambda: read_records(source))
 
 
-class _Again:
-    """Records of a file or a mapping; each iteration reads them again."""
-
-    def __init__(self, source: Responses | References) -> None:
-        self._source = kept(source)
-
-    def __iter__(self) -> Iterator[Record]:
-        return read_records(self._source)
-
-
-class _Folder:
-    """A folder of released keyword files, one for each image sequence."""
-
-    def __init__(self, folder: Path) -> None:
-        try:
-            self._paths = sorted(p for p in folder.iterdir() if p.suffix.lower() == ".txt")
-        except OSError as err:
-            raise ArchiveError(f"{folder}: {err.strerror or err}; check the path") from err
-        if not self._paths:
-            raise ArchiveError(f"{folder}: no .txt file of keywords; give the folder that has them")
-
-    def __iter__(self) -> Iterator[Record]:
-        return (_keyword_record(path, index) for index, path in enumerate(self._paths))
+def _keyword_records(folder: Path) -> Records:
+    """Return a folder of released keyword files, one for each image sequence."""
+    try:
+        paths = sorted(p for p in folder.iterdir() if p.suffix.lower() == ".txt")
+    except OSError as err:
+        raise ArchiveError(f"{folder}: {err.strerror or err}; check the path") from err
+    if not paths:
+        raise ArchiveError(f"{folder}: no .txt file of keywords; give the folder that has them")
+    return Records(lambda: (_keyword_record(path, index) for index, path in enumerate(paths)))
 
 
 def _keyword_record(path: Path, position: int) -> Record:

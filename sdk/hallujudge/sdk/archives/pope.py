@@ -14,8 +14,9 @@ from hallujudge.metrics.pope import PopeItem
 from ..errors import ArchiveError, InvalidInputError
 from .formats import read_format
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import JoinCheck, kept, numbered, refuse
+from .joins import JoinCheck, numbered, refuse
 from .records import (
+    TEXT_FLAG,
     Record,
     Records,
     canonical_id,
@@ -57,7 +58,6 @@ def read_pope(
         raise InvalidInputError(
             f"InputOptions(join={options.join!r}) is unknown; choose one of {', '.join(JOINS)}"
         )
-    responses = kept(responses)
     if references is None:
         return Answers(responses, None, options, group_by).checked()
     if _are_files(references):
@@ -101,13 +101,7 @@ class Answers:
         first = next(read_records(responses), None)
         if first is None:
             raise no_records(responses, "answers", "answer")
-        self._text_key = choose_key(
-            first,
-            options.text_key,
-            _ANSWER_KEYS,
-            what="the answer",
-            flag="InputOptions(text_key=…)",
-        )
+        self._text_key = choose_key(first, options.text_key, _ANSWER_KEYS, "the answer", TEXT_FLAG)
         self._id_key = options.id_key
         self._with_ids = any(key in first.values for key in ID_KEYS)
         self._label_key = (
@@ -115,8 +109,8 @@ class Answers:
                 first,
                 None,
                 [key for key in LABEL_KEYS if key != self._text_key],
-                what="the label",
-                flag="one of these names, or give the questions with references=…",
+                "the label",
+                "one of these names, or give the questions with references=…",
             )
             if questions is None
             else ""
@@ -379,7 +373,6 @@ def read_questions(
         ArchiveError: A question is a duplicate, a label is neither yes nor no, or nothing joins
             the questions with the answers.
     """
-    references = kept(references)
     question = next(_question_records(references), None)
     if question is None:
         raise no_records(references, "questions", "question")
@@ -387,7 +380,7 @@ def read_questions(
     if first is None:
         raise no_records(responses, "answers", "answer")
     by = options.join if options.join != "auto" else _way_to_join(first, question)
-    label_key = choose_key(question, None, LABEL_KEYS, what="the label", flag="one of these names")
+    label_key = choose_key(question, None, LABEL_KEYS, "the label")
     with_category = by == "id" and _have_category(first, question)
     table: dict[str, Question] = {}
     duplicates: list[str] = []

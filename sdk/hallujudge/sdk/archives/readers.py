@@ -18,7 +18,8 @@ from .formats import read_format
 from .found_files import FoundFile, found_files, with_given_name
 from .inputs import CheckedArchive, CheckedReader, InputOptions, ItemSource, References, Responses
 from .json_files import named
-from .layouts import ArchiveReader, recognised
+from .layouts import recognised
+from .layouts.archive_reader import ArchiveReader
 from .local_files import STDIN
 from .records import Record, Records, read_records
 from .table_files import read_frame

@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeGuard, cast
 from hallujudge.metrics.framework.claims import json_kind, well_formed
 
 from ..errors import ArchiveError, InvalidInputError
-from .json_files import Mark, Marks, named, read_batches
+from .json_files import named, read_batches
+from .json_lines import Mark, Marks
 
 # "logs" is of lmms-eval until 0.2.3, "samples" of Inspect AI.
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
@@ -325,8 +326,18 @@ def canonical_id(value: object, place: str) -> str:
     raise ArchiveError(f"{place}: {shown(value)} is not an id; give a number or a text")
 
 
+ID_FLAG = "InputOptions(id_key=…)"
+"""The option that names the key of the id, for messages."""
+TEXT_FLAG = "InputOptions(text_key=…)"
+"""The option that names the key of the text, for messages."""
+
+
 def choose_key(
-    record: Record, wanted: str | None, candidates: Sequence[str], *, what: str, flag: str
+    record: Record,
+    wanted: str | None,
+    candidates: Sequence[str],
+    what: str,
+    flag: str = "one of these names",
 ) -> str:
     """Return the key of a value, chosen by the archive's first record.
 

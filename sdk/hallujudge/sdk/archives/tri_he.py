@@ -19,9 +19,11 @@ from hallujudge.metrics.tri_he import TriHeItem
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import IdCheck, kept, numbered, refuse
+from .joins import IdCheck, numbered, refuse
 from .json_files import named
 from .records import (
+    ID_FLAG,
+    TEXT_FLAG,
     Record,
     canonical_id,
     choose_key,
@@ -63,7 +65,7 @@ def read_tri_he(
         ArchiveError: See :func:`read_items`; also if a triplet does not have three parts.
     """
     scenes = None if references is None else _read_scenes(references)
-    return _Answers(kept(responses), scenes, options, group_by).checked()
+    return _Answers(responses, scenes, options, group_by).checked()
 
 
 READERS: Mapping[str, Reader] = {"tri-he": read_tri_he}
@@ -242,13 +244,7 @@ class _Answers:
         first = next(_flat(self._responses, self._options), None)
         if first is None:
             raise no_records(self._responses, "answers", "answer")
-        identifier = choose_key(
-            first,
-            self._options.id_key,
-            _ID_KEYS,
-            what="the image id",
-            flag="InputOptions(id_key=…)",
-        )
+        identifier = choose_key(first, self._options.id_key, _ID_KEYS, "the image id", ID_FLAG)
         has_claims = _CLAIMS in first.values
         if self._options.claims_only and not has_claims:
             found = ", ".join(sorted(first.values))
@@ -260,13 +256,7 @@ class _Answers:
         text_keys = [key for key in _TEXT_KEYS if key in first.values]
         if has_claims and not text_keys and self._options.text_key is None:
             return _Keys(id=identifier, text=None)
-        text = choose_key(
-            first,
-            self._options.text_key,
-            _TEXT_KEYS,
-            what="the response",
-            flag="InputOptions(text_key=…)",
-        )
+        text = choose_key(first, self._options.text_key, _TEXT_KEYS, "the response", TEXT_FLAG)
         return _Keys(id=identifier, text=text)
 
 
@@ -354,7 +344,7 @@ def _scene_records(references: References) -> Iterator[tuple[str, Record]]:
         if _is_by_id(record.values):
             yield from _by_id(record.values, record.place)
             continue
-        key = choose_key(record, None, _ID_KEYS, what="the image id", flag="one of these names")
+        key = choose_key(record, None, _ID_KEYS, "the image id")
         yield canonical_id(record.values[key], record.place), record
 
 

@@ -19,9 +19,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import Faults
 from .json_files import read_values
-from .records import Record, choose_key, fields_of, read_records, text_of
-
-__all__ = ["READERS", "read_video_hallucer"]
+from .records import TEXT_FLAG, Record, choose_key, fields_of, read_records, text_of
 
 _ANSWER_KEYS = ("predict", "prediction", "model_prediction", "response", "output")
 _ALIASES = {
@@ -208,11 +206,7 @@ class _Gathering:
 
     def _run(self, record: Record) -> VideoHallucerRun:
         self._text_key = self._text_key or choose_key(
-            record,
-            self._options.text_key,
-            _ANSWER_KEYS,
-            what="the answer",
-            flag="InputOptions(text_key=…)",
+            record, self._options.text_key, _ANSWER_KEYS, "the answer", TEXT_FLAG
         )
         return VideoHallucerRun(
             response=text_of(record, self._text_key),

@@ -11,9 +11,11 @@ from hallujudge.metrics.vidhal import VidhalItem
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import JoinCheck, answers_of, kept, numbered, read_mapping, refuse
+from .joins import JoinCheck, answers_of, numbered, read_mapping, refuse
 from .json_files import named
 from .records import (
+    ID_FLAG,
+    TEXT_FLAG,
     Record,
     canonical_id,
     choose_key,
@@ -25,8 +27,6 @@ from .records import (
     text_of,
 )
 from .table_files import structured
-
-__all__ = ["READERS", "read_vidhal"]
 
 _VIDEO_KEYS = ("video", "video_id", "id")
 _ANSWER_KEYS = ("response", "prediction", "answer", "order", "output", "text")
@@ -58,7 +58,7 @@ def read_vidhal(
     videos = None if references is None else _read_videos(references)
     if videos is not None:
         _check_display(display, videos)
-    source = _Answers(kept(responses), videos, display, options, group_by).checked()
+    source = _Answers(responses, videos, display, options, group_by).checked()
     return replace(source, notes=(*_more_displays(display, videos), *source.notes))
 
 
@@ -96,7 +96,7 @@ def _read_videos(references: References) -> dict[str, _Video]:
     videos: dict[str, _Video] = {}
     duplicates: list[str] = []
     for record in read_records(references):
-        key = choose_key(record, None, _VIDEO_KEYS, what="the video", flag="one of these names")
+        key = choose_key(record, None, _VIDEO_KEYS, "the video")
         video = canonical_id(record.values[key], record.place)
         if video in videos:
             duplicates.append(video)
@@ -172,16 +172,8 @@ class _Answers:
         first = next(self._records(), None)
         if first is None:
             raise no_records(responses, "answers", "answer")
-        self._id_key = choose_key(
-            first, options.id_key, _VIDEO_KEYS, what="the video", flag="InputOptions(id_key=…)"
-        )
-        self._text_key = choose_key(
-            first,
-            options.text_key,
-            _ANSWER_KEYS,
-            what="the answer",
-            flag="InputOptions(text_key=…)",
-        )
+        self._id_key = choose_key(first, options.id_key, _VIDEO_KEYS, "the video", ID_FLAG)
+        self._text_key = choose_key(first, options.text_key, _ANSWER_KEYS, "the answer", TEXT_FLAG)
 
     def checked(self) -> ItemSource:
         """Return the items after checking every id."""

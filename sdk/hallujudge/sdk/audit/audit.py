@@ -14,10 +14,10 @@ from ..archives.formats import read_format
 from ..archives.found_files import FoundFile, found_files
 from ..archives.joins import read_mapping
 from ..archives.json_files import named
-from ..archives.layouts import ArchiveReader, vlmevalkit
-from ..archives.layouts import benchmarks as chair_outputs
-from ..archives.layouts import harnesses as lmms_eval
-from ..archives.layouts.archive_reader import mapping_at
+from ..archives.layouts import vlmevalkit
+from ..archives.layouts.archive_reader import ArchiveReader, mapping_at
+from ..archives.layouts.benchmarks import CHAIR_SCRIPT_READERS
+from ..archives.layouts.harnesses import LMMS_EVAL_READERS
 from ..archives.records import read_records
 from ..errors import ArchiveError, InvalidInputError
 from . import chair, pope
@@ -196,11 +196,11 @@ def _harness(file: ArchiveFile, metric: str, given: str) -> str:
 
 
 def _tool_of(reader: ArchiveReader | None) -> str:
-    if reader in lmms_eval.LMMS_EVAL_READERS:
+    if reader in LMMS_EVAL_READERS:
         return "lmms-eval"
     if reader in vlmevalkit.READERS:
         return "vlmevalkit"
-    if reader in chair_outputs.CHAIR_SCRIPT_READERS:
+    if reader in CHAIR_SCRIPT_READERS:
         return "chair"
     if reader is None or reader.convert is not None or "pope" not in reader.metrics:
         return ""

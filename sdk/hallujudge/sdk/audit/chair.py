@@ -13,8 +13,6 @@ from ..archives.records import Record
 from ..errors import ArchiveError
 from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
 
-__all__ = ["RATIOS", "counted"]
-
 RATIOS: Mapping[str, Ratio] = {
     "chair_i": Ratio(numerator=("hallucinated",), denominator=("mentioned",)),
     "chair_s": Ratio(numerator=("captions_with_hallucination",), denominator=("rows",)),

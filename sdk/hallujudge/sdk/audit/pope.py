@@ -15,8 +15,6 @@ from ..archives.pope import LABEL_KEYS, categorised, label_of
 from ..archives.records import Record, read_records
 from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
 
-__all__ = ["PARSERS", "RATIOS", "counted"]
-
 RATIOS: Mapping[str, Ratio] = {
     "accuracy": Ratio(numerator=("right",), denominator=("answered",)),
     "precision": Ratio(numerator=("tp",), denominator=("tp", "fp")),

@@ -1,4 +1,12 @@
-"""Steps from a printed number to ours: rows, causes and shares, and the audit that shows them."""
+"""Steps from a printed number to ours: rows, causes and shares, and the audit that shows them.
+
+A *stage* is one way of counting: it gives every row of an archive a few numbers. A score is a ratio
+of their sums, kept as a fraction, so that nothing is lost to floating point. Each stage changes one
+thing in the stage before it, and the change of the score is the share of that cause.
+
+The change from N/D to N'/D' is also the sum over rows of (n' - n - (d' - d) N/D) / D', where n, d
+and n', d' are a row's numbers before and after. That is each row's own share.
+"""
 
 from __future__ import annotations
 

@@ -10,17 +10,8 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import InvalidInputError, OutputError
-from ..labels import (
-    Label,
-    LabelPlan,
-    find_labels,
-    match_labels,
-    matched_labels,
-    plan_labels,
-    read_labels,
-    read_plan,
-)
-from ..labels.label_plans import By
+from ..labels.human_labels import Label, find_labels, match_labels, matched_labels, read_labels
+from ..labels.label_plans import By, LabelPlan, plan_labels, read_plan
 from ..labels.verdicts import read_verdicts
 from ..runs.manifest import CALIBRATION, CASCADE
 from ..runs.stored_runs import StoredRun, read_run

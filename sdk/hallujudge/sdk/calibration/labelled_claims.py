@@ -12,9 +12,7 @@ import numpy as np
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
 from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims, effects_of
 
-from ..labels import Label
-from ..labels import MatchedLabels as _MatchedLabels
-from ..labels.human_labels import MatchedLabels
+from ..labels.human_labels import Label, MatchedLabels
 from ..labels.label_plans import By, LabelPlan, Unit, units_of
 from ..labels.verdicts import DecidedItem, divisor
 
@@ -239,7 +237,7 @@ def differs_from_run(sample: Sample) -> bool:
 
 
 def notes_of(
-    sample: Sample, labels: _MatchedLabels, sampling: Sampling, accuracy: JudgeAccuracy
+    sample: Sample, labels: MatchedLabels, sampling: Sampling, accuracy: JudgeAccuracy
 ) -> Iterator[str]:
     """Yield warnings about the labels, one sentence each."""
     count = int(sample.claims.labelled.sum())
@@ -291,7 +289,7 @@ def other_run_note(labels: Sequence[Label], signature: str) -> Iterator[str]:
         )
 
 
-def _plan_notes(sampling: Sampling, labels: _MatchedLabels) -> Iterator[str]:
+def _plan_notes(sampling: Sampling, labels: MatchedLabels) -> Iterator[str]:
     assert sampling.plan is not None, "checked by the caller"
     known = {*labels.claims, *((item, None) for item in labels.items)}
     missing = sum((unit.item, unit.claim) not in known for unit in sampling.plan.units)

@@ -26,8 +26,8 @@ from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import InvalidInputError
-from ..labels import Label, LabelPlan, match_labels, read_labels, read_plan
-from ..labels.label_plans import units_of
+from ..labels.human_labels import Label, match_labels, read_labels
+from ..labels.label_plans import LabelPlan, read_plan, units_of
 from ..labels.verdicts import DecidedItem, read_verdicts
 from ..runs.stored_runs import StoredRun, read_run
 from .label_files import PLAN
@@ -37,8 +37,9 @@ from .run_calibration import calibrate_items, open_reference, verdicts_as_labels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge
     from hallujudge.judge_service.judges.judge_checks import Retrial
+    from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
+    from hallujudge.judge_service.judges.llm_judge import LlmJudge
     from hallujudge.metrics.framework.columns_and_scores import FloatArray
 
 
@@ -139,7 +140,7 @@ def _refuse_other(run: StoredRun, judge: LlmJudge) -> None:
 
 def _drawn(run: StoredRun, count: int) -> Iterator[JudgeRequestItem]:
     """Yield the claims of images, in an order that depends on their names only."""
-    from hallujudge.judge_service.judges import JudgeRequestItem
+    from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
 
     images = _images(run)
     left = count

@@ -16,7 +16,8 @@ from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy, judge_a
 from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
 
 from ..errors import InvalidInputError
-from ..labels import Label, LabelPlan, MatchedLabels, find_labels, matched_labels, read_plan
+from ..labels.human_labels import Label, MatchedLabels, find_labels, matched_labels
+from ..labels.label_plans import LabelPlan, read_plan
 from ..labels.verdicts import DecidedItem, read_verdicts
 from ..runs.stored_runs import StoredRun, read_run
 from .label_files import LABELS, PLAN, labels_text

@@ -21,7 +21,7 @@ from hallujudge.metrics.calibration.estimators import (
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 
-from ..labels import MatchedLabels
+from ..labels.human_labels import MatchedLabels
 from ..labels.verdicts import DecidedItem
 from .labelled_claims import Sample, Sampling, differs_from_run
 

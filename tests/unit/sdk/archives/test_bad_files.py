@@ -17,8 +17,7 @@ from openpyxl import Workbook
 from support.archive_samples import QUESTION_LAYOUTS, QUESTIONS, write_lines
 
 from hallujudge.sdk import InputOptions
-from hallujudge.sdk.archives import json_files, local_files, read_items
-from hallujudge.sdk.archives import table_files as tables
+from hallujudge.sdk.archives import json_files, local_files, read_items, table_files
 from hallujudge.sdk.errors import ArchiveError, HallujudgeError, MissingExtraError
 
 ROW = {"question_id": 1, "response": "Yes", "label": "yes"}
@@ -189,7 +188,7 @@ def test_a_workbook_that_unpacks_to_too_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = QUESTION_LAYOUTS["VLMEvalKit xlsx"](tmp_path, QUESTIONS)
-    monkeypatch.setattr(tables, "MAX_UNPACKED_BYTES", 1000)
+    monkeypatch.setattr(table_files, "MAX_UNPACKED_BYTES", 1000)
     assert "Save the sheet as CSV" in refused(path)
 
 

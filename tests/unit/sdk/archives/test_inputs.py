@@ -1,139 +1,242 @@
-"""Responses and references in every layout that other tools write."""
+"""Archives that are checked and read in slices, here and in other processes."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import pickle
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hallujudge.sdk.archives import InputOptions, read_items
+from hallujudge.sdk import InputOptions
+from hallujudge.sdk.archives import read_items
+from hallujudge.sdk.archives.inputs import (
+    CheckedArchive,
+    CheckedSlice,
+    ItemSource,
+    SliceReader,
+    spans_of,
+    spread_by,
+)
+from hallujudge.sdk.archives.json_files import read_values
+from hallujudge.sdk.archives.json_lines import Span
 from hallujudge.sdk.errors import ArchiveError
 
-ROWS: list[dict[str, Any]] = [
-    {"image_id": 7, "caption": "a dog"},
-    {"image_id": "12", "caption": "zwei Hunde, ü"},
-]
-WANTED = [("7", "a dog"), ("12", "zwei Hunde, ü")]
-LAYOUTS = {
-    "lines": "\n".join(json.dumps(row) for row in ROWS),
-    "lines with windows ends": "\r\n".join(json.dumps(row) for row in ROWS) + "\r\n",
-    "lines with blank lines": "\n\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS),
-    "byte order mark": "\ufeff" + json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[1]),
-    "list": json.dumps(ROWS),
-    "pretty list": json.dumps(ROWS, indent=4),
-    "run of pretty objects": "\n".join(json.dumps(row, indent=4) for row in ROWS),
-    "run without white space": "".join(json.dumps(row) for row in ROWS),
-    "imgToEval": json.dumps(
-        {"overall": {"Bleu_1": 0.1}, "imgToEval": {str(r["image_id"]): r for r in ROWS}}
-    ),
-    "imgToEval without ids inside": json.dumps(
-        {"imgToEval": {str(r["image_id"]): {"caption": r["caption"]} for r in ROWS}}
-    ),
-    "sentences": json.dumps({"sentences": ROWS, "overall_metrics": {"CHAIRs": 0.5}}),
-    "results beside settings": json.dumps({"model": "m", "results": ROWS, "seed": 1}),
-    "texts by id beside settings": json.dumps(
-        {"model": "m", "outputs": {str(r["image_id"]): r["caption"] for r in ROWS}}
-    ),
-    "texts by id under data": json.dumps(
-        {"data": {str(r["image_id"]): r["caption"] for r in ROWS}}
-    ),
-    "LLaVA answers": "\n".join(
-        json.dumps({"question_id": r["image_id"], "prompt": "p", "text": r["caption"]})
-        for r in ROWS
-    ),
-    "id to text": json.dumps({str(r["image_id"]): r["caption"] for r in ROWS}),
-    "id to text, a line for each": "\n".join(
-        json.dumps({str(r["image_id"]): r["caption"]}) for r in ROWS
-    ),
-    "id to text, in a list": json.dumps([{str(r["image_id"]): r["caption"]} for r in ROWS]),
-}
+COUNT = 1100
 
 
-def read(text: str, folder: Path, **options: object) -> list[tuple[str, str | None]]:
-    path = folder / "archive.json"
-    path.write_text(text, encoding="utf-8", newline="")
-    source = read_items(
-        "chair",
-        path,
-        {"7": ["dog"], "12": []},
-        options=InputOptions(**options),  # type: ignore[arg-type]  # built by the cases
+def archive(folder: Path) -> Path:
+    path = folder / "captions.jsonl"
+    rows = ({"image_id": n, "caption": f"A dog and {n} cats."} for n in range(COUNT))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "objects.json").write_text(json.dumps({str(n): ["dog"] for n in range(COUNT)}))
+    return path
+
+
+def read(folder: Path, responses: Path, options: InputOptions | None = None) -> ItemSource:
+    return read_items("chair", responses, folder / "objects.json", options=options)
+
+
+def test_items_from_a_position_on_are_those_of_the_whole_archive(tmp_path: Path) -> None:
+    source = read(tmp_path, archive(tmp_path))
+    whole = list(source)
+    for first in (0, 1, 511, 512, 700, COUNT - 1, COUNT):
+        assert list(source.start_at(first)) == whole[first:]
+
+
+def test_another_process_reads_the_same_items(tmp_path: Path) -> None:
+    source = read(tmp_path, archive(tmp_path))
+    assert source.slices is not None
+    reader = pickle.loads(pickle.dumps(source.slices.reader))  # what a pool does
+    assert reader == source.slices.reader
+    mark = source.slices.marks.before(600)
+    assert mark.values == 512
+    assert list(reader.items(mark)) == list(source)[512:]
+    after = source.slices.marks.before(COUNT)
+    assert list(reader.items(mark, after.offset - mark.offset)) == list(source)[512:1024]
+
+
+def test_an_archive_that_was_checked_is_read_where_it_is_needed(tmp_path: Path) -> None:
+    path = archive(tmp_path)
+    source = read(tmp_path, path)
+    assert source.slices is not None
+    checked = CheckedArchive(count=COUNT, marks=source.slices.marks)
+    again = read_items("chair", path, tmp_path / "objects.json", checked=checked)
+    assert len(again) == COUNT
+    assert list(again) == list(source)
+    # What is before the place is not read: it may as well be no caption.
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], *(b"x" * (len(x) - 1) + b"\n" for x in lines[1:512])]))
+    with path.open("ab") as file:
+        file.writelines(lines[512:])
+    assert [item.id for item in again.start_at(1098)] == ["1098", "1099"]
+
+
+def test_equal_objects_of_captions_are_one_tuple(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    given = (["dog", "cat "], ["cat"], ["dog", "cat "], ["dog", "cat"])
+    rows = ({"id": n, "caption": "A dog.", "objects": names} for n, names in enumerate(given))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    items: list[Any] = list(read_items("chair", path, None))
+    both = ("dog", "cat")
+    assert [item.reference_objects for item in items] == [both, ("cat",), both, both]
+    assert len({id(item.reference_objects) for item in items}) == 2
+
+
+@pytest.mark.parametrize("how", ["gzip", "duplicates", "mapping"])
+def test_other_archives_are_read_from_their_beginning(tmp_path: Path, how: str) -> None:
+    path = archive(tmp_path)
+    options = InputOptions(allow_duplicates=how == "duplicates")
+    if how == "gzip":
+        path = tmp_path / "captions.jsonl.gz"
+        path.write_bytes(gzip.compress((tmp_path / "captions.jsonl").read_bytes()))
+    references: object = tmp_path / "objects.json"
+    if how == "mapping":
+        references = json.loads((tmp_path / "objects.json").read_text())
+    source = read_items("chair", path, references, options=options)  # type: ignore[arg-type]  # JSON
+    assert source.slices is None
+    assert [item.id for item in source.start_at(1099)] == ["1099"]
+
+
+CAPTIONS = 1300
+
+
+class InSlices:
+    """Checks slices as another process does, which is sent the reader."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.spans = list(spans_of(path, size))
+        self.told: list[CheckedSlice | None] = []
+
+    def check(self, reader: SliceReader, _spans: Iterable[Span]) -> Iterator[CheckedSlice | None]:
+        sent = pickle.loads(pickle.dumps(reader))  # what a pool does
+        for span in self.spans:
+            self.told.append(sent.check(*span))
+            yield self.told[-1]
+
+
+def lines() -> list[str]:
+    """Return captions that carry objects, some of them with quotes or in other alphabets."""
+    texts = ("A dog.", 'A "cat".', "Ein Hündchen.", None)
+    names = (["dog"], ["cat", "dog"], [f"cup {CAPTIONS}"])
+    rows = (
+        {"image_id": n, "caption": texts[n % 4], "objects": names[n % 3]} for n in range(CAPTIONS)
     )
-    items = list(source)
-    assert len(items) == len(source)
-    return [(item.id, item.response) for item in items]  # type: ignore[attr-defined]  # chair
+    return [json.dumps(row, ensure_ascii=n % 2 == 0) for n, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(layout: str, tmp_path: Path) -> None:
-    assert read(LAYOUTS[layout], tmp_path) == WANTED
+def whole_and_in_slices(path: Path, references: Path | None) -> tuple[ItemSource, ItemSource]:
+    whole = read_items("chair", path, references)
+    with spread_by(spread := InSlices(path, 10_000)):
+        in_slices = read_items("chair", path, references)
+    assert len(spread.told) > 5
+    assert None not in spread.told
+    return whole, in_slices
 
 
-@pytest.mark.parametrize("part", ["results", "captions", "questions", "samples_of_mine"])
-def test_a_record_keeps_its_parts(part: str, tmp_path: Path) -> None:
-    parts = [{"id": 1, "caption": "a part"}]
-    rows = [{"image": 7, "caption": "a dog", part: parts}, {"image": 12, "caption": "", part: []}]
-    lines = "\n".join(map(json.dumps, rows))
-    assert read(lines, tmp_path) == [("7", "a dog"), ("12", "")]
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text,
+        lambda text: text.rstrip("\n"),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: "\n\n" + text.replace("7}\n", "7}\n\n   \n"),
+        lambda text: text + "\n" * 30_000,
+    ],
+    ids=["plain", "cut", "windows", "mark", "blank", "long end"],
+)
+@pytest.mark.parametrize("apart", [False, True], ids=["carried", "apart"])
+def test_what_is_read(tmp_path: Path, change: Callable[[str], str], apart: bool) -> None:
+    path, references = tmp_path / "captions.jsonl", tmp_path / "objects.json"
+    path.write_text(change("".join(f"{line}\n" for line in lines())), encoding="utf-8", newline="")
+    # Two images have no caption, which is noted.
+    references.write_text(json.dumps({str(n): [f"cup {n % 9}"] for n in range(CAPTIONS + 2)}))
+    whole, in_slices = whole_and_in_slices(path, references if apart else None)
+    assert list(in_slices) == list(whole)
+    assert len(in_slices) == len(whole) == CAPTIONS
+    assert in_slices.notes == whole.notes
+    assert bool(whole.notes) == apart
+    assert in_slices.reference_names() == whole.reference_names()
+    assert in_slices.slices is not None
+    values = list(read_values(path))
+    for mark in in_slices.slices.marks.marks:
+        assert list(read_values(path, start=mark)) == values[mark.values :]
+        assert list(in_slices.start_at(mark.values)) == list(whole)[mark.values :]
 
 
-def test_a_list_of_records_under_another_name_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ArchiveError, match="mine is a list of records: give a file of that list"):
-        read(json.dumps({"model": "m", "mine": ROWS}), tmp_path)
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {800: lines()[3]},
+        {800: lines()[3], 1200: lines()[2]},
+        {900: '{"image_id": 99999, "caption": "A cup.", "objects": []}'},
+        {900: '{"caption": "A cup.", "objects": []}'},
+        {900: '{"image_id": 900, "caption": 5, "objects": []}'},
+        {900: '{"image_id": 900, "image_id": 901, "caption": "A cup.", "objects": []}'},
+        {500: '{"image_id": null, "caption": "A cup.", "objects": []}', 3: "[1, 2]"},
+        {1000: '{"image_id": 1000, "capt'},
+        {CAPTIONS - 1: '{"image_id": 1000, "capt'},
+        {1000: "no JSON", 1100: '{"caption": "no id"}'},
+        {1000: "\udcff"},
+    ],
+)
+def test_the_first_error_is_told(tmp_path: Path, faults: dict[int, str]) -> None:
+    path, references = tmp_path / "captions.jsonl", tmp_path / "objects.json"
+    written = lines()
+    for number, fault in faults.items():
+        written[number] = fault
+    path.write_text("\n".join(written), encoding="utf-8", errors="surrogateescape")
+    references.write_text(json.dumps({str(n): ["cup"] for n in range(CAPTIONS)}))
+    with pytest.raises(ArchiveError) as whole:
+        read_items("chair", path, references)
+    with pytest.raises(ArchiveError) as sliced, spread_by(InSlices(path, 10_000)):
+        read_items("chair", path, references)
+    assert str(sliced.value) == str(whole.value)
+    assert sliced.value.metadata == whole.value.metadata
 
 
-def test_the_texts_of_an_object_are_named(tmp_path: Path) -> None:
-    rows = [{"image_id": 7, "response": {"role": "assistant", "content": "a dog", "tokens": 3}}]
-    with pytest.raises(ArchiveError) as refused:
-        read(json.dumps(rows), tmp_path)
-    assert str(refused.value).endswith(
-        "'response' is an object, not a text; name one in it with InputOptions(key_map=…): "
-        "response=response.role, response=response.content"
-    )
-    options = {"key_map": {"response": "response.content"}}
-    assert read(json.dumps(rows), tmp_path, **options) == WANTED[:1]
+@pytest.mark.parametrize("layout", ["list", "indented", "two in a line", "long", "held", "gzip"])
+def test_other_layouts_are_checked_as_a_whole(tmp_path: Path, layout: str) -> None:
+    written, path = lines(), tmp_path / "captions.json"
+    values = [json.loads(line) for line in written]
+    texts = {
+        "list": json.dumps(values),
+        "indented": "\n".join(json.dumps(value, indent=1) for value in values),
+        "two in a line": "\n".join([*written[:-2], " ".join(written[-2:])]),
+        "long": "\n".join([json.dumps({**values[0], "more": "x" * (1 << 21)}), *written[1:]]),
+        "held": json.dumps({"data": values}),
+    }
+    if layout == "gzip":
+        path.write_bytes(gzip.compress("\n".join(written).encode()))
+    else:
+        path.write_text(texts[layout], encoding="utf-8")
+    whole = read_items("chair", path, None)
+    with spread_by(InSlices(path, 10_000)):
+        in_slices = read_items("chair", path, None)
+    assert list(in_slices) == list(whole)
+    assert (in_slices.slices is None) == (whole.slices is None)
 
 
-def test_keys_can_be_named(tmp_path: Path) -> None:
-    text = json.dumps([{"picture": 7, "out": "a dog", "caption": "not this"}])
-    assert read(text, tmp_path, id_key="picture", text_key="out") == WANTED[:1]
+def test_lines_of_id_and_text_are_checked_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    rows = map(json.loads, lines())
+    path.write_text("".join(json.dumps({str(r["image_id"]): r["caption"]}) + "\n" for r in rows))
+    references = {str(number): ["cup"] for number in range(CAPTIONS)}
+    whole = read_items("chair", path, references)
+    with spread_by(InSlices(path, 10_000)):
+        in_slices = read_items("chair", path, references)
+    assert [item.id for item in in_slices] == [item.id for item in whole] == list(references)
+    assert in_slices.slices is None
 
 
-@pytest.mark.parametrize("key", ["question_id", None])
-def test_id_maps(tmp_path: Path, key: str | None) -> None:
-    (tmp_path / "map.json").write_text("[12, 7]")
-    rows = [{"question_id": 1, "text": "a dog"}, {"question_id": 0, "text": "zwei Hunde, ü"}]
-    if key is None:
-        rows = [{"text": row["text"]} for row in reversed(rows)]
-    found = read(json.dumps(rows), tmp_path, id_map=tmp_path / "map.json")
-    assert sorted(found) == sorted(WANTED)
-
-
-def test_mappings_and_records_need_no_file() -> None:
-    source = read_items("chair", {"1": "a dog", "2": None}, {"1": ["dog"], "2": ["cat"]})
-    assert [(item.id, item.response) for item in source] == [("1", "a dog"), ("2", None)]  # type: ignore[attr-defined]  # chair
-    rows = ({"image_id": n, "caption": "c", "objects": ["dog"], "model": "m"} for n in (1, 2))
-    source = read_items("chair", rows, None, group_by=("model",))
-    assert [item.fields for item in source] == [{"model": "m"}, {"model": "m"}]
-    assert [item.reference_objects for item in source] == [("dog",), ("dog",)]  # type: ignore[attr-defined]  # chair
-
-
-def test_a_line_without_an_id_among_ids_and_texts_is_named(tmp_path: Path) -> None:
-    for line, problem in (('{"caption": "a"}', "the image id is missing"), ("7", "found a number")):
-        path = tmp_path / "archive.jsonl"
-        path.write_text(f'{{"7": "a dog"}}\n{{"8": null}}\n{line}\n')
-        with pytest.raises(ArchiveError, match=rf"archive\.jsonl line 3: .*{problem}"):
-            read_items("chair", path, {"7": ["dog"], "8": []})
-
-
-def test_references_as_records(tmp_path: Path) -> None:
-    path = tmp_path / "references.jsonl"
-    path.write_text('{"image_id": 1, "objects": ["dog", "dog"]}\n{"image_id": 2, "objects": []}\n')
-    source = read_items("chair", {"1": "a", "2": "b"}, path)
-    assert [item.reference_objects for item in source] == [("dog",), ()]  # type: ignore[attr-defined]  # chair
-
-
-def test_text_that_utf8_cannot_hold_is_replaced() -> None:
-    source = read_items("chair", {"1": "a \ud800 dog"}, {"1": ["dog"]})
-    assert next(iter(source)).response == "a \ufffd dog"  # type: ignore[attr-defined]  # chair
+def test_places_in_an_id_map_are_those_in_the_whole_archive(tmp_path: Path) -> None:
+    path, id_map = tmp_path / "captions.jsonl", tmp_path / "ids.json"
+    path.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
+    id_map.write_text(json.dumps([f"image {n}" for n in range(CAPTIONS)]))
+    with spread_by(InSlices(path, 10_000)):
+        items = list(read_items("chair", path, None, options=InputOptions(id_map=id_map)))
+    assert [item.id for item in items] == [f"image {n}" for n in range(CAPTIONS)]

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hallujudge.sdk.archives.json_files import Mark, Marks, read_values
+from hallujudge.sdk.archives.json_files import read_values
+from hallujudge.sdk.archives.json_lines import Mark, Marks
 from hallujudge.sdk.errors import ArchiveError
 
 LINES = (

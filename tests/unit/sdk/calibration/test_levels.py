@@ -12,7 +12,7 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate_items
 from hallujudge.sdk.calibration.calibration_tables import calibration_page
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.labels import Label
+from hallujudge.sdk.labels.human_labels import Label
 from hallujudge.sdk.labels.verdicts import DecidedClaim, DecidedItem
 from hallujudge.sdk.report.table_pages import render_page
 

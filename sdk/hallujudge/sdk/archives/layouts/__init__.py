@@ -8,29 +8,17 @@ from importlib.metadata import entry_points
 
 from ...errors import ArchiveError
 from ..json_files import named
-from . import benchmarks, vlmevalkit
-from . import benchmarks as chair_outputs
-from . import harnesses as harness
-from . import harnesses as inspect_ai
-from . import harnesses as lmms_eval
-from .archive_reader import ArchiveReader, converting
-
-__all__ = [
-    "ArchiveReader",
-    "archive_readers",
-    "converting",
-    "recognised",
-]
-
+from . import benchmarks, harnesses, vlmevalkit
+from .archive_reader import ArchiveReader
 
 _ENTRY_POINTS = "hallujudge.archive_readers"
-# The most specific layouts come first.
+# The most specific layouts come first: several layouts share keys, and the first match counts.
 _BUILT_IN = (
-    *lmms_eval.LMMS_EVAL_READERS,
-    *harness.LM_EVAL_READERS,
-    *inspect_ai.INSPECT_AI_READERS,
+    *harnesses.LMMS_EVAL_READERS,
+    *harnesses.LM_EVAL_READERS,
+    *harnesses.INSPECT_AI_READERS,
     *vlmevalkit.READERS,
-    *chair_outputs.CHAIR_SCRIPT_READERS,
+    *benchmarks.CHAIR_SCRIPT_READERS,
     *benchmarks.READERS,
 )
 

@@ -1,4 +1,11 @@
-"""Sample files of evaluation harnesses: lmms-eval, lm-evaluation-harness and Inspect AI."""
+"""Sample files of evaluation harnesses: lmms-eval, lm-evaluation-harness and Inspect AI.
+
+lmms-eval (``--log_samples``) changed its layout several times: one object with ``logs`` (until
+0.2.3), a line for each sample with ``doc`` (until 0.3.5), without it (since 0.4), and with flat
+responses (since 0.7). Readers therefore take each value from wherever a release put it. Since 0.4
+the label is only in the values of scores. A question id appears once in each category, so
+``doc_id`` is the id.
+"""
 
 from __future__ import annotations
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from .archive_reader import ArchiveReader, converting, yes_or_no
 
-__all__ = ["READERS"]
-
 _AMBER_CATEGORIES = frozenset(
     [
         "discriminative-attribute-state",

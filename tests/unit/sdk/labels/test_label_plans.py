@@ -9,7 +9,7 @@ import pytest
 
 from hallujudge.metrics.calibration.label_sampling import allocate, drawn_places, expected_width
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
-from hallujudge.sdk.labels import plan_labels, read_plan
+from hallujudge.sdk.labels.label_plans import plan_labels, read_plan
 from hallujudge.sdk.labels.verdicts import DecidedClaim, DecidedItem
 
 

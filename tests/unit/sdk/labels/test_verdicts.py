@@ -12,8 +12,8 @@ from hallujudge.metrics import Report
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import calibrate_items
 from hallujudge.sdk.calibration.labelled_claims import sampling_of
-from hallujudge.sdk.labels import Label, match_labels
-from hallujudge.sdk.labels.verdicts import KINDS, DecidedItem, read_verdicts
+from hallujudge.sdk.labels.human_labels import Label, match_labels
+from hallujudge.sdk.labels.verdicts import KINDS, DecidedItem, answer_claims, read_verdicts
 from hallujudge.sdk.runs import read_run
 
 CASES: dict[str, dict[str, Any]] = {
@@ -74,3 +74,27 @@ def test_items_are_drawn_if_their_claims_are_labelled_together(tmp_path: Path) -
     labels = labels_of(items)
     assert sampling_of(items, match_labels(labels, items), None).by == "item"
     assert sampling_of(items, match_labels(labels[:1], items), None).by == "claim"
+
+
+@pytest.mark.parametrize(
+    ("judge", "margin", "sure"),
+    [
+        ("matcher", -0.2, 0.2),
+        ("minicheck", 0.3, 0.3),
+        ("llm", 1.5, 1.5),
+        # Held to a choice that the model found less likely than another answer.
+        ("fallback", -1.5, -1.5),
+        ("llm", None, None),
+    ],
+)
+def test_margins_say_how_sure_a_judge_is(
+    judge: str, margin: float | None, sure: float | None
+) -> None:
+    claim = {
+        "triplet": ["a", "b", "c"],
+        "verdict": "not_supported",
+        "margin": margin,
+        "judge": judge,
+    }
+    [found] = answer_claims({"claims": [claim]}, {})
+    assert found.margin == sure
