@@ -244,6 +244,7 @@ REASONS: Mapping[str, ReasonRow] = {
 
 
 _MOST_CHARS = 80
+# Messages of Python itself, of which only the quoted value may reach a user.
 _NOT_A_NUMBER = re.compile(r"(?:could not convert|invalid literal).*?: (?P<value>'.*)")
 _NOT_A_CHOICE = re.compile(r"(?P<value>.+) is not a valid \w+")
 _NOT_FORMATTED = re.compile(r"(?:Cannot specify|Unknown format code|Invalid format specifier) .*")

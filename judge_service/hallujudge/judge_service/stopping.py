@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 _LOG = logging.getLogger(__name__)
-
 MARGIN_SECONDS = 10.0
 """For what follows the grace period: cancelled work unwinds, files and connections are closed."""
 

@@ -14,13 +14,9 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
-
 _K = TypeVar("_K", bound=Hashable)
-
 _V = TypeVar("_V")
-
 _imported: set[str] = set()
-
 _QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
 
 

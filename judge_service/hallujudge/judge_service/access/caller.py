@@ -19,7 +19,7 @@ MAX_LIMIT = 2**31 - 1
 """The largest number of a caller's limits, which is that of the server's settings."""
 
 _MINUTE = 60.0
-
+# A guess: when one of the caller's calls will end is unknown.
 _BUSY_SECONDS = 1.0
 
 
@@ -206,4 +206,5 @@ class CallerLimits:
         if use.left >= 1:
             use.left -= 1
             return 0.0
+        # Never zero, which would mean that the call was admitted.
         return max((1 - use.left) * _MINUTE / most, 0.001)

@@ -94,6 +94,7 @@ class FairQueue:
             if turn in line.waiting:
                 del line.waiting[turn]
                 self._waiting -= 1
+            # The place was given in the same moment: another request gets it.
             elif not turn.cancelled():
                 self.leave(caller)
             raise

@@ -30,31 +30,23 @@ except ImportError:  # Windows: two administrators must not change keys at the s
     fcntl = None  # type: ignore[assignment]  # checked where it is used
 
 _LOG = logging.getLogger(__name__)
-
 KEY_PATTERN = re.compile(r"hj_(?P<id>[a-z2-7]{8})_(?P<secret>[A-Za-z0-9_-]{43})")
 """A key as callers send it: its id, by which it is looked up, and 256 random bits."""
 
 LOOK_SECONDS = 1.0
 """How often the file is looked at."""
 
+# Base32 in lower case: no digits that look like letters.
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
-
 _ID_LENGTH = 8
-
 _SECRET_BYTES = 32
-
 _VERSION = 1
-
+# Tens of thousands of keys.
 _MAX_FILE_BYTES = 16 << 20
-
 _MAX_NAME = 80
-
 _HASH = re.compile(r"[0-9a-f]{64}")
-
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?", re.ASCII)
-
 _TEXTS = ("id", "name", "sha256", "created", "expires", "revoked")
-
 _LEAST = {
     "calls_per_minute": 1,
     "max_concurrency": 1,
@@ -301,6 +293,7 @@ def _change(
     return changed
 
 
+# Compared for unknown ids, so that they take as long as known ones.
 _NO_HASH = secret_hash("")
 
 

@@ -16,7 +16,6 @@ from ..errors import OutputError
 from .caller import Caller
 
 _LOG = logging.getLogger(__name__)
-
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS spending (key TEXT NOT NULL, day TEXT NOT NULL, "
     "calls INTEGER NOT NULL, cost REAL NOT NULL, PRIMARY KEY (key, day)) WITHOUT ROWID"
@@ -27,6 +26,7 @@ _TAKE = (
     "AND (:max_calls IS NULL OR calls < :max_calls) "
     "AND (:max_cost IS NULL OR cost + :cost <= :max_cost)"
 )
+# Other processes hold the lock for one statement only.
 _LOCKED_SECONDS = 2.0
 
 
@@ -91,6 +91,7 @@ class Ledger:
                 path, timeout=_LOCKED_SECONDS, isolation_level=None, check_same_thread=False
             )
             self._file.execute("PRAGMA journal_mode = WAL")
+            # A power loss may lose the last calls' costs; syncing each call would slow all of them.
             self._file.execute("PRAGMA synchronous = NORMAL")
             self._file.execute(_SCHEMA)
         except (sqlite3.Error, OSError) as err:

@@ -19,6 +19,7 @@ import re
 import unicodedata
 from typing import Final
 
+# The beginning of a response is enough to recognise its language.
 _READ_CHARS: Final = 4_000
 # Letters with an inner apostrophe, such as "there's".
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")

@@ -19,10 +19,9 @@ from .rules.lexicon import load_lexicon
 if TYPE_CHECKING:
     from spacy.language import Language
 
+# Part of signatures; increased when the claims of the same trees change.
 _VERSION = "spacy-1"
-
 _SUGGESTED = "en_core_web_sm"
-
 _LABELS = {"nsubj", "dobj", "prep", "pobj"}
 """Labels of the parser that the claims rely on; those of spaCy's own English pipelines."""
 
@@ -33,9 +32,8 @@ _MOST = 200_000
 """The most characters of a text that are read."""
 
 _LONGEST_WORD = 100
-
+# Components that the claims do not need; leaving them out saves time and memory.
 _UNUSED = ("ner", "textcat", "entity_linker")
-
 _DATA = {
     "punkt_tab": "tokenizers/punkt_tab/english",
     "averaged_perceptron_tagger_eng": "taggers/averaged_perceptron_tagger_eng",

@@ -27,14 +27,11 @@ from .rules.tokens import sentences
 MAX_CLAIMS = 400
 """A list with more claims or keywords comes from a model that repeats itself."""
 
+# A longer keyword is a sentence that the model put into the list.
 _MAX_KEYWORD_CHARS = 100
-
 _OBJECT_WORDS = 2
-
 _LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
-
 _CLAIM_KEYS = ("object1", "relation", "object2")
-
 NOWHERE = Span(0, 0)
 """The place of words that are not in the text."""
 

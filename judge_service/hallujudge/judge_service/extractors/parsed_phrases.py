@@ -213,8 +213,8 @@ class Phrases:
         words = [each for each in token.doc[first : token.i + 1] if _named(each, token)]
         phrase.name_start = words[0].idx
         phrase.text = token.text.lower() if phrase.pronoun else " ".join(map(_written, words))
-        beside = token.head.children if token.dep_ == "conj" else ()
-        nor = any(each.dep_ == "cc" and each.text.lower() == "nor" for each in beside)
+        siblings = token.head.children if token.dep_ == "conj" else ()
+        nor = any(each.dep_ == "cc" and each.text.lower() == "nor" for each in siblings)
         phrase.negated = phrase.negated or nor
         phrase.attributes = list(self._attributes(token))
         return phrase

@@ -106,12 +106,12 @@ class ParsedTriplets:
     def _mention(self, noun: Token) -> None:
         phrase = self._phrases.of(noun)
         if phrase.pronoun:
-            besides: tuple[NounPhrase, ...] = ()
+            excluded: tuple[NounPhrase, ...] = ()
             if noun.dep_ in (*_OBJECTS, "pobj"):
                 verb = noun.head if noun.dep_ != "pobj" else noun.head.head
                 named = [self._phrases.of(each) for each in _own_subjects(verb)]
-                besides = tuple(each.named or each for each in named)
-            phrase.named = self._mentions.named(phrase.text, besides=besides)
+                excluded = tuple(each.named or each for each in named)
+            phrase.named = self._mentions.named(phrase.text, excluded=excluded)
         self._mentions.saw(phrase, subject=noun.dep_ in _SUBJECTS)
 
     # Nouns.
@@ -314,8 +314,8 @@ def _as_chunk(token: Token, put: dict[int, Modality]) -> Chunk:
 def _own_subjects(verb: Token) -> list[Token]:
     # A parser may attach the subject to the auxiliary.
     auxiliaries = [child for child in verb.children if child.dep_ in ("aux", "auxpass")]
-    beside = [child for each in (verb, *auxiliaries) for child in each.children]
-    first = next((c for c in beside if c.dep_ in _SUBJECTS and is_noun(c)), None)
+    siblings = [child for each in (verb, *auxiliaries) for child in each.children]
+    first = next((c for c in siblings if c.dep_ in _SUBJECTS and is_noun(c)), None)
     return [] if first is None else list(together(first))
 
 
@@ -340,9 +340,9 @@ def _denied(verb: Token) -> bool:
     own = any(c.dep_ == "neg" or c.text.lower() in _NEGATIONS for c in verb.children)
     if own or verb.dep_ != "conj":
         return own
-    beside = list(verb.head.children)
-    alternative = any(c.dep_ == "cc" and c.text.lower() in ("or", "nor") for c in beside)
-    return alternative and any(c.dep_ == "neg" for c in beside)
+    siblings = list(verb.head.children)
+    alternative = any(c.dep_ == "cc" and c.text.lower() in ("or", "nor") for c in siblings)
+    return alternative and any(c.dep_ == "neg" for c in siblings)
 
 
 def _said(verb: Token) -> str:

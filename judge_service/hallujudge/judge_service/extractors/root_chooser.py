@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 NO_ROOT = "none of these"
 """The reply for a word that belongs to none of the offered roots."""
 
+# One bad entry invalidates a whole reply, so calls are kept small.
 _WORDS_PER_CALL = 10
 _KINDS = {"objects": "things and beings", "behaviors": "actions"}
 

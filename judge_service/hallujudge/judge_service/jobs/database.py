@@ -42,27 +42,20 @@ except ModuleNotFoundError as err:
     raise MissingExtraError.of("a database of jobs", "jobs") from err
 
 _LOG = logging.getLogger(__name__)
-
+# How long a writer waits for another one before the call fails as temporary.
 _BUSY_SECONDS = 5.0
-
 _CONNECT_SECONDS = 10
-
 _CONNECTIONS = 8
-
 _RETRY_SECONDS = 2.0
-
 _WRITE = "hallujudge_write"
 
 # Any number that other programs on the same PostgreSQL server are unlikely to lock.
 _SCHEMA_LOCK = 0x68616C6A
-
 _RUNNER_LOCK = 0x68616C6B
 
 # https://www.sqlite.org/rescode.html, and appendix A of PostgreSQL's manual.
 _SQLITE_FULL = {sqlite3.SQLITE_FULL}
-
 _POSTGRES_FULL = {"53100", "53200"}
-
 SCHEMA_VERSION = 1
 """Raised when older releases could misread what newer ones write."""
 
@@ -71,7 +64,6 @@ metadata = MetaData()
 
 # SQLite numbers rows by itself only in a column of the type INTEGER.
 _Number = BigInteger().with_variant(Integer, "sqlite")
-
 versions = Table("hallujudge_jobs_version", metadata, Column("version", Integer, primary_key=True))
 """One row: the version of these tables."""
 

@@ -242,6 +242,7 @@ class JobCodec(Protocol):
         ...
 
 
+# Only keys and certificates identify a caller for longer than a connection.
 _ANONYMOUS = "anonymous"
 _NAMED = ("key:", "certificate:")
 

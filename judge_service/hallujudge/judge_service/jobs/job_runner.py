@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-
 POLL_SECONDS = 2.0
 """How often a server looks for jobs that another one created."""
+# A job waits for a judge or a disk: seconds first, then minutes, each pause twice as long.
 _FIRST_PAUSE = 5.0
 _LONGEST_PAUSE = 300.0
 _CLEANING_SECONDS = 3600.0

@@ -30,22 +30,16 @@ _LOG = logging.getLogger(__name__)
 
 # As large as the batches of a stream, and as many of them at the same time.
 _CHUNK_ITEMS = 64
-
 _CHUNK_BYTES = 1 << 20
-
 _MAX_CONCURRENCY = 8
-
+# A database that was locked or full is mostly available again after seconds.
 _STORE_PAUSE = 2.0
-
 _UNDER_WAY = (JobState.QUEUED, JobState.RUNNING)
 
 # Counting reads an index of all jobs; metrics are fetched every 15 seconds or so.
 _COUNT_SECONDS = 2.0
-
 _THREADS = 4
-
 _P = ParamSpec("_P")
-
 _T = TypeVar("_T")
 
 
@@ -124,6 +118,7 @@ class JobScoring:
         spec = await asyncio.to_thread(self.codec.spec, job.spec)
         session = await self.engine.open(spec)
         content = await self.threads.run(self.progress.header, job.number)
+        # The signature names metric, variant, judges and release: what a number depends on.
         before, now = self.codec.report(content).signature, session.report().signature
         if before != now:
             raise InvalidInputError(

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-
 _MAX_ID_CHARS = 128
+# The note is a run's manifest, which is kept with the job and sent back with it.
 _MAX_NOTE_BYTES = 1 << 20
 
 

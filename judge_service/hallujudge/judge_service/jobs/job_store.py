@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from .database import Database
 
 _FINISHED = [state.value for state in FINISHED]
-
+# More than run at once: the runner chooses by owner among them.
 _CANDIDATES = 1000
-
 _SECONDS_OF_DAY = 86_400.0
 
 
@@ -353,7 +352,9 @@ class JobProgress:
 
     def begin(self, number: int) -> bool:
         """Note that a job runs; return False if it was cancelled."""
-        return self._change(number, {"state": JobState.RUNNING.value, **_told(Problem())})
+        return self._change(
+            number, {"state": JobState.RUNNING.value, **_problem_columns(Problem())}
+        )
 
     def chunk(self, number: int, after: int, *, count: int, max_bytes: int) -> JobChunk:
         """Return the next items: all of them without a result, or all of them with one.
@@ -407,18 +408,23 @@ class JobProgress:
         """Note that a job is done; return False if it was cancelled."""
         return self._change(
             number,
-            {"state": JobState.DONE.value, "report": report, **_ended(now), **_told(Problem())},
+            {
+                "state": JobState.DONE.value,
+                "report": report,
+                **_ended(now),
+                **_problem_columns(Problem()),
+            },
         )
 
     def fail(self, number: int, problem: Problem, now: float) -> bool:
         """Note that a job can't go on."""
         return self._change(
-            number, {"state": JobState.FAILED.value, **_ended(now), **_told(problem)}
+            number, {"state": JobState.FAILED.value, **_ended(now), **_problem_columns(problem)}
         )
 
     def wait(self, number: int, problem: Problem) -> bool:
         """Note why a job waits; it is queued again."""
-        return self._change(number, {"state": JobState.QUEUED.value, **_told(problem)})
+        return self._change(number, {"state": JobState.QUEUED.value, **_problem_columns(problem)})
 
     def delete_old(self, now: float, days: float) -> int:
         """Delete jobs that ended, or that got no more items, so many days ago."""
@@ -527,7 +533,7 @@ def _ended(now: float) -> dict[str, object]:
     return {"touched_at": now, "finished_at": now}
 
 
-def _told(problem: Problem) -> dict[str, object]:
+def _problem_columns(problem: Problem) -> dict[str, object]:
     # PostgreSQL keeps no zero characters in texts.
     detail = problem.detail.replace("\0", " ")[:_DETAIL_CHARS]
     return {"problem": problem.reason, "problem_detail": detail}

@@ -16,10 +16,9 @@ from .cache_file import Record
 from .chat import ChatRequest
 from .client import Answer, ChatClient
 
+# Three renewals fit into a claim's life (60 seconds in the cache), so that one may be late.
 _RENEW_SECONDS = 20.0
-
 _REMEMBERED = 50_000
-
 _T = TypeVar("_T")
 
 
@@ -117,6 +116,7 @@ class AskOnce(Generic[_T]):
         if cache is None:
             recorder().looked_up("nowhere")
             return reading.read(await self._client.ask(request, has_fallback=has_fallback))
+        # True until a record is kept or found: whoever waits for the claim must then make the call.
         claimed = True
         try:
             record = await cache.claim(key)

@@ -18,6 +18,7 @@ from ..errors import InvalidInputError, OutputError
 from .failures import CallFailedError, FailureKind, failure_of_status
 
 _URL = "/v1/chat/completions"
+# Twice the largest reply over HTTP; a longer line is not a file of replies.
 _MAX_LINE = 16 << 20
 
 

@@ -179,6 +179,7 @@ class Budget:
         if isinstance(hold, str):
             self._refusal = hold
             return None
+        # Nothing is awaited since the check above, so that no other call can take the room.
         for budget in self._all():
             budget.calls += 1
             budget._holders += 1

@@ -25,6 +25,7 @@ Record = dict[str, JsonValue]
 """What is kept of a reply, as JSON."""
 
 _APPLICATION_ID = 0x68616C6A  # "halj"
+# SQLite's busy timeout does not cover the switch to the write-ahead log.
 _WAL_PAUSE = 0.02
 _SCHEMA = (
     """

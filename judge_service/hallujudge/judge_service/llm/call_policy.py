@@ -22,11 +22,9 @@ from .failures import CallFailedError, FailureKind
 from .http import Endpoint, HttpEndpoint
 
 _LOG = logging.getLogger(__name__)
-
 _FIRST_SECONDS = 1.0
-
+# Waits of a few seconds are normal; longer ones are logged, but not for every call.
 _LOG_AFTER = 5.0
-
 _LOG_EVERY = 30.0
 
 
@@ -555,6 +553,7 @@ class AdaptiveLimiter:
         if limited:
             self._shrink(started, retry_after)
         else:
+            # One more for each round of calls that were answered, as TCP's congestion avoidance.
             self._limit = min(self._most, self._limit + 1.0 / max(1.0, self._limit))
         self._queue.resize(self.limit)
         self._queue.leave(current_caller().id)

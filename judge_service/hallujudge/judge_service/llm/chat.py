@@ -14,13 +14,12 @@ from .prompt_templates import Message
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
 """Whose extensions a server understands: OpenAI's names, vLLM's in addition, or neither."""
 
+# OpenAI's API accepts at most 20 alternatives.
 _MAX_TOP = 20
 
 # Servers report impossible values now and then; beyond these bounds they are ignored.
 _MAX_TOKENS = 1_000_000_000
-
 _MAX_LOGPROB = 1e6
-
 SHOWN_CHARS = 80
 """How many characters of a reply a message quotes."""
 

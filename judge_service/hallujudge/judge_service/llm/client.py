@@ -30,13 +30,13 @@ from .failures import CallFailedError, FailureKind
 from .http import Endpoint
 
 _LOG = logging.getLogger(__name__)
-
 ANY_MODEL = "*"
 """Accepts replies of any model."""
 
 _REJECTED_SECONDS = 30.0
 """How long a rejected key or model is remembered before it is tried again."""
 
+# More than any chat template adds to a message: reservations must not be too small.
 _MESSAGE_TOKENS = 16
 
 # A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
@@ -231,6 +231,7 @@ class ChatClient:
         if self._tools.clock() >= self._rejected_until:
             self._rejected = failure
             self._rejected_until = self._tools.clock() + _REJECTED_SECONDS
+        # A wrong key is the user's mistake, which a fallback must not hide.
         if call.has_fallback and failure.kind is not FailureKind.AUTH:
             return failure
         where = call.server.endpoint.url
@@ -255,6 +256,7 @@ class ChatClient:
 
     async def _once(self, call: Call) -> Answer:
         call.server = next_server(s for s in call.servers if s not in call.failed_at)
+        # The place is taken before the budget is reserved: a call that waits must hold no money.
         limiter = call.server.limiter
         started = await self._place(limiter)
         failure: CallFailedError | None = None

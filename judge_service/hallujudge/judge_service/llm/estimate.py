@@ -15,6 +15,7 @@ from .client import ChatClient
 from .failures import CallFailedError
 from .prompt_templates import Message
 
+# Rough averages for English text and common chat templates; estimates are labelled as such.
 _BYTES_PER_TOKEN = 4
 _MESSAGE_TOKENS = 8
 

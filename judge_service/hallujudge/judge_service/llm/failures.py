@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 
+# Enough for a server's message; error pages are longer.
 _SHOWN_CHARS = 300
 # Gateways quote keys of their own.
 _KEY_LIKE = re.compile(
@@ -71,6 +72,7 @@ class FailureKind(enum.Enum):
         return self in _LOST
 
 
+# Failures of the server itself; the others concern one request, the key or the settings.
 _OUTAGE = frozenset(
     {
         FailureKind.RATE,
@@ -81,6 +83,7 @@ _OUTAGE = frozenset(
         FailureKind.NOT_THE_API,
     }
 )
+# The server may have generated a reply that did not arrive whole.
 _LOST = frozenset(
     {
         FailureKind.CONNECTION,
@@ -89,6 +92,7 @@ _LOST = frozenset(
         FailureKind.BAD_REPLY,
     }
 )
+# Credit does not come back while a run waits; an unreadable reply may be fine the next time.
 _TRANSIENT = (_OUTAGE - {FailureKind.QUOTA}) | {FailureKind.BAD_REPLY}
 
 
@@ -124,6 +128,7 @@ _BY_STATUS = {
     413: FailureKind.TOO_LONG,
     429: FailureKind.RATE,
 }
+# Codes and words of OpenAI, Azure and vLLM: they use one status for different failures.
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
 _FILTER_CODES = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
 _LENGTH_CODES = ("context_length_exceeded", "string_above_max_length")

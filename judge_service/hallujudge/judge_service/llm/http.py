@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 
+# Replies below this size are read at once; their length cannot exceed the limit.
 _CHUNK = 1 << 16
 
 
@@ -94,6 +95,7 @@ class HttpEndpoint:
         Raises:
             CallFailedError: There is no usable reply; the failure has the kind and the detail.
         """
+        # Judged texts may hold lone surrogates, which UTF-8 cannot encode.
         data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(
             "utf-8", "replace"
         )
@@ -122,6 +124,7 @@ class HttpEndpoint:
                 method,
                 self._address(path),
                 data=data,
+                # A redirect would send the key and the prompt to another host.
                 allow_redirects=False,
                 proxy=self.endpoint.proxy or None,
             ) as response:
@@ -190,6 +193,7 @@ class HttpEndpoint:
                 total=self.endpoint.timeout_seconds, connect=self.endpoint.connect_seconds
             ),
             headers=headers,
+            # Calls share a connection, and no other state.
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 

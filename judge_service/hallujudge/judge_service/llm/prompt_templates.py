@@ -28,12 +28,10 @@ from importlib.resources import files
 
 from ..errors import InvalidInputError
 
+# A user's prompt file; a larger one is a mistake, such as a data file.
 _MOST_CHARS = 100_000
-
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
-
 _PART = re.compile(r"^--- (system|user|assistant) ---\n", re.MULTILINE)
-
 FENCE_OPEN = "<<<{name}"
 """Opens a block of judged text."""
 
@@ -43,16 +41,13 @@ FENCE_CLOSE = "{name}>>>"
 # ASCII signs and every character that compatibility normalisation turns into one: some tokenisers
 # normalise before they look for marks.
 _SIGNS = str.maketrans({"<": "‹", "＜": "‹", "﹤": "‹", ">": "›", "＞": "›", "﹥": "›"})
-
 _BRACKETED = re.compile(r"[\[［](\s*/?\s*[A-Z][A-Z0-9_ ]*\s*)[\]］]")
-
 _SPACES = re.compile(r"\s+")
-
+# Unicode categories of control, format, private, unassigned and separator characters.
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp", "Zs"})
 
 # Blank when drawn, though Unicode calls them letters or symbols.
 _BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
-
 Message = dict[str, str]
 """A chat message: ``role`` and ``content``."""
 

@@ -28,12 +28,14 @@ from .cache_file import CacheFile, Claim, Record, Row, new_owner, record_of
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
-
 _READ, _WRITE = "read", "write"
+# Another program's lock is waited for this long; then work goes on without the file for a while.
 _BUSY_SECONDS = 5.0
 _RETRY_SECONDS = 10.0
+# A claim outlives its process by at most this, in case nothing else shows that it died.
 _CLAIM_SECONDS = 60.0
 _POLL_SECONDS = 0.25
+# Bounds the memory of records that cannot be written; further ones are not kept.
 _MAX_PENDING = 100_000
 _OURS = Claim(None, ours=True)
 
@@ -174,6 +176,7 @@ class VerdictCache:
             self._degrade(kind, err)
             return otherwise
         except InvalidInputError as err:
+            # Before the first call an unusable file is an error; later, paid work goes on.
             if not self._was_open:
                 raise
             self._degrade(kind, err)

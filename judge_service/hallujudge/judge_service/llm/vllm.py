@@ -102,8 +102,8 @@ class VllmServer:
 
     Args:
         settings: How it is run.
-        environ: Its environment, to which a key for this run is added. None: that of this process,
-            without a key.
+        environ: Its environment, to which a key for this run is added; by default that of this
+            process, without a key.
         progress: Receives one line for each event.
     """
 
@@ -196,6 +196,7 @@ class VllmServer:
                     stdout=log,
                     stderr=log,
                     env=self._environ,
+                    # A process group of its own, which can be ended as a whole.
                     start_new_session=True,
                 )
             except FileNotFoundError as err:
@@ -236,6 +237,7 @@ class VllmServer:
         while not self._stopping:
             assert self._process is not None
             await self._process.wait()
+            # A server that ran for long is not caught in a loop of restarts: count from zero.
             if time.monotonic() - healthy_since > self.settings.stable_seconds:
                 wait, restarts = self.settings.backoff_seconds, 0
             restarts += 1

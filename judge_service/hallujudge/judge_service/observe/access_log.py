@@ -16,9 +16,11 @@ from ..errors import OutputError
 from .recorder import CallRecord, Recorder
 
 _LOG = logging.getLogger(__name__)
+# Errors may quote what callers sent.
 _MAX_ERROR = 500
 # Lines that wait for a slow disk; more are dropped, because calls must not wait for it.
 _MAX_LINES = 10_000
+# Lines are written together: a write for each would take longer than a small call.
 _WRITE_SECONDS = 0.1
 
 

@@ -53,9 +53,11 @@ OTHER = "other"
 """The label of all values that have no series of their own."""
 
 _MAX_CHARS = 80
+# Each label value is a series that Prometheus stores: their number must have a bound.
 _MAX_KEYS = 500
 _MAX_NAMES = 100
 _SOCKET_SECONDS = 10
+# From a small caption to a stream of half an hour.
 _CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _REASONS = frozenset(reason.value for reason in UnscoredReason)
 

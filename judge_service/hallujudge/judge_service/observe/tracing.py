@@ -28,6 +28,7 @@ except ModuleNotFoundError as err:
     raise MissingExtraError.of("traces", "otel") from err
 
 
+# W3C Trace Context; other metadata is of no interest to the propagator.
 _HEADERS = ("traceparent", "tracestate")
 
 

@@ -13,13 +13,13 @@ from urllib.parse import SplitResult, urlsplit
 from ..errors import InvalidInputError
 
 _PREFIX = "HALLUJUDGE_"
-
 API_KEY = "HALLUJUDGE_API_KEY"
 """The environment variable of the API key; with ``_FILE``, of a file that contains it."""
 
 SYSTEM = "system"
 """The value of ``tls_ca`` for the authorities that gRPC trusts by default."""
 
+# Keys are short; a larger file is not a key file.
 _MAX_KEY_BYTES = 16_384
 
 

@@ -18,6 +18,7 @@ from .judge_settings import CHOICES as JUDGE_CHOICES
 from .judge_settings import JudgeKeys, JudgeSettings, load_judge_keys
 
 ENV_PREFIX = "HALLUJUDGE_"
+# Keeps a mistaken path, such as a data file, from being read into memory.
 _MAX_FILE_BYTES = 1 << 20
 
 
@@ -149,6 +150,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "reflection": ("auto", "on", "off"),
     **JUDGE_CHOICES,
 }
+# Workers read untrusted input: they get no key, address or proxy of the server.
 _WORKER_NAMES = frozenset({"PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "NLTK_DATA"})
 _WORKER_PREFIXES = ("LC_", "PYTHON", "COVERAGE_")
 _TABLES = {"server": ServerSettings, "judges": JudgeSettings}
@@ -307,6 +309,7 @@ def _checked(entry: Any, value: object, source: str) -> object:
                 f"{place} is {value!r}; give {' or '.join(choices) if choices else 'text'}"
             )
         return value
+    # bool is a subclass of int, and TOML's true would be read as 1.
     if isinstance(value, bool):
         raise InvalidInputError(f"{place} is {value!r}; give a number")
     try:

@@ -122,6 +122,7 @@ def load_lexicon() -> Lexicon:
     return Lexicon(codes, irregular)
 
 
+# The weight of verbs that WordNet 3.0 lacks, and has no counts for.
 _NEW_VERB_WEIGHT = 10
 _VOWELS = frozenset("aeiou")
 

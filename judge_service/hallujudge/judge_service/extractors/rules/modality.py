@@ -26,9 +26,7 @@ HEDGING = listed(
 """Adverbs and coordinators that hedge."""
 
 _ADJECTIVES = listed("possible probable doubtful improbable uncertain unclear")
-
 _NOUNS = listed("possibility chance likelihood probability")
-
 GUESSING = listed(
     "suggest indicate imply think believe assume guess suspect speculate suppose expect hint infer"
 )
@@ -38,9 +36,7 @@ SEEMING = listed("seem appear look sound")
 """Verbs that hedge before another verb or an adjective: "appears to be", "looks tired"."""
 
 _CONDITIONS = listed("if|unless|even if|provided that|as long as", "|")
-
 _UNREAL = listed("whether|as if|as though", "|")
-
 _FUTURE = listed("will would could can should might may shall 'll 'd")
 
 # Prepositions that introduce examples, which share the hedge before them.

@@ -224,18 +224,18 @@ class Mentions:
         kept.append(phrase)
         del kept[:-_KEPT]
 
-    def named(self, pronoun: str, besides: tuple[NounPhrase, ...] = ()) -> NounPhrase | None:
+    def named(self, pronoun: str, excluded: tuple[NounPhrase, ...] = ()) -> NounPhrase | None:
         """Return the phrase to which a pronoun refers, or None.
 
         Args:
             pronoun: The pronoun in lower case.
-            besides: Phrases to which it cannot refer: the subjects of the verb whose object it is.
+            excluded: Phrases to which it cannot refer: the subjects of the verb whose object it is.
         """
         if pronoun.endswith(("self", "selves")):
-            besides = ()
+            excluded = ()
         for kept in (self._subjects, self._others):
             for phrase in reversed(kept):
-                if self._agrees(phrase, pronoun) and phrase not in besides:
+                if self._agrees(phrase, pronoun) and phrase not in excluded:
                     return phrase
         return None
 

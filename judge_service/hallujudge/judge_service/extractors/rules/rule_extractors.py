@@ -34,11 +34,8 @@ _FEW = 4
 
 # Words that some annotators write and others omit.
 _UNSAID = listed("a an the is are was were be being of his her its their")
-
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
-
 _VIEWERS = listed("we you i one they viewer observer")
-
 _FoundT = TypeVar("_FoundT")
 
 

@@ -16,7 +16,7 @@ from .word_lists import FEELINGS, PERSON_WORDS, listed
 from .wordbook import NEVER, Word
 
 _LIVING = frozenset("dof")
-"""Lexicographer files of nouns that can act, besides persons: tops, animals and groups."""
+"""Lexicographer files of nouns that can act, other than persons: tops, animals and groups."""
 _DETERMINING = frozenset("DSZJ")
 _NOUN_START = frozenset("DSJP")
 _AUXILIARY = frozenset("BHMO")

@@ -27,6 +27,7 @@ _CONTRACTIONS = ("n't", "'s", "'re", "'ve", "'ll", "'m", "'d")
 _CANNOT = "cannot"
 _ENDS = frozenset(".!?\u2026\u3002\uff01\uff1f")
 _STOPS = _ENDS | {";"}
+# Marks that belong to the sentence before them.
 _CLOSERS = frozenset("\"'\u201d)]*")
 _SILENT = frozenset('*_#`~|"\u201c\u201d\u00ab\u00bb')
 """Marks without meaning for the rules: emphasis, headings and quotation marks."""

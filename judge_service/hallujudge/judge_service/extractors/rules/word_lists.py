@@ -14,7 +14,7 @@ def listed(words: str, separator: str | None = None) -> frozenset[str]:
 # Tags: D determiner, S possessive, P pronoun, J number, M modal, B be, H have, O do, I preposition,
 # T to, C coordinator, Q subordinator, W relative or question word, X existential there, R adverb,
 # K interjection, F negation; open classes N noun, A adjective, V verb (base, -s, past), G -ing,
-# E participle; Z possessive ending; "," and "." and ":" stand for themselves.
+# E participle; Z possessive ending; "," and "." and ":" are their own tags.
 _BY_TAG = {
     "D": "a an the this these those some any each every no another both all several many few most "
     "either neither such various numerous multiple much certain",
@@ -130,7 +130,7 @@ PERSON_WORDS = listed(
     "man woman boy girl person child kid baby guy lady gentleman mother father son daughter "
     "brother sister husband wife player rider driver skier surfer chef worker toddler"
 )
-"""Nouns to which personal pronouns may refer, besides WordNet's nouns for persons."""
+"""Nouns to which personal pronouns may refer, in addition to WordNet's nouns for persons."""
 
 MALE = listed(
     "man boy guy gentleman father dad son brother husband king prince groom uncle grandfather "

@@ -8,6 +8,7 @@ from .word_lists import CLOSED, MULTIWORD, listed
 NEVER = -99
 """The weight of a part of speech that a word cannot have."""
 
+# Longer strings are not words; they would fill the cache.
 _LONGEST_WORD = 64
 _MOST_CACHED = 50_000
 
@@ -185,6 +186,7 @@ def _only_reading(word: Word) -> None:
     if word.tag:
         return
     best = max(word.noun, word.verb, word.adjective, word.adverb)
+    # Thresholds in units of the lexicon's logarithmic counts, tuned by hand.
     if word.noun < best - 20:
         word.noun = NEVER
     if word.adjective < best - 16:
