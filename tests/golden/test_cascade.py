@@ -18,7 +18,8 @@ import pytest
 from hallujudge.judge_service.extractors.llm_extractors import (
     SentenceExtractor,
 )
-from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, open_matcher
+from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
+from hallujudge.judge_service.matchers.matcher_models import open_matcher
 from hallujudge.metrics.calibration.cascade import learn_cascade
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 from hallujudge.metrics.event_hallusion import EventHallusionItem, parse_judgement

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from oracles import tri_he_published as oracle
 
-from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, open_matcher
+from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
+from hallujudge.judge_service.matchers.matcher_models import open_matcher
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 from hallujudge.metrics.framework.claims import (
     ClaimVerdict,

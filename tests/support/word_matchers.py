@@ -9,8 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from hallujudge.judge_service.matchers import ClaimMatcher, ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.cosine_matcher import CosineMatcher
+from hallujudge.judge_service.matchers.matcher_interface import (
+    ClaimMatcher,
+    ClaimQuery,
+    MatcherSettings,
+)
 from hallujudge.judge_service.matchers.small_matcher import SmallMatcher
 from hallujudge.judge_service.matchers.vectors import VectorStore
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Triplet, reference_of

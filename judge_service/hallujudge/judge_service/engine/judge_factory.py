@@ -22,7 +22,8 @@ from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
 from ..llm.prompt_templates import Template
 from ..llm.verdict_cache import VerdictCache
-from ..matchers import MatcherModels, MatcherSettings
+from ..matchers.matcher_interface import MatcherSettings
+from ..matchers.matcher_models import MatcherModels
 from ..settings.judge_settings import JudgeKeys, JudgeSettings
 from .judge_options import (
     ALL_SMALL_JUDGES,

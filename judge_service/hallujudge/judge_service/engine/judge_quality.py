@@ -14,7 +14,7 @@ from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
 
 from ..errors import InvalidInputError, fault_of
-from ..matchers import MatcherSettings
+from ..matchers.matcher_interface import MatcherSettings
 
 if TYPE_CHECKING:
     from .spec import ScoreSpec

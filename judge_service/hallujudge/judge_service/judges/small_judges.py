@@ -13,7 +13,7 @@ from ..llm.budget import Usage, VerdictStore
 from ..llm.chat import ChatRequest
 from ..llm.client import ChatClient
 from ..llm.prompt_templates import defused, load_template
-from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings
+from ..matchers.matcher_interface import ClaimMatcher, ClaimQuery, MatcherSettings
 from ..matchers.small_matcher import WORDING, facts_of, hypothesis
 from .judge_interface import (
     Asked,

@@ -41,7 +41,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.judges import Check
+    from hallujudge.judge_service.judges.judge_checks import Check
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.judge_service.settings.server_settings import ResolvedSettings
     from hallujudge.metrics import ItemResult
@@ -281,7 +281,7 @@ def _pipelines() -> str:
 def _judge_findings(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """The llm judge's server, where one is set up."""
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.judges import check_endpoint
+    from hallujudge.judge_service.judges.judge_checks import check_endpoint
     from hallujudge.judge_service.settings.server_settings import load_settings
 
     resolved = load_settings(arguments)
@@ -327,7 +327,7 @@ def _small_judges(arguments: Mapping[str, object]) -> Iterator[_Finding]:
 
 def _small_verdict(resolved: ResolvedSettings, name: str) -> str:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.judges import check_small
+    from hallujudge.judge_service.judges.judge_checks import check_small
 
     async def checked() -> Check:
         factory = JudgeFactory(resolved.judges, resolved.keys)

@@ -15,7 +15,7 @@ from support.llm_judges import CLAIMS, EXPECTED, as_bytes, item, judge_of, shown
 from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges import Router
+from hallujudge.judge_service.judges.router import Router
 from hallujudge.judge_service.llm.budget import Budget, Prices
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.metrics.framework.claims import Sentence

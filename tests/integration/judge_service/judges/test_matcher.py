@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from support import scripted_llm as llm
 
-from hallujudge.judge_service.judges import JudgeRequestItem, LlmJudge, Router
+from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
+from hallujudge.judge_service.judges.llm_judge import LlmJudge
+from hallujudge.judge_service.judges.router import Router
 from hallujudge.judge_service.judges.small_judges import MatcherJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.matchers import ClaimQuery
+from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 SCENE = (Triplet("man", "riding", "horse"),)

@@ -17,7 +17,7 @@ from hallujudge.judge_service.judges.small_judges import SERVED_JUDGES, ServedJu
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.matchers import MatcherSettings
+from hallujudge.judge_service.matchers.matcher_interface import MatcherSettings
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.metrics.framework.claims import Triplet
 

@@ -18,7 +18,8 @@ from hallujudge.judge_service.engine.judge_quality import (
 from hallujudge.judge_service.engine.registry import open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
-from hallujudge.judge_service.matchers import MINILM_SHA256, MatcherSettings, find_model
+from hallujudge.judge_service.matchers.matcher_interface import MatcherSettings
+from hallujudge.judge_service.matchers.model_folders import MINILM_SHA256, find_model
 
 MPNET_SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
 ROOT = Path(__file__).resolve().parents[4]

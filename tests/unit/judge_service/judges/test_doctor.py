@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from support.word_matchers import WordPairs, small
 
-from hallujudge.judge_service.judges import Router, check_small
+from hallujudge.judge_service.judges.judge_checks import check_small
+from hallujudge.judge_service.judges.router import Router
 from hallujudge.judge_service.judges.small_judges import MatcherJudge
 
 

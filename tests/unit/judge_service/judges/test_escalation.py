@@ -8,9 +8,16 @@ from collections.abc import Sequence
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges import Declined, JudgedItem, JudgeIdentity, Router
 from hallujudge.judge_service.judges.escalation import Escalation, history_before
-from hallujudge.judge_service.judges.judge_interface import Asked, JudgeRequestItem, unscored_claim
+from hallujudge.judge_service.judges.judge_interface import (
+    Asked,
+    Declined,
+    JudgedItem,
+    JudgeIdentity,
+    JudgeRequestItem,
+    unscored_claim,
+)
+from hallujudge.judge_service.judges.router import Router
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
 
 SMALL = "MARGIN_TOO_SMALL"

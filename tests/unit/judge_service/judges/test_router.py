@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges import LlmJudge, Router
+from hallujudge.judge_service.judges.llm_judge import LlmJudge
+from hallujudge.judge_service.judges.router import Router
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.settings.connection import Secret

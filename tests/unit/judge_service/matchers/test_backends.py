@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from hallujudge.judge_service.errors import InternalError, InvalidInputError
-from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, find_model, open_matcher
-from hallujudge.judge_service.matchers.matcher_models import open_encoder
+from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
+from hallujudge.judge_service.matchers.matcher_models import open_encoder, open_matcher
+from hallujudge.judge_service.matchers.model_folders import find_model
 from hallujudge.judge_service.matchers.onnx_graphs import write_graph
 from hallujudge.metrics.framework.claims import Triplet, Verdict
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from oracles import tri_he_published as oracle
 from support.word_matchers import GRAPH, WordEncoder, WordPairs, judged, published, query, small
 
-from hallujudge.judge_service.matchers import ClaimMatcher
 from hallujudge.judge_service.matchers.cosine_matcher import MAX_CLAIM_CHARS
+from hallujudge.judge_service.matchers.matcher_interface import ClaimMatcher
 from hallujudge.metrics.framework.claims import Triplet, Verdict, reference_of
 
 WORDS = st.sampled_from(

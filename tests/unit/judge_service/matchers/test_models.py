@@ -15,9 +15,8 @@ from hallujudge.judge_service.errors import (
     MissingExtraError,
     NotFoundError,
 )
-from hallujudge.judge_service.matchers import find_model
 from hallujudge.judge_service.matchers import model_folders as models
-from hallujudge.judge_service.matchers.model_folders import EncoderShape, encoder_shape
+from hallujudge.judge_service.matchers.model_folders import EncoderShape, encoder_shape, find_model
 from hallujudge.judge_service.matchers.onnx_graphs import GraphCache, write_graph
 from hallujudge.judge_service.matchers.torch_models import entailment_index
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from support.word_matchers import GRAPH, WordEncoder, judged, published, query
 
-from hallujudge.judge_service.matchers import ClaimQuery
 from hallujudge.judge_service.matchers.cosine_matcher import PartRule
+from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery
 from hallujudge.judge_service.matchers.vectors import VectorStore
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.matchers import MatcherSettings
+from hallujudge.judge_service.matchers.matcher_interface import MatcherSettings
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,12 @@ from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 
 from ...errors import InvalidInputError
 from ...extractors.rules.rule_extractors import lemma_key
-from ...judges import JudgedItem, JudgeRequestItem, LlmJudge, Router
-from ...judges.llm_judge import estimate_judge
+from ...judges.judge_interface import JudgedItem, JudgeRequestItem
+from ...judges.llm_judge import LlmJudge, estimate_judge
+from ...judges.router import Router
 from ...llm.estimate import Estimate, TokenCounter
-from ...matchers import BACKENDS, SMALL_JUDGES, MatcherSettings
+from ...matchers.matcher_interface import BACKENDS, MatcherSettings
+from ...matchers.small_judge_presets import SMALL_JUDGES
 from ..extraction import (
     DEFAULT_PIPELINE,
     EXTRACTORS,
