@@ -352,9 +352,7 @@ class JobProgress:
 
     def begin(self, number: int) -> bool:
         """Note that a job runs; return False if it was cancelled."""
-        return self._change(
-            number, {"state": JobState.RUNNING.value, **_problem_columns(Problem())}
-        )
+        return self._change(number, {"state": JobState.RUNNING.value, **_problem_row(Problem())})
 
     def chunk(self, number: int, after: int, *, count: int, max_bytes: int) -> JobChunk:
         """Return the next items: all of them without a result, or all of them with one.
@@ -412,19 +410,19 @@ class JobProgress:
                 "state": JobState.DONE.value,
                 "report": report,
                 **_ended(now),
-                **_problem_columns(Problem()),
+                **_problem_row(Problem()),
             },
         )
 
     def fail(self, number: int, problem: Problem, now: float) -> bool:
         """Note that a job can't go on."""
         return self._change(
-            number, {"state": JobState.FAILED.value, **_ended(now), **_problem_columns(problem)}
+            number, {"state": JobState.FAILED.value, **_ended(now), **_problem_row(problem)}
         )
 
     def wait(self, number: int, problem: Problem) -> bool:
         """Note why a job waits; it is queued again."""
-        return self._change(number, {"state": JobState.QUEUED.value, **_problem_columns(problem)})
+        return self._change(number, {"state": JobState.QUEUED.value, **_problem_row(problem)})
 
     def delete_old(self, now: float, days: float) -> int:
         """Delete jobs that ended, or that got no more items, so many days ago."""
@@ -533,7 +531,7 @@ def _ended(now: float) -> dict[str, object]:
     return {"touched_at": now, "finished_at": now}
 
 
-def _problem_columns(problem: Problem) -> dict[str, object]:
+def _problem_row(problem: Problem) -> dict[str, object]:
     # PostgreSQL keeps no zero characters in texts.
     detail = problem.detail.replace("\0", " ")[:_DETAIL_CHARS]
     return {"problem": problem.reason, "problem_detail": detail}

@@ -369,7 +369,7 @@ class Clause:
             return not (alone and following.singular)
         return self._linked or self._verb is None or not owing
 
-    def _besides(self, following: Chunk | None) -> tuple[NounPhrase, ...]:
+    def _excluded(self, following: Chunk | None) -> tuple[NounPhrase, ...]:
         """Return what a pronoun cannot refer to: subjects and objects of the verb before it."""
         if self._verb is None or self._absolute or self._opens_clause(following):
             return ()

@@ -133,9 +133,7 @@ class TripletRules(Clause):
     def _noun_phrase(self, phrase: NounPhrase, following: Chunk | None) -> None:
         self._phrases.append(phrase)
         if phrase.pronoun:
-            phrase.named = self._mentions.named(
-                phrase.text, excluded=self._other_subjects(following)
-            )
+            phrase.named = self._mentions.named(phrase.text, excluded=self._excluded(following))
         if phrase.possessor is not None:
             self._mentions.saw(phrase.possessor, subject=False)
             self._phrases.append(phrase.possessor)
