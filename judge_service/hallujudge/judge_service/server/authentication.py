@@ -1,4 +1,7 @@
-"""Authentication of callers: by API key, client certificate or address."""
+"""Authentication of callers: by API key, client certificate or address.
+
+HTTP and gRPC share it: an HTTP request has a context with the same methods.
+"""
 
 from __future__ import annotations
 
@@ -19,40 +22,23 @@ if TYPE_CHECKING:
     from ..settings.server_settings import ServerSettings
 
 
-def peer_of(client: tuple[str, int] | None) -> str:
-    """Return an HTTP client's address as gRPC writes it, so that a caller is the same over both."""
-    if client is None:
-        return "unknown"
-    host, port = client[0].removeprefix("::ffff:"), client[1]
-    return f"ipv6:{quote(f'[{host}]', safe=':')}:{port}" if ":" in host else f"ipv4:{host}:{port}"
-
-
-def host_of(peer: str) -> str:
-    """Return an address for people, without its port, which says nothing of the caller.
-
-    gRPC writes an address as part of a URI, with brackets as ``%5B`` and ``%5D``.
-    """
-    if not peer.startswith(("ipv4:", "ipv6:")):
-        return peer
-    return unquote(peer.rpartition(":")[0])
-
-
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
+# Callers without a key may score; only a key can make its owner an administrator.
 _ORDINARY = frozenset({Scope.SCORE, Scope.EXTRACT, Scope.JUDGE})
-"""What callers without a key may do; administrators need a key."""
 _HEADER = "authorization"
 _SCHEME = "bearer "
+# Names of certificates appear in logs and metrics.
 _MAX_NAME = 80
 
 
-class Door:
-    """Tells who calls, and turns away those who may not.
+class Authenticator:
+    """Identifies callers, and rejects those who may not call.
 
     Args:
-        keys: The keys; None: callers have none.
-        certificates: Whether clients show certificates, which name callers without a key.
-        anonymous: Whether callers without key or certificate are served.
+        keys: The API keys, or None if the server has none.
+        certificates: Whether a client certificate identifies a caller without a key.
+        anonymous: Whether callers without a key or certificate are served.
     """
 
     def __init__(
@@ -66,7 +52,7 @@ class Door:
         """Return the caller of an RPC.
 
         Raises:
-            UnauthenticatedError: There is no key, or it is not valid.
+            UnauthenticatedError: The key is missing or invalid.
         """
         if self._keys is not None and (key := _key_of(context)):
             return self._keys.caller(key)
@@ -82,21 +68,21 @@ class Door:
         return anonymous(context.peer())
 
     def check(self, caller: Caller) -> None:
-        """Turn away a caller whose key was revoked, or expired, in the middle of a call.
+        """Reject a caller whose key was revoked or has expired during a call.
 
         Raises:
-            UnauthenticatedError: The key is not valid any more.
+            UnauthenticatedError: The key is no longer valid.
         """
         if self._keys is not None and caller.key_id:
             self._keys.check(caller)
 
 
-def open_door(settings: ServerSettings) -> Door:
-    """Return the door that the settings describe.
+def new_authenticator(settings: ServerSettings) -> Authenticator:
+    """Return the authenticator that the settings describe.
 
     Raises:
-        InvalidInputError: Anybody could call the server from other machines, or the file of keys
-            can't be read.
+        InvalidInputError: The settings would serve every caller from other machines without
+            ``allow_anonymous``, or the file of keys can't be read.
     """
     keys = KeyStore(Path(settings.keys_file)) if settings.keys_file else None
     known = keys is not None or bool(settings.tls_ca)
@@ -106,7 +92,7 @@ def open_door(settings: ServerSettings) -> Door:
             "keys_file (hallujudge keys create makes it) or tls_ca, listen on 127.0.0.1, or set "
             "allow_anonymous = 1 to serve anybody"
         )
-    return Door(
+    return Authenticator(
         keys,
         certificates=bool(settings.tls_ca),
         anonymous=bool(settings.allow_anonymous) or not known,
@@ -114,7 +100,7 @@ def open_door(settings: ServerSettings) -> Door:
 
 
 def _open_place(settings: ServerSettings) -> str:
-    """Return the address that other machines reach; empty: there is none."""
+    """Return the address that other machines can reach, or an empty text."""
     if not is_loopback(settings.host):
         return with_port(settings.host, settings.port)
     if settings.http_port >= 0 and not is_loopback(settings.http_host):
@@ -123,12 +109,12 @@ def _open_place(settings: ServerSettings) -> str:
 
 
 def describes_itself(settings: ServerSettings, host: str) -> bool:
-    """Return whether a server at an address lists its methods for every caller."""
+    """Return whether a server at an address describes its methods to every caller."""
     return settings.reflection == "on" or (settings.reflection == "auto" and is_loopback(host))
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address to listen on."""
+    """Return whether only this machine can reach an address that a server listens on."""
     if host.lower() == "localhost" or host.startswith("unix:"):
         return True
     try:
@@ -138,17 +124,18 @@ def is_loopback(host: str) -> bool:
 
 
 def anonymous(peer: str) -> Caller:
-    """Return the caller without a key at an address, such as ``ipv4:10.0.0.7:40312``."""
+    """Return the anonymous caller at an address, such as ``ipv4:10.0.0.7:40312``."""
     return _anonymous(host_of(peer))
 
 
+# By host: the port of a peer differs between connections.
 @lru_cache(1024)
 def _anonymous(host: str) -> Caller:
     return Caller(id=f"peer:{host}", name=f"anonymous ({host})", scopes=_ORDINARY)
 
 
 def _key_of(context: _Context) -> str:
-    """Return the key that a call brought; empty: it brought none."""
+    """Return the API key of a call, or an empty text."""
     for name, value in context.invocation_metadata() or ():
         if name == _HEADER and isinstance(value, str) and value[:7].lower() == _SCHEME:
             return value[7:].strip()
@@ -156,7 +143,26 @@ def _key_of(context: _Context) -> str:
 
 
 def _certificate_of(context: _Context) -> str:
-    """Return the common name of the client's certificate; empty: it has none."""
+    """Return the common name of the client's certificate, or an empty text."""
     names = context.auth_context().get("x509_common_name") or []
     text = next(iter(names), b"").decode(errors="replace")
     return "".join(sign if sign.isprintable() else "?" for sign in text)[:_MAX_NAME]
+
+
+def peer_of(client: tuple[str, int] | None) -> str:
+    """Return an HTTP client's address as gRPC writes it, so that both name a caller alike."""
+    if client is None:
+        return "unknown"
+    # A socket that accepts both families maps IPv4 addresses into IPv6.
+    host, port = client[0].removeprefix("::ffff:"), client[1]
+    return f"ipv6:{quote(f'[{host}]', safe=':')}:{port}" if ":" in host else f"ipv4:{host}:{port}"
+
+
+def host_of(peer: str) -> str:
+    """Return a readable address without its port, which changes with every connection.
+
+    gRPC writes an address as part of a URI, with brackets as ``%5B`` and ``%5D``.
+    """
+    if not peer.startswith(("ipv4:", "ipv6:")):
+        return peer
+    return unquote(peer.rpartition(":")[0])

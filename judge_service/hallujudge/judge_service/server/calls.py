@@ -1,4 +1,4 @@
-"""What calls ask for, without their transport: servers and their worker processes share it."""
+"""The work of each call, without its transport; the server and its worker processes share it."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ __all__ = ["Calls", "MessageLimits"]
 
 # Larger reports are sent in pieces that fit the default limits of every gRPC client (4 MiB).
 _REPORT_BYTES = 1 << 20
-# Converting a claim takes about as long as matching so many characters.
+# Converting a claim takes about as long as matching this many characters.
 _CLAIM_CHARS = 100
 
 
 class MessageLimits(Protocol):
-    """What messages may hold; settings of the same names."""
+    """Limits of messages; the server's settings have the same names."""
 
     @property
     def max_message_bytes(self) -> int:
-        """Most bytes of a message."""
+        """Maximum size of a message, in bytes."""
         ...
 
     @property
     def max_batch_items(self) -> int:
-        """Most items of a message."""
+        """Maximum number of items in a message."""
         ...
 
     @property
     def max_report_groups(self) -> int:
-        """Most groups of a report, for each field."""
+        """Maximum number of groups of a report for each field."""
         ...
 
 
@@ -66,7 +66,7 @@ class Calls:
 
     Args:
         engine: The engine.
-        limits: What messages may hold.
+        limits: The limits of messages.
     """
 
     def __init__(self, engine: Engine, limits: MessageLimits) -> None:
@@ -74,7 +74,7 @@ class Calls:
         self._limits = limits
 
     async def open(self, message: scoring_pb2.ScoreSpec) -> tuple[ScoreSpec, ScoringSession]:
-        """Return the spec of a message, and a session for one run."""
+        """Return the spec of a message, and a session to score with it."""
         spec = admitted_spec(message)
         return spec, await self.engine.open(spec)
 
@@ -158,17 +158,15 @@ class Calls:
         """
         check_count(self._limits.max_batch_items, len(messages), within)
         read = partial(_convert.read_item, item_type=metric_entry(spec.metric).item_type)
-        return _convert.items_of(await map_cpu(read, messages, chars=_message_size), within=within)
-
-
-def _message_size(message: pb.Item) -> int:
-    return message.ByteSize()
+        return _convert.items_of(
+            await map_cpu(read, messages, chars=pb.Item.ByteSize), within=within
+        )
 
 
 async def _write_all(
     results: Sequence[ItemResult], to: RepeatedCompositeFieldContainer[pb.ItemResult]
 ) -> None:
-    """Write results to a response, without the scene graphs of their items."""
+    """Write results to a response, without scene graphs, which the client has."""
 
     def write(result: ItemResult) -> None:
         _convert.write_result(result, to.add())

@@ -14,15 +14,22 @@ from ..access.caller import Caller, CallerLimits
 from ..access.fair_queue import FairQueue
 from ..errors import DeadlineError, HallujudgeError, OverloadedError, UnavailableError
 
+# Results of ordinary items, with their evidence, are about twice as large as the items.
+_RESULT_FACTOR = 2
+
+_T = TypeVar("_T")
+# How late a call may be ended: all calls share one timer, which is not set more often than this.
+_LATE_SECONDS = 0.05
+
 
 class Admission:
-    """Limits the number of running calls and of calls that wait for them.
+    """Limits the number of running and of waiting calls.
 
-    Callers get places in turn. None has more than three quarters of them, so that there is always
-    room for another caller.
+    Callers get places in turn. No caller has more than three quarters of them, so that there is
+    always room for another one.
 
-    gRPC's own limits respond with a bare CANCELLED or without details, so that callers could not
-    distinguish a busy server from a broken one.
+    gRPC's own limits respond with a bare CANCELLED or without details: callers could not tell a
+    busy server from a broken one.
 
     Args:
         running: The maximum number of running calls.
@@ -40,23 +47,23 @@ class Admission:
         self._idle: Counter[str] = Counter()
         self._retry_after = retry_after
         self.limits = CallerLimits()
-        """What each caller uses of its own limits."""
+        """The use of each caller's own limits."""
 
     def admitted(self, caller: Caller, *, idle: bool = False) -> AbstractAsyncContextManager[None]:
-        """Return a block that begins when a call of a caller may run, and ends with the call.
+        """Return a context that is entered when a call may run, and left when the call ends.
 
         Args:
             caller: The caller.
-            idle: Whether the call only waits for something. Such calls take no places of calls
-                that work; there are as many places for them as for all others.
+            idle: Whether the call mostly waits. Such calls have places of their own, as many as
+                all others, so that they never keep a working call out.
 
         Raises:
-            OverloadedError: The caller is at a limit of its own, or the queue is full.
+            OverloadedError: The caller has reached one of its limits, or the queue is full.
         """
         return _Place(self, caller, idle=idle)
 
     async def enter(self, caller: Caller) -> None:
-        """Wait until a call of a caller may run, to :meth:`leave` when it ends.
+        """Wait until a call of a caller may run; :meth:`leave` ends it.
 
         Raises:
             OverloadedError: The caller has too many calls, or the queue is full.
@@ -74,14 +81,14 @@ class Admission:
             raise
 
     def leave(self, caller: Caller) -> None:
-        """Give the place of a call back."""
+        """Release the place of a call."""
         self._queue.leave(caller.id)
         own = self._own[caller.id]
         own.leave(caller.id)
         self._end(caller, own)
 
     def enter_idle(self, caller: Caller) -> None:
-        """Count a call that only waits, to :meth:`leave_idle` when it ends.
+        """Count a call that mostly waits; :meth:`leave_idle` ends it.
 
         Raises:
             OverloadedError: There are too many.
@@ -91,12 +98,12 @@ class Admission:
         self._idle[caller.id] += 1
 
     def leave_idle(self, caller: Caller) -> None:
-        """Give the place of a call back that only waited."""
+        """Release the place of a call that mostly waited."""
         self._idle[caller.id] -= 1
-        self._idle += Counter()  # forgets callers who have none
+        self._idle += Counter()  # drops callers without calls
 
     def _begin(self, caller: Caller) -> FairQueue:
-        """Count a call, and return the queue of its caller's own places."""
+        """Count a call, and return the queue of its caller."""
         own = self._own.get(caller.id) or FairQueue(self._share)
         self._check("the server has", self._inside, self._limit)
         self._check(f"{caller.name} has", own.inside + own.waiting, self._own_limit)
@@ -156,11 +163,8 @@ class _Place:
 
 
 def _share(places: int) -> int:
+    """Return how many places one caller may take: three quarters, rounded up."""
     return places - places // 4
-
-
-# How much later than its time a call may end: all of them share one timer.
-_LATE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,12 +180,12 @@ class CallTimes:
 
 
 class CallClock:
-    """Ends the block of a call that lasts too long. It frees the call's place in every case.
+    """Ends a call that lasts too long. Its place is released in every case.
 
     Args:
         times: How long calls may take.
-        many: Whether the client sends any number of messages, and is expected to go on.
-        running: Knows the clocks of running calls.
+        many: Whether the client streams messages, and is expected to continue.
+        running: The clocks of all running calls.
     """
 
     def __init__(self, times: CallTimes, *, many: bool, running: RunningCalls) -> None:
@@ -197,22 +201,22 @@ class CallClock:
         now = asyncio.get_running_loop().time()
         self._end = now + times.total
         self.due = min(now + times.first_message, self._end)
-        """When the block is ended."""
+        """When the call is ended, in the time of the event loop."""
 
     def stop(self) -> None:
-        """End the block now, because the server stops."""
+        """End the call now, because the server is stopping."""
         self._stopped = True
         self.over()
 
     def over(self) -> None:
-        """End the block now."""
+        """End the call now."""
         if not self._over:
             self._over = True
-            # Not at once: the task of the block may be the one that runs.
+            # Deferred, because this may run in the task of the call itself.
             asyncio.get_running_loop().call_soon(self._cancel)
 
     def moved(self) -> None:
-        """Note that a message arrived, or that the client took one that it waited for."""
+        """Restart the idle time: a message arrived, or the client took one."""
         self._begun = True
         self.due = self._end
         if self._many:
@@ -234,15 +238,15 @@ class CallClock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End, and say which time was over.
+        """End the call, and raise the reason if this clock ended it.
 
         Raises:
             DeadlineError: The call lasted too long.
-            UnavailableError: The server stops.
+            UnavailableError: The server is stopping.
         """
         self._running.end(self)
         task, self._task = self._task, None
-        # As in asyncio.timeout(): a task that others cancel too stays cancelled.
+        # As in asyncio.timeout(): if others cancelled the task as well, it stays cancelled.
         alone = self._cancelled and task is not None and task.uncancel() <= self._cancelling
         if alone and kind is asyncio.CancelledError:
             raise self._error() from error
@@ -278,8 +282,8 @@ class CallClock:
 class RunningCalls:
     """The calls that are running, so that a server that stops can end them.
 
-    gRPC would cancel them: their clients would get a bare status, and some of them a traceback in
-    the server's log.
+    gRPC would only cancel them: their clients would get a status without details, and the server's
+    log a traceback for some of them.
 
     Args:
         times: How long calls may take.
@@ -289,19 +293,19 @@ class RunningCalls:
         self._times = times
         self._clocks: set[CallClock] = set()
         self._stopped = False
-        # One timer for all calls: most end before it is due, and set none of their own.
+        # One timer for all calls: most calls end before it is due and never touch it.
         self._timer: asyncio.TimerHandle | None = None
 
     def clock(self, *, many: bool) -> CallClock:
-        """Return the clock of a call, whose block ends when its time is over or the server stops.
+        """Return the clock of a new call.
 
         Args:
-            many: Whether the client sends any number of messages.
+            many: Whether the client streams messages.
         """
         return CallClock(self._times, many=many, running=self)
 
     def begin(self, clock: CallClock) -> None:
-        """Note that a call runs; after a stop it ends at once."""
+        """Add a call; once the server is stopping, it is ended immediately."""
         self._clocks.add(clock)
         if self._stopped:
             clock.stop()
@@ -309,11 +313,11 @@ class RunningCalls:
             self.look_at(clock.due)
 
     def end(self, clock: CallClock) -> None:
-        """Note that a call has ended."""
+        """Remove a call that has ended."""
         self._clocks.discard(clock)
 
     def look_at(self, moment: float) -> None:
-        """Look for calls whose time is over at a moment, or before."""
+        """Make sure that the timer fires at a moment, or before."""
         if self._timer is not None:
             if self._timer.when() <= moment:
                 return
@@ -330,27 +334,21 @@ class RunningCalls:
             self.look_at(max(min(later), now + _LATE_SECONDS))
 
     def stop(self) -> None:
-        """End the calls that are running, and those that begin later."""
+        """End all running calls, and every call that begins later."""
         self._stopped = True
         for clock in tuple(self._clocks):
             clock.stop()
 
 
-# Results of ordinary items, with their evidence, compared with the items.
-_RESULT_FACTOR = 2
-
-_T = TypeVar("_T")
-
-
 class Window:
-    """Holds a stream back while too much of it is in work or unread.
+    """Holds a stream back while too many of its batches are in progress or unread.
 
-    A batch counts with an estimate until its results are there, and with their size until the
-    client has taken them. One batch is always let through.
+    A batch counts with an estimate until it is scored, and with the size of its results until the
+    client has read them. One batch is always let through.
 
     Args:
-        max_bytes: The most bytes of results.
-        max_items: The most items.
+        max_bytes: Maximum size of results, in bytes.
+        max_items: Maximum number of items.
     """
 
     def __init__(self, max_bytes: int, max_items: int) -> None:
@@ -361,17 +359,17 @@ class Window:
 
     @property
     def held(self) -> int:
-        """The bytes of results that are unread or expected."""
+        """The size of unread and expected results, in bytes."""
         return sum(batch.size for batch in self._batches)
 
     async def paced(
         self, requests: AsyncIterable[_T], measured: Callable[[_T], tuple[int, int]]
     ) -> AsyncIterator[tuple[_T, Held]]:
-        """Yield requests, each when there is room for what becomes of it.
+        """Yield requests, each when there is room for its results.
 
         Args:
             requests: The batches.
-            measured: Returns the number of a batch's items, and its bytes.
+            measured: Returns the number of items of a batch, and its size in bytes.
         """
         async for request in requests:
             items, size = measured(request)
@@ -383,12 +381,12 @@ class Window:
             yield request, batch
 
     def made(self, batch: Held, size: int) -> None:
-        """Note the size of a batch's results."""
+        """Record the size of a batch's results."""
         batch.size = size
         self._changed.set()
 
     def sent(self) -> None:
-        """Note that the client took the oldest results."""
+        """Record that the client read the oldest results."""
         self._batches.popleft()
         self._changed.set()
 
@@ -398,7 +396,7 @@ class Window:
 
 
 class Held:
-    """A batch that is in work or unread."""
+    """A batch that is in progress or unread."""
 
     __slots__ = ("items", "size")
 

@@ -1,9 +1,8 @@
-"""Admission control and error mapping for every RPC."""
+"""Admission control and error mapping for every RPC, over gRPC and over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -20,7 +19,7 @@ from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import HallujudgeError
 from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
 from ..wire.errors import pushback, status_of
-from .authentication import Door
+from .authentication import Authenticator
 from .flow_control import Admission, CallClock, RunningCalls
 from .logs import internal_error
 from .request_reader import Form, ProtobufForm, RequestReader, malformed
@@ -28,9 +27,9 @@ from .request_reader import Form, ProtobufForm, RequestReader, malformed
 # grpc.aio has no public generic type for handlers, and interceptors do not use their messages.
 # The types are strings because they are generic in the stubs but not at run time.
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-"""What serves a method."""
+"""The implementation of a method."""
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-"""gRPC's own view of a call."""
+"""gRPC's context of a call."""
 
 
 class WrappingInterceptor(grpc.aio.ServerInterceptor, ABC):
@@ -44,12 +43,12 @@ class WrappingInterceptor(grpc.aio.ServerInterceptor, ABC):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
-        """Return the wrapped handler of a call's method; an unknown method has none."""
+        """Return the wrapped handler of a call's method, or None if the method is unknown."""
         method = handler_call_details.method
         if (known := self._handlers.get(method)) is not None:
             return known
         handler = await continuation(handler_call_details)
-        # Names of unknown methods are not kept: callers choose them.
+        # Unknown methods are not kept: callers could fill the memory with names.
         if handler is None:
             return handler
         self._handlers[method] = wrapped = self.wrapped(method, handler)
@@ -57,11 +56,11 @@ class WrappingInterceptor(grpc.aio.ServerInterceptor, ABC):
 
     @abstractmethod
     def wrapped(self, method: str, handler: Handler) -> Handler:
-        """Return what serves a method instead of its handler.
+        """Return the handler that replaces the one of a method.
 
         Args:
             method: The method, such as ``/hallujudge.judge.v1.JudgeService/Score``.
-            handler: What serves it without this interceptor.
+            handler: Its handler.
         """
 
 
@@ -73,12 +72,11 @@ class MethodRule:
     """How calls of one method are admitted."""
 
     scope: Scope | None = None
-    """What the caller's key must allow; None: any known caller may call it."""
+    """The scope that the caller needs, or None if every known caller may call it."""
     open: bool = False
-    """Whether anybody may call it, and without a place among the limited calls."""
+    """Whether unknown callers may call it too. Such calls are not limited."""
     idle: bool = False
-    """Whether its calls wait most of the time or do no work, so that they take no place of others.
-    """
+    """Whether its calls mostly wait or do no work, so that they have places of their own."""
 
 
 METHODS: Mapping[str, MethodRule] = {
@@ -99,44 +97,41 @@ METHODS: Mapping[str, MethodRule] = {
     "/hallujudge.judge.v1.ScoringJobService/ListJobResults": MethodRule(scope=Scope.SCORE),
     "/hallujudge.judge.v1.ScoringJobService/GetJobReport": MethodRule(scope=Scope.SCORE),
 }
-"""The rules of our own methods; a new method adds its line here."""
+"""The rules of this service's methods; a new method adds its line here."""
 
+# Health and reflection: an orchestrator has no key, and must not restart a busy server.
 _FOREIGN = MethodRule(open=True)
-"""Health and reflection: an orchestrator has no key, and must not restart a busy server."""
 
 
 def rule_of(method: str) -> MethodRule:
     """Return the rule of a method, such as ``/hallujudge.judge.v1.JudgeService/Score``.
 
-    A method of this service without a line in the table is for administrators.
+    A method of this service that is not in the table is for administrators only.
     """
     if not method.startswith(_OURS):
         return _FOREIGN
     return METHODS.get(method, MethodRule(scope=Scope.ADMIN))
 
 
-_LOG = logging.getLogger(__name__)
-
-
 class GuardInterceptor(WrappingInterceptor):
     """Admits calls, reads their messages, and converts the errors that they raise to a status.
 
     Every method becomes one that receives a stream of bytes, which is the same on the wire. gRPC
-    would otherwise receive and parse the message of a unary call before anybody looks at the call:
-    here the caller is known and the call is admitted before its message is read.
+    would otherwise read and parse the message of a unary call before any interceptor runs. Here
+    the caller is identified and the call is admitted before its message is read.
 
     Args:
-        door: Tells who calls.
+        authenticator: Identifies callers.
         admission: The limits of concurrent calls.
         memory: The memory budget of the process.
-        running: The calls that are running, and how long they may take.
+        running: The running calls, and how long they may take.
         scheduler: Shares the processor between callers.
-        form: How messages are written, from what parses them in gRPC's own form.
+        form: Returns how the messages of a method are encoded, given its protobuf parser.
     """
 
     def __init__(
         self,
-        door: Door,
+        authenticator: Authenticator,
         admission: Admission,
         memory: MemoryBudget,
         running: RunningCalls,
@@ -144,7 +139,7 @@ class GuardInterceptor(WrappingInterceptor):
         form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm,
     ) -> None:
         super().__init__()
-        self._door = door
+        self._authenticator = authenticator
         self.admission = admission
         self.memory = memory
         self._running = running
@@ -226,7 +221,7 @@ class GuardInterceptor(WrappingInterceptor):
         *,
         many: bool,
     ) -> Any:
-        """Return the messages of a call, or its one message, for which no iterator is made."""
+        """Return the messages of a call; a single one is read without an iterator."""
         if many:
             return reader.each(_noted(raws, clock), memory, self._pace)
         raw = await context.read()
@@ -236,16 +231,16 @@ class GuardInterceptor(WrappingInterceptor):
 
     async def _pace(self) -> None:
         caller = current_caller()
-        self._door.check(caller)
+        self._authenticator.check(caller)
         await self.admission.limits.message(caller)
 
     def known(self, rule: MethodRule, context: Context) -> Caller:
-        """Return who calls; the running task works for that caller until it ends.
+        """Return the caller, for whom the running task works until it ends.
 
         Raises:
             HallujudgeError: The caller is unknown, or may not call the method.
         """
-        caller = self._door.caller_of(context)
+        caller = self._authenticator.caller_of(context)
         record_caller(caller)
         if rule.scope is not None:
             caller.require(rule.scope)
@@ -255,9 +250,9 @@ class GuardInterceptor(WrappingInterceptor):
 
 
 class _Admitted:
-    """A block with a call's caller and its memory: it begins when the call is admitted.
+    """The context of an admitted call, with its caller and its memory.
 
-    A class and not a generator, as the block of :class:`Admission`.
+    A class and not a generator for speed, as in :class:`Admission`.
     """
 
     __slots__ = ("_context", "_guard", "_memory", "_place", "_rule")
@@ -312,21 +307,21 @@ def _behaviour(handler: Handler) -> Callable[..., Any]:
 async def _let_go(raws: AsyncIterable[bytes]) -> None:
     """Free the last message of a stream.
 
-    gRPC's receiver of messages and its generator refer to each other, so that they and the message
-    would live until Python's garbage collector runs, which counts objects and not their bytes.
+    gRPC's message receiver and its generator refer to each other. They would keep the message alive
+    until Python's garbage collector runs, which counts objects and not their bytes.
     """
     received: Any = aiter(raws)
     try:
         await received.aclose()
     except RuntimeError:
-        return  # a cancelled task still waits for the next message
+        return  # a cancelled task is still waiting for the next message
 
 
 class _Failure(NamedTuple):
-    """How a call ends that failed.
+    """The status of a failed call.
 
-    It has no exception, since gRPC keeps the error with which a call is aborted, and the frames of
-    an error's causes would keep the call's messages with it.
+    It holds no exception: gRPC keeps the error that a call is aborted with, and the frames of its
+    causes would keep the call's messages in memory.
     """
 
     code: grpc.StatusCode
@@ -337,7 +332,7 @@ class _Failure(NamedTuple):
         """End the call.
 
         Raises:
-            CancelledError: The client has gone, and takes no status.
+            CancelledError: The client has gone and receives no status.
         """
         ending = context.abort(self.code, self.details, trailing_metadata=self.trailers)
         del context
@@ -349,10 +344,10 @@ class _Failure(NamedTuple):
 
 
 def _failure_of(error: Exception) -> _Failure:
-    """Return how a call ends that raised an error.
+    """Return the status of a call that raised an error.
 
     Raises:
-        AbortError: It is ended already.
+        AbortError: The call has already ended.
         CancelledError: The server has stopped.
     """
     if isinstance(error, grpc.aio.AbortError):
@@ -370,7 +365,7 @@ def _failure_of(error: Exception) -> _Failure:
 def _is_stopped(error: Exception) -> bool:
     """Return whether gRPC has stopped, so that no client receives a status.
 
-    The error of a message that is read then has no public type of its own.
+    The error that reading a message raises then has no public type of its own.
     """
     known = (grpc.aio.UsageError, grpc.aio.InternalError)
     return isinstance(error, grpc.aio.BaseError) and not isinstance(error, known)

@@ -44,18 +44,30 @@ if TYPE_CHECKING:
     from .workers.pool import WorkerPool
 
 
+_LOG = logging.getLogger(__name__)
+
+# The value of jobs_database without jobs.
+_OFF = "off"
+_DATABASE = "jobs.sqlite"
+_VERDICTS = "verdicts.sqlite"
+
+# Page sizes, by default and at most.
 _JOBS = 100
 _MOST_JOBS = 1000
 _RESULTS = 1000
 # A page of results that fits the default limit of every gRPC client (4 MiB).
 _PAGE_BYTES = 2 << 20
+# Room for a note in a report that is too large.
+_NOTE_BYTES = 1024
+# The largest integer that SQLite and PostgreSQL take.
+_MOST_POSITION = 2**62
 
 
 class JobsServicer(pb_grpc.ScoringJobServiceServicer):
     """Implements the RPCs of jobs.
 
     Args:
-        jobs: The jobs; None: the server runs none.
+        jobs: The jobs, or None if the server keeps none.
         settings: The limits of calls.
     """
 
@@ -176,31 +188,19 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         check_count(self._settings.max_batch_items, len(messages), "items")
         items = _convert.items_from_proto(messages, metric_entry(spec.metric).item_type)
         _convert.check_unique(items)
-        # Maps in the order of their keys: a request that is repeated has the same bytes.
+        # Deterministic, so that a repeated request has the same bytes.
         return [message.SerializeToString(deterministic=True) for message in messages]
-
-
-_NOTE_BYTES = 1024
-# The largest number that both databases take.
-_MOST_POSITION = 2**62
-
-
-_LOG = logging.getLogger(__name__)
-
-_OFF = "off"
-_DATABASE = "jobs.sqlite"
-_VERDICTS = "verdicts.sqlite"
 
 
 def job_service(
     resolved: ResolvedSettings, engine: Engine, workers: WorkerPool | None = None
 ) -> JobService | None:
-    """Return what keeps a server's jobs; None: it runs none.
+    """Return the job service that the settings describe, if they allow jobs.
 
     Args:
         resolved: The settings of the server and its judges.
         engine: Scores items.
-        workers: Processes that score what needs no models; None: the engine does.
+        workers: Worker processes for scoring without models; by default the engine does it.
     """
     settings = resolved.server
     if settings.jobs_database == _OFF:
@@ -255,8 +255,8 @@ class WorkersOfJob:
 def with_verdict_cache(resolved: ResolvedSettings) -> JudgeSettings:
     """Return the settings of the judges, with a verdict cache if the server runs jobs.
 
-    Items that were half done when a server stopped have no result yet. The cache holds the verdicts
-    on their claims, so that no call is paid twice.
+    An item that was in progress when the server stopped has no result yet. The cache keeps the
+    verdicts on its claims, so that no call is paid for twice.
     """
     judges = resolved.judges
     called = judges.llm_url or judges.vllm or judges.fallback_model

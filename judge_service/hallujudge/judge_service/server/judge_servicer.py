@@ -26,60 +26,14 @@ if TYPE_CHECKING:
     from ..settings.server_settings import ServerSettings
 
 
-def metric_info(entry: MetricEntry) -> pb.MetricInfo:
-    """Return what a metric declares: papers, variants, options, statistics and scores."""
-    metric = entry.metric
-    return pb.MetricInfo(
-        name=metric.name,
-        summary=metric.summary,
-        unit=metric.unit,
-        papers=[
-            pb.MetricPaper(
-                title=paper.title,
-                authors=paper.authors,
-                year=paper.year,
-                link=paper.link,
-                where=paper.where,
-            )
-            for paper in metric.papers
-        ],
-        variants=[
-            pb.MetricVariant(name=variant.name, meaning=variant.meaning)
-            for variant in metric.variants
-        ],
-        options=[
-            pb.MetricOption(
-                name=option.name,
-                default_value=option.default,
-                choices=option.choices,
-                meaning=option.sentence,
-            )
-            for option in entry.options
-        ],
-        statistics=[
-            pb.MetricStatistic(name=column.name, meaning=column.meaning)
-            for column in metric.columns
-        ],
-        scores=[
-            pb.MetricScore(
-                name=score.name,
-                meaning=score.meaning,
-                unit=score.unit,
-                direction=score.direction,
-            )
-            for score in metric.score_definitions
-        ],
-    )
-
-
 MAX_CONCURRENCY = 8
-"""Batches of one stream that are scored at the same time."""
+"""Number of batches of one stream that are scored at the same time."""
 RESULT_FACTOR = 4
-"""What a message takes in memory for each of its bytes on the wire."""
+"""Memory of a message for each of its bytes on the wire."""
 
 
 class JudgeServicer(pb_grpc.JudgeServiceServicer):
-    """Implements the RPCs with the engine.
+    """Implements the RPCs of scoring with the engine.
 
     Args:
         engine: The engine.
@@ -197,6 +151,52 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         response = await self._calls.batch_response(await session.score(items))
         call_memory().result(RESULT_FACTOR * response.ByteSize())
         return response
+
+
+def metric_info(entry: MetricEntry) -> pb.MetricInfo:
+    """Return a metric's declaration: papers, variants, options, statistics and scores."""
+    metric = entry.metric
+    return pb.MetricInfo(
+        name=metric.name,
+        summary=metric.summary,
+        unit=metric.unit,
+        papers=[
+            pb.MetricPaper(
+                title=paper.title,
+                authors=paper.authors,
+                year=paper.year,
+                link=paper.link,
+                where=paper.where,
+            )
+            for paper in metric.papers
+        ],
+        variants=[
+            pb.MetricVariant(name=variant.name, meaning=variant.meaning)
+            for variant in metric.variants
+        ],
+        options=[
+            pb.MetricOption(
+                name=option.name,
+                default_value=option.default,
+                choices=option.choices,
+                meaning=option.sentence,
+            )
+            for option in entry.options
+        ],
+        statistics=[
+            pb.MetricStatistic(name=column.name, meaning=column.meaning)
+            for column in metric.columns
+        ],
+        scores=[
+            pb.MetricScore(
+                name=score.name,
+                meaning=score.meaning,
+                unit=score.unit,
+                direction=score.direction,
+            )
+            for score in metric.score_definitions
+        ],
+    )
 
 
 def _measured(request: pb.ScoreStreamRequest) -> tuple[int, int]:

@@ -9,27 +9,30 @@ import uuid
 
 from ..errors import InternalError
 
+_LOG = logging.getLogger(__name__)
+
 _MAX_MESSAGE = 2_000
 _MAX_TRACEBACK = 20_000
-# Line breaks would forge lines; escape sequences would command the terminal of who reads the log.
+# A line break in a caller's text would forge a log line, and an escape sequence would control the
+# terminal of a reader.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class ShortFormatter(logging.Formatter):
-    """Formats log records in lines of bounded length, whatever callers sent."""
+    """Formats log records as single lines of bounded length, with control characters escaped."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
-        """Return the line without traceback."""
+        """Return the line without a traceback."""
         record.message = _cut(_CONTROL.sub(_escaped, record.message[: 2 * _MAX_MESSAGE]), record)
         return super().formatMessage(record)
 
     def formatException(self, ei: object) -> str:  # noqa: N802 - the base class's name
-        """Return a traceback; its middle is left out if it is long."""
+        """Return a traceback, without its middle if it is long."""
         text = super().formatException(ei)  # type: ignore[arg-type]  # the base class's tuple
         half = _MAX_TRACEBACK // 2
         if len(text) > _MAX_TRACEBACK:
             text = f"{text[:half]}\n… {len(text) - _MAX_TRACEBACK} characters …\n{text[-half:]}"
-        # Only line breaks stay.
+        # The line breaks of the traceback itself stay.
         return "\n".join(_CONTROL.sub(_escaped, line) for line in text.split("\n"))
 
 
@@ -44,11 +47,11 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Return whether a record is worth a line.
+    """Return whether a record should be logged.
 
-    gRPC writes a traceback for every header that is not UTF-8, before a call is admitted: one
-    client could fill a disk with them. It may write another one for a call that is cancelled
-    while it ends, as calls are at the end of a drain.
+    gRPC logs a traceback for every header that is not UTF-8, before a call is admitted: one client
+    could fill a disk with them. It may also log one for a call that is cancelled while it ends,
+    which is normal at the end of a drain.
     """
     if not record.name.startswith("grpc._cython"):
         return True
@@ -70,11 +73,8 @@ def set_up_logging(level: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler])
 
 
-_LOG = logging.getLogger(__name__)
-
-
 def internal_error(error: Exception) -> InternalError:
-    """Log a defect, and return an error with its id only: details may contain users' texts."""
+    """Log a defect, and return an error that only has its id: details may contain users' texts."""
     error_id = uuid.uuid4().hex[:12]
     _LOG.error("error %s", error_id, exc_info=error)
     return InternalError(

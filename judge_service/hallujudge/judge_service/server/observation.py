@@ -33,18 +33,27 @@ if TYPE_CHECKING:
     from ..work_recorder import JudgeState
     from .workers.pool import WorkerPool
 
+_LOG = logging.getLogger(__name__)
 
 REQUEST_ID = "x-request-id"
-"""The header with the id that a client chooses for a call."""
+"""The header with a client's own id for a call."""
+# The name under which requests are recorded that never became a call of a method.
 _REFUSED = "HTTP"
-# Other ids are replaced: a log is no place for whatever a client sends.
+# Other ids are replaced, so that clients can't write arbitrary text into logs.
 _ALLOWED_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+
+# The self-check scores an item of this metric, because CHAIR needs no model.
+_METRIC = "chair"
+_CHECK_LIMIT_SECONDS = 5.0
+# A server without a correct score for this many rounds needs a restart, not only fewer calls.
+_DEAD_ROUNDS = 3
 
 
 class ObservingInterceptor(WrappingInterceptor):
-    """Records each call from its arrival to its end. Health checks and reflection are not recorded.
+    """Records each call from its arrival to its end, except health checks and reflection.
 
-    It stands before the interceptor that admits calls, whose handlers all receive streams.
+    It wraps the handlers of :class:`GuardInterceptor`, which all receive streams, so that waiting
+    for admission counts as a part of the call.
 
     Args:
         recorder: Where calls are recorded.
@@ -86,7 +95,7 @@ class ObservingInterceptor(WrappingInterceptor):
 
 
 class _Observed:
-    """A block with one call, from its arrival to its end."""
+    """The context of one call, from its arrival to its end."""
 
     __slots__ = ("_began", "_call", "_metadata", "_recorder")
 
@@ -114,7 +123,7 @@ class _Observed:
 
 
 def request_id(metadata: Iterable[tuple[str, str | bytes]]) -> str:
-    """Return the id that a call brought, or another if that one may not be in a log."""
+    """Return the request id of a call, or a new one if it is missing or not allowed in logs."""
     for name, value in metadata:
         if name == REQUEST_ID and isinstance(value, str) and _ALLOWED_ID.fullmatch(value):
             return value
@@ -127,9 +136,9 @@ def record_refused(
     """Record an HTTP request that was refused before it became a call of a method.
 
     Args:
-        recorder: Where calls are recorded.
+        recorder: The recorder of calls.
         status: The name of the status code.
-        error: What the client was told.
+        error: The error message.
         peer: The client's address, in gRPC's notation.
         request_id: The id of the request.
     """
@@ -143,20 +152,14 @@ def record_refused(
     recorder.call_ended(call)
 
 
-_LOG = logging.getLogger(__name__)
-_METRIC = "chair"
-# A server without a good score for this many rounds needs a restart, not only fewer calls.
-_DEAD_ROUNDS = 3
-
-
 class SelfCheck:
     """Scores a tiny CHAIR item with a known score.
 
     Args:
-        engine: Scores it.
-        interval: Seconds between scores.
-        limit: Seconds that a score may take.
-        clock: Seconds on a clock that never goes back.
+        engine: The engine that is checked.
+        interval: Seconds between checks.
+        limit: Seconds that a check may take.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(
@@ -173,16 +176,16 @@ class SelfCheck:
         self._clock = clock
         self._good_at = clock()
         self.problem = ""
-        """What was wrong with the last score; empty: nothing."""
+        """What was wrong in the last check, or an empty text."""
         self.seconds = 0.0
-        """How long the last score took."""
+        """How long the last check took."""
         self.draining = False
-        """Whether the server is about to end."""
+        """Whether the server is draining."""
 
     def alive(self) -> str:
-        """Return why the process should be restarted; empty: it is well.
+        """Return why the process should be restarted, or an empty text.
 
-        It may be called from another thread, so that a blocked event loop is found out.
+        It may be called from another thread, which detects a blocked event loop.
         """
         silent = self._clock() - self._good_at
         if self._interval and silent > _DEAD_ROUNDS * (self._interval + self._limit):
@@ -190,13 +193,13 @@ class SelfCheck:
         return ""
 
     def ready(self) -> str:
-        """Return why no calls should come; empty: they are welcome."""
+        """Return why the server should receive no calls, or an empty text."""
         if self.draining:
             return "the server is draining"
         return self.problem or self.alive()
 
     async def check(self) -> str:
-        """Score the item once; return what is wrong, or an empty text."""
+        """Score the item once, and return what is wrong or an empty text."""
         began = self._clock()
         try:
             self.problem = await asyncio.wait_for(self._wrong(), self._limit)
@@ -209,13 +212,13 @@ class SelfCheck:
             self._good_at = self._clock()
         return self.problem
 
-    async def run(self, tell: Callable[[bool], None]) -> None:
+    async def run(self, on_change: Callable[[bool], None]) -> None:
         """Check until cancelled.
 
         Args:
-            tell: Told whether the server is well, whenever that changes.
+            on_change: Called with whether the server is healthy, whenever that changes.
         """
-        begin_recording(Recorder())  # no caller sent the item
+        begin_recording(Recorder())  # the item must not count as a caller's
         well = True
         while True:
             problem = await self.check()
@@ -226,7 +229,7 @@ class SelfCheck:
                     "self check: %s",
                     problem or "well again",
                 )
-                tell(well)
+                on_change(well)
             await asyncio.sleep(self._interval)
 
     async def _wrong(self) -> str:
@@ -239,22 +242,19 @@ class SelfCheck:
         return ""
 
 
-_CHECK_LIMIT_SECONDS = 5.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What shows the work of one server."""
+    """The recorder, self-check and metrics page of one server."""
 
     recorder: Recorder
-    """Where calls are recorded."""
+    """The recorder of calls."""
     check: SelfCheck
-    """Tells whether the server is well."""
+    """Whether the server is healthy."""
     page: MetricsPage | None = None
-    """Where metrics are read; None: nowhere."""
+    """The metrics page, or None if the settings have no port for it."""
 
     def close(self) -> None:
-        """Write what waits to be written, and close the page."""
+        """Write pending records, and close the page."""
         if self.page is not None:
             self.page.close()
         self.recorder.close()
@@ -266,13 +266,13 @@ def observe(
     workers: WorkerPool | None = None,
     jobs: JobService | None = None,
 ) -> Observation:
-    """Return what the settings ask for.
+    """Return the observation that the settings describe.
 
     Args:
         settings: The settings.
-        engine: Scores items.
-        workers: Worker processes; None: there are none.
-        jobs: Keeps jobs; None: there are none.
+        engine: The engine of the server.
+        workers: The worker processes, if there are any.
+        jobs: The jobs, if the server keeps any.
 
     Raises:
         HallujudgeError: An address, a file or an extra is missing.

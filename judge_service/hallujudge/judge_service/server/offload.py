@@ -1,4 +1,4 @@
-"""Calls that only need a processor go to worker processes, as the bytes that they came in."""
+"""Offloading of calls that need no model to worker processes, as the bytes that were received."""
 
 from __future__ import annotations
 
@@ -36,15 +36,12 @@ from .request_reader import (
 from .workers.pool import Tallies, WorkerPool
 from .workers.tasks import Reply, Task
 
-__all__ = ["OffloadInterceptor"]
-
-
 _SERVICE = "/hallujudge.judge.v1.JudgeService/"
-# Sending so little to a worker and back takes as long as scoring it.
+# Sending a smaller message to a worker and back takes as long as scoring it here.
 _SMALL_BYTES = 2_048
 # About 2,500 captions.
 _LONG_BYTES = 256 << 10
-# A spec has its names and options; one with more fields is refused where it is read.
+# A spec with more fields than this is malformed, and is refused where the whole message is read.
 _SPEC_FIELDS = 10_000
 # A field has at least two bytes.
 _COUNTED_BYTES = 2 * _SPEC_FIELDS
@@ -52,15 +49,14 @@ _SIGN_OF_LIFE = pb.ScoreStreamResponse(progress=pb.StreamProgress()).SerializeTo
 
 
 class OffloadInterceptor(WrappingInterceptor):
-    """Sends work to worker processes that needs no model and takes more than a moment.
+    """Sends calls to worker processes if they need no model and take more than a moment.
 
-    It stands behind the interceptor that admits calls, which passes on the bytes of their messages
-    because these handlers parse nothing.
+    It runs after admission and receives raw bytes, because its handlers have no parser.
 
     Args:
         pool: The workers.
         settings: The limits of calls.
-        raw: Whether messages come in the form that workers read; others are parsed, and written
+        raw: Whether messages arrive in the form that workers read. Others are parsed and encoded
             again for workers, which takes a hundredth of the time of scoring.
     """
 
@@ -71,7 +67,7 @@ class OffloadInterceptor(WrappingInterceptor):
         self._raw = raw
 
     def wrapped(self, method: str, handler: Handler) -> Handler:
-        """Return a handler that sends calls to workers, for some methods; see the base class."""
+        """Return a handler that sends calls to workers, if the method allows it."""
         call: Any
         name = method.removeprefix(_SERVICE)
         if name == "ScoreStream":
@@ -87,7 +83,7 @@ class OffloadInterceptor(WrappingInterceptor):
         return grpc.unary_unary_rpc_method_handler(call, **self._forms(handler))
 
     def _forms(self, handler: Handler) -> dict[str, Any]:
-        """Return how the messages of a handler are read and written."""
+        """Return the parser and the serializer of a handler."""
         if self._raw:
             return {"response_serializer": _serialized}
         return {
@@ -225,14 +221,14 @@ async def _chained(
 
 
 class _Plan(NamedTuple):
-    """How a message goes to a worker."""
+    """How a message is sent to a worker."""
 
     metric: str
     long: bool
 
 
 def _plan_score(raw: bytes) -> _Plan | None:
-    """Return how a message goes to a worker; None: this process answers it."""
+    """Return how a message is sent to a worker, or None if this process answers it."""
     spec = _leading_spec(raw)
     if spec is None:
         return None
@@ -272,11 +268,11 @@ _UNARY: dict[str, _Unary] = {
     "Extract": _Unary(_plan_extract, pb.ExtractResponse),
     "Normalize": _Unary(_plan_normalize, pb.NormalizeResponse),
 }
-"""Methods with one message, and what decides about a message."""
+"""The methods with one message."""
 
 
 def _leading_spec(raw: bytes) -> ScoreSpec | None:
-    """Return the spec of a request, which all clients send first; None: it is not there.
+    """Return the spec at the start of a request, or None if the request starts differently.
 
     Raises:
         HallujudgeError: The spec is invalid, or the caller may not use it.
@@ -289,7 +285,7 @@ def _leading_spec(raw: bytes) -> ScoreSpec | None:
             count_fields(found, plan_of(scoring_pb2.ScoreSpec.DESCRIPTOR), _SPEC_FIELDS)
         return admitted_bytes(found)
     except (MalformedBytesError, TooManyFieldsError, DecodeError):
-        return None  # the error is that of the whole message
+        return None  # parsing the whole message raises the error
 
 
 def _parsed_unary(call: Callable[..., Any], response: type[Message]) -> Callable[..., Any]:

@@ -18,6 +18,17 @@ from ..wire import convert as _convert
 if TYPE_CHECKING:
     from hallujudge.metrics import Item, Metric
 
+# Far above every option of a metric; longer values would only fill logs and error messages.
+_MAX_NAME = 200
+_MAX_VALUE = 1 << 16
+_MAX_ENTRIES = 64
+# Most calls repeat the spec of an earlier call, so that parsed specs are cached. Specs with graphs
+# of their own are larger, and are not cached.
+_KEPT_BYTES = 1 << 12
+_KEPT_SPECS = 256
+# Shipped graphs have 30 KB; reading a graph of this size takes seconds.
+MAX_GRAPH = 2 << 20
+
 
 def check_count(limit: int, count: int, field: str) -> None:
     """Refuse a message with too many elements.
@@ -40,10 +51,10 @@ def check_count(limit: int, count: int, field: str) -> None:
 
 
 class GroupLimit:
-    """Counts the groups of a report: each takes time over all clusters.
+    """Limits the groups of a report, because each takes time over all clusters.
 
     Args:
-        limit: The most groups of a field.
+        limit: Maximum number of groups of a field.
     """
 
     def __init__(self, limit: int) -> None:
@@ -51,10 +62,10 @@ class GroupLimit:
         self._limit = limit
 
     def add(self, groups: Mapping[str, Iterable[str]]) -> None:
-        """Count the groups of items, as :func:`groups_of` returns them.
+        """Add the groups of items, as :func:`groups_of` returns them.
 
         Raises:
-            InvalidInputError: There are too many.
+            InvalidInputError: A field has too many groups.
         """
         for key, values in groups.items():
             known = self._groups.setdefault(key, set())
@@ -88,7 +99,7 @@ def groups_of(
 
 
 def check_texts(texts: Iterable[str]) -> None:
-    """Refuse texts that no extractor reads.
+    """Refuse texts that are too long for extractors.
 
     Raises:
         InvalidInputError: A text is too long.
@@ -109,24 +120,13 @@ def _too_costly(field: str, problem: str) -> InvalidInputError:
     )
 
 
-# No option of a metric comes near these; longer values would only fill logs and error messages.
-_MAX_NAME = 200
-_MAX_VALUE = 1 << 16
-_MAX_ENTRIES = 64
-# The specs of most calls are equal to one before; those with graphs of their own are larger.
-_KEPT_BYTES = 1 << 12
-_KEPT_SPECS = 256
-# Shipped graphs have 30 KB. Reading this much takes seconds.
-MAX_GRAPH = 2 << 20
-
-
 def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
     """Return the spec of a message, if the current caller may use it.
 
     Raises:
         InvalidInputError: A value is too long, or a field has no valid content.
         NotFoundError: The metric is unknown.
-        PermissionDeniedError: A language model would be called, and the caller lacks that scope.
+        PermissionDeniedError: The spec calls a language model, and the caller lacks that scope.
     """
     if message.ByteSize() <= _KEPT_BYTES:
         return admitted_bytes(message.SerializeToString())
@@ -134,11 +134,11 @@ def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
 
 
 def admitted_bytes(raw: bytes) -> ScoreSpec:
-    """Return the spec of a message's bytes, as :func:`admitted_spec` does.
+    """Return the spec of an encoded message, if the current caller may use it.
 
     Raises:
-        DecodeError: They are not a message.
-        HallujudgeError: As above.
+        DecodeError: The bytes are not a message.
+        HallujudgeError: See :func:`admitted_spec`.
     """
     return _allowed(_kept(raw) if len(raw) <= _KEPT_BYTES else _parsed(raw))
 
@@ -172,7 +172,7 @@ _kept = lru_cache(_KEPT_SPECS)(_parsed)
 
 
 def check_graph(source: scoring_pb2.GraphSource, field: str = "graph") -> None:
-    """Refuse a graph that takes too long to read.
+    """Refuse a graph that is too large to read quickly.
 
     Raises:
         InvalidInputError: It is too large.

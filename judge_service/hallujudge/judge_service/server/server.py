@@ -34,7 +34,7 @@ from ..settings.server_settings import (
     state_folder,
 )
 from ..stopping import MARGIN_SECONDS, Grace, in_daemon_thread
-from .authentication import describes_itself, is_loopback, open_door
+from .authentication import describes_itself, is_loopback, new_authenticator
 from .jobs_servicer import job_service, with_verdict_cache
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
@@ -49,83 +49,26 @@ if TYPE_CHECKING:
     from ..settings.judge_settings import JudgeSettings
     from .http.listener import HttpListener
 
-
-_LOG = logging.getLogger(__name__)
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# For what follows the drain: closing files, and stopping a vLLM server.
-_MARGIN_SECONDS = 15.0
-
-
-class Shutdown:
-    """Follows SIGTERM and SIGINT, and makes sure that the process ends.
-
-    A thread that works on does not keep the process: after the drain and a margin, faulthandler
-    writes what every thread is doing and ends the process. Its timer needs no interpreter lock.
-
-    Args:
-        drain_seconds: How long running calls may take to finish.
-        margin: How long the process may take after that, in seconds.
-    """
-
-    def __init__(self, drain_seconds: float, margin: float = _MARGIN_SECONDS) -> None:
-        self._drain_seconds = drain_seconds
-        self._margin = margin
-        self.stopping = asyncio.Event()
-        """Set by the first signal."""
-        self.hurry = asyncio.Event()
-        """Set by the second signal."""
-
-    def listen(self) -> None:
-        """Begin to follow signals."""
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, self._next)
-
-    def ignore(self) -> None:
-        """Ignore further signals, which would print a traceback about a closed loop."""
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_IGN)
-
-    def _next(self) -> None:
-        if not self.stopping.is_set():
-            _LOG.info("draining for up to %g s; a second signal ends it", self._drain_seconds)
-            self.stopping.set()
-            _end_after(self._drain_seconds + self._margin)
-        elif not self.hurry.is_set():
-            _LOG.info("the drain ends: running calls are cancelled")
-            self.hurry.set()
-            _end_after(self._margin)
-
-
-def _end_after(seconds: float) -> None:
-    faulthandler.dump_traceback_later(seconds, exit=True, file=_standard_error())
-
-
-def _standard_error() -> IO[str]:
-    """Return standard error, or what takes its place where there is none."""
-    try:
-        sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):
-        return Path(os.devnull).open("w")
-    return sys.stderr
-
-
 try:
     from grpc_health.v1 import health, health_pb2_grpc
     from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("the server", "server") from err
+
+_LOG = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# For what follows the drain: closing files, and stopping a vLLM server.
+_EXIT_SECONDS = 15.0
+# How long a thread may hold the interpreter lock while the event loop waits; the default is 5 ms.
 _SWITCH_SECONDS = 0.001
-# For calls that the server ended: until gRPC cancels what is left of them.
+# How long calls that the server ended may take before gRPC cancels what is left of them.
 _ENDING_SECONDS = 8.0
-# For the last lines of logs and traces. With what other parts may take it is less than the 15 s
-# after which the process is ended.
+# For the last lines of logs and traces. Together with the other parts it must stay below
+# _EXIT_SECONDS, after which the process is killed.
 _LOG_SECONDS = 4.0
-# gRPC's own grace period, which this server ends itself. A first stop with a shorter one would
-# cancel calls at a moment that the server does not choose.
+# gRPC's own grace period. It is practically endless, because this server ends calls itself, with
+# an error that clients understand.
 _NO_END_SECONDS = 1e6
 
 
@@ -134,7 +77,7 @@ class RunningServer:
 
     Attributes:
         port: The port.
-        address: The host and the port, as clients give them.
+        address: The host and the port for clients.
     """
 
     def __init__(
@@ -159,19 +102,19 @@ class RunningServer:
 
     @property
     def http_address(self) -> str:
-        """The host and the port of HTTP with JSON; empty: there is none."""
+        """The host and the port of HTTP with JSON, or an empty text."""
         return self._http.address if self._http is not None else ""
 
     @property
     def metrics_address(self) -> str:
-        """The host and the port of the metrics page; empty: there is none."""
+        """The host and the port of the metrics page, or an empty text."""
         page = self._observation.page
         return page.address if page is not None else ""
 
     def watch(self) -> None:
-        """Score a small item now and then, and report what follows as the server's health."""
+        """Check the server regularly, and publish the result as its health."""
         if self._settings.self_check_seconds:
-            self._watch = asyncio.ensure_future(self._observation.check.run(self._checks.tell))
+            self._watch = asyncio.ensure_future(self._observation.check.run(self._checks.update))
 
     async def stop(
         self,
@@ -182,11 +125,11 @@ class RunningServer:
     ) -> None:
         """Reject new calls, wait for running ones to finish, then stop.
 
-        It always ends: the log names a part that does not end, and the server does not wait for it.
+        Shutdown always completes: a part that does not end in time is logged and abandoned.
 
         Args:
-            grace: The longest wait, in seconds; None: the setting ``drain_seconds``.
-            hurry: Ends the wait when it is set; None: nothing does.
+            grace: Maximum wait, in seconds; by default the setting ``drain_seconds``.
+            hurry: Ends the wait when it is set.
             margin: How long each part may take to end after the wait, in seconds.
         """
         grace = self._settings.drain_seconds if grace is None else grace
@@ -226,20 +169,20 @@ async def start(
 
     Args:
         settings: The settings.
-        engine: Scores items; None: an engine of the default settings.
-        jobs: Keeps jobs and scores them with the same engine; None: the server runs no jobs.
-        workers: Processes that score what needs no model; None: this process does it.
+        engine: Scores items; by default an engine with default settings.
+        jobs: Jobs that the same engine scores, if the server keeps any.
+        workers: Worker processes for scoring without models; by default this process does it.
 
     Raises:
-        InvalidInputError: The server cannot listen on the address, anybody could call it from
-            other machines, or a file of keys or certificates can't be used.
+        InvalidInputError: The server cannot listen on the address, would serve every caller from
+            other machines, or can't use a file of keys or certificates.
     """
-    door, credentials = open_door(settings), server_credentials(settings)
+    authenticator, credentials = new_authenticator(settings), server_credentials(settings)
     engine = engine or Engine(Resources(offers=_offers(settings), memory=_memory(settings)))
     observation = observe(settings, engine, workers, jobs)
     services = Services(
         settings=settings,
-        door=door,
+        authenticator=authenticator,
         engine=engine,
         jobs=jobs,
         recorder=observation.recorder,
@@ -259,7 +202,7 @@ async def start(
     try:
         port = bind(server, settings, credentials)
         listener = await _http(services)
-        # Before the first call: a server whose jobs can't be kept does not begin to serve.
+        # Before the first call: a server that can't open its jobs must not start to serve.
         if jobs is not None:
             await asyncio.create_task(_started(jobs, observation.recorder, services.scheduler))
     except HallujudgeError:
@@ -274,7 +217,7 @@ async def start(
 
 
 async def _http(services: Services) -> HttpListener | None:
-    """Return what listens for HTTP, if the settings ask for it."""
+    """Return the listener for HTTP, if the settings have a port for it."""
     if services.settings.http_port < 0:
         return None
     from .http import listener_of
@@ -300,8 +243,8 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
         HallujudgeError: The server cannot listen on the address, or a judge cannot be started.
     """
     settings = resolved.server
-    # Refuse bad files before a judge is started, which takes minutes.
-    open_door(settings)
+    # Refuse bad files before starting a judge, which takes minutes.
+    new_authenticator(settings)
     if server_credentials(settings) is None and not is_loopback(settings.host):
         _LOG.warning(
             "keys and responses are readable on their way: set tls_cert and tls_key, or let only a "
@@ -309,7 +252,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
             settings.host,
             settings.port,
         )
-    # Threads that work let the event loop go on after a millisecond, not after five.
+    # Busy threads then delay the event loop by a millisecond at most.
     sys.setswitchinterval(_SWITCH_SECONDS)
     shutdown = Shutdown(settings.drain_seconds)
     shutdown.listen()
@@ -317,7 +260,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
         if not shutdown.stopping.is_set():
             engine = Engine(resources)
             running = await start(settings, engine, job_service(resolved, engine, workers), workers)
-            # What is there now stays: the garbage collector need not look at it again, for 50 ms.
+            # Everything loaded so far stays; scanning it again would stop the process for 50 ms.
             gc.freeze()
             running.watch()
             if running.http_address:
@@ -331,10 +274,67 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
     shutdown.ignore()
 
 
+class Shutdown:
+    """Follows SIGTERM and SIGINT, and makes sure that the process ends.
+
+    The first signal drains the server, and the second one ends the drain. If a thread still runs
+    after the drain and a margin, faulthandler prints the stacks of all threads and ends the
+    process. Its timer works without the interpreter lock.
+
+    Args:
+        drain_seconds: How long running calls may take to finish.
+        margin: How long the process may take after that, in seconds.
+    """
+
+    def __init__(self, drain_seconds: float, margin: float = _EXIT_SECONDS) -> None:
+        self._drain_seconds = drain_seconds
+        self._margin = margin
+        self.stopping = asyncio.Event()
+        """Set by the first signal."""
+        self.hurry = asyncio.Event()
+        """Set by the second signal."""
+
+    def listen(self) -> None:
+        """Begin to follow signals."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._next)
+
+    def ignore(self) -> None:
+        """Ignore further signals, which would print a traceback about a closed loop."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+
+    def _next(self) -> None:
+        if not self.stopping.is_set():
+            _LOG.info("draining for up to %g s; a second signal ends it", self._drain_seconds)
+            self.stopping.set()
+            _end_after(self._drain_seconds + self._margin)
+        elif not self.hurry.is_set():
+            _LOG.info("the drain ends: running calls are cancelled")
+            self.hurry.set()
+            _end_after(self._margin)
+
+
+def _end_after(seconds: float) -> None:
+    faulthandler.dump_traceback_later(seconds, exit=True, file=_standard_error())
+
+
+def _standard_error() -> IO[str]:
+    """Return standard error, or the null device if there is none."""
+    try:
+        sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return Path(os.devnull).open("w")
+    return sys.stderr
+
+
 @asynccontextmanager
 async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncIterator[Resources]:
-    """Provide the judges, and run a vLLM server meanwhile if the settings name its model."""
-    # Callers can't cause a download: what is offered is fetched before the first call.
+    """Provide the judges, with a vLLM server if the settings name a model for it."""
+    # Callers must not cause downloads: every offered model is fetched before the first call.
     settings = replace(with_verdict_cache(resolved), matcher_download=0)
     offers = _offers(resolved.server)
     if resolved.judges.matcher_download:
@@ -397,14 +397,14 @@ def _fetch(offers: Offers, settings: JudgeSettings) -> None:
 
 
 def _ledger(resolved: ResolvedSettings) -> Ledger | None:
-    """Return what keeps the spending of keys; None: there are no keys."""
+    """Return the ledger of what API keys spend, if there are keys."""
     if not resolved.server.keys_file:
         return None
     return Ledger(spending_path(resolved))
 
 
 async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> None:
-    """Run work until it is done or the server has to stop."""
+    """Run a coroutine until it is done or the server has to stop."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stopping.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)

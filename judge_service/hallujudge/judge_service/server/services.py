@@ -1,4 +1,7 @@
-"""The gRPC server and the services registered at it: scoring, jobs and health."""
+"""The gRPC server and the services registered at it: scoring, jobs and health.
+
+HTTP registers the same services, with the same interceptors, at routes of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import InvalidInputError, MissingExtraError
 from ..observe.recorder import Recorder
 from ..settings.connection import with_port
-from .authentication import Door
+from .authentication import Authenticator
 from .flow_control import Admission, CallTimes, RunningCalls
 from .interceptors import GuardInterceptor
 from .jobs_servicer import JobsServicer
@@ -30,6 +33,13 @@ if TYPE_CHECKING:
     from ..jobs.job_service import JobService
     from ..settings.server_settings import ServerSettings
 
+try:
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+except ModuleNotFoundError as err:
+    raise MissingExtraError.of("the server", "server") from err
+
+_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+_Response = health_pb2.HealthCheckResponse
 
 SERVICE_NAMES = tuple(
     file.services_by_name[name].full_name
@@ -42,26 +52,26 @@ SERVICE_NAMES = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Our services. Limits are shared by all that they are registered at."""
+    """The scoring and job services. gRPC and HTTP share their limits."""
 
     settings: ServerSettings
     """The settings of the server."""
     engine: Engine
-    """Scores items."""
+    """The engine that scores items."""
     jobs: JobService | None
-    """Keeps jobs; None: there are none."""
+    """The jobs, or None if the server keeps none."""
     recorder: Recorder
-    """Where calls are recorded."""
-    door: Door
-    """Tells who calls."""
+    """The recorder of calls."""
+    authenticator: Authenticator
+    """Identifies callers."""
     workers: WorkerPool | None = None
-    """Score what needs no model; None: this process does it."""
+    """Worker processes for scoring without models, or None if this process does it."""
     scheduler: CpuScheduler = field(default_factory=CpuScheduler)
     """How callers share the processor."""
     admission: Admission = field(init=False)
     """The limits of concurrent calls."""
     calls: RunningCalls = field(init=False)
-    """The calls that are running."""
+    """The running calls."""
 
     def __post_init__(self) -> None:
         settings = self.settings
@@ -79,16 +89,18 @@ class Services:
     def interceptors(
         self, form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm
     ) -> Sequence[grpc.aio.ServerInterceptor]:
-        """Return what wraps the methods, the outermost first.
+        """Return the interceptors of the methods, the outermost first.
 
         Args:
-            form: How messages are written.
+            form: Returns how the messages of a method are encoded.
         """
         memory = self.engine.resources.memory
         wraps: list[grpc.aio.ServerInterceptor] = [
-            GuardInterceptor(self.door, self.admission, memory, self.calls, self.scheduler, form)
+            GuardInterceptor(
+                self.authenticator, self.admission, memory, self.calls, self.scheduler, form
+            )
         ]
-        # Records are read by logs, metrics and traces alone.
+        # The base recorder drops every record, so that without logs and metrics none is made.
         if type(self.recorder) is not Recorder:
             wraps.insert(0, ObservingInterceptor(self.recorder))
         if self.workers is not None:
@@ -96,28 +108,19 @@ class Services:
         return wraps
 
     def register(self, server: Any) -> None:
-        """Register the methods at a server of gRPC, or at what takes its place."""
+        """Register the methods at a gRPC server, or at the routes of HTTP."""
         judge = JudgeServicer(self.engine, self.settings)
         judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(judge, server)
         jobs = JobsServicer(self.jobs, self.settings)
         jobs_pb2_grpc.add_ScoringJobServiceServicer_to_server(jobs, server)
 
 
-try:
-    from grpc_health.v1 import health_pb2, health_pb2_grpc
-except ModuleNotFoundError as err:
-    raise MissingExtraError.of("the server", "server") from err
-
-_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-_Response = health_pb2.HealthCheckResponse
-
-
 class HealthServicer(health_pb2_grpc.HealthServicer):
-    """Tells the health of all services alike.
+    """The standard health service; all services of this server have the same health.
 
     The servicer of grpcio-health-checking holds a lock while it writes to a client: one client that
-    does not read keeps every change from the others, and a server from stopping. This one writes
-    without a lock.
+    does not read blocks every update for the others, and the server's shutdown. This one needs no
+    lock.
 
     Args:
         services: The names of the services.
@@ -129,15 +132,15 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
         self._draining = False
         self._change = asyncio.Event()
 
-    def tell(self, well: bool) -> None:
-        """Tell whether the server is well; a server that drains takes no calls."""
+    def update(self, well: bool) -> None:
+        """Set whether the server is healthy; a draining server stays unhealthy."""
         if not self._draining:
             self._well = well
             self._wake()
 
     def drain(self) -> None:
-        """Tell that the server takes no more calls, and end the calls that watch."""
-        self.tell(False)
+        """Report the server as unhealthy from now on, and end the calls that watch it."""
+        self.update(False)
         self._draining = True
 
     async def Check(  # noqa: N802 - a name of the wire
@@ -154,14 +157,14 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
         context: _Context,  # noqa: ARG002 - gRPC passes it
     ) -> AsyncIterator[_Response]:
         """Yield the health of a service, now and after every change."""
-        known, told = request.service in self._services, None
+        known, sent = request.service in self._services, None
         while True:
             change = self._change
             status = self._status() if known else _Response.SERVICE_UNKNOWN
-            if status != told:
+            if status != sent:
                 yield _Response(status=status)
-                # It may have changed while the client read.
-                told = status
+                # Not waiting yet: it may have changed while the client read.
+                sent = status
             elif self._draining:
                 return
             else:
@@ -189,7 +192,7 @@ def new_server(
             ("grpc.server.max_pending_requests", pending),
             ("grpc.server.max_pending_requests_hard_limit", pending),
             ("grpc.so_reuseport", 0),
-            # Clients ask a server at work whether it is alive; gRPC's default calls that abuse.
+            # Clients ping a busy server to see if it is alive; gRPC's default forbids that.
             ("grpc.http2.min_ping_interval_without_data_ms", 500),
             *_keepalive(settings),
         ],
@@ -197,11 +200,11 @@ def new_server(
 
 
 class UnnamedMethods:
-    """Registers methods at a server that looks them up by the name of each call.
+    """Registers methods so that the server looks them up by the name of each call.
 
-    For each method that is registered by its name, gRPC's server keeps a wait of its own, and takes
-    up all of them again at every call: twenty took 20 microseconds. A method with its own wait is
-    served before calls of others that came earlier.
+    gRPC's server otherwise waits for each registered method separately, and renews all these waits
+    at every call: for twenty methods that took 20 microseconds. A method with a wait of its own is
+    served before earlier calls of other methods.
 
     Args:
         server: The server.
@@ -219,18 +222,18 @@ class UnnamedMethods:
     def add_registered_method_handlers(
         self, service: str, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]
     ) -> None:
-        """Register the methods that keep a wait of their own by their names too."""
+        """Register only the methods that keep a wait of their own."""
         named = {name: handler for name, handler in handlers.items() if name in self._named}
         self._server.add_registered_method_handlers(service, named)
 
 
 def _keepalive(settings: ServerSettings) -> tuple[tuple[str, int], ...]:
-    """Return the options by which clients that vanished are noticed."""
+    """Return the options that detect clients that have disappeared."""
     milliseconds = int(settings.keepalive_seconds * 1000)
     return (
         ("grpc.keepalive_time_ms", milliseconds),
         ("grpc.keepalive_timeout_ms", milliseconds),
-        # The limit that holds while data waits to be sent.
+        # Applies while data is waiting to be sent.
         ("grpc.http2.ping_timeout_ms", milliseconds),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
@@ -240,7 +243,7 @@ def _keepalive(settings: ServerSettings) -> tuple[tuple[str, int], ...]:
 def bind(
     server: grpc.aio.Server, settings: ServerSettings, credentials: grpc.ServerCredentials | None
 ) -> int:
-    """Listen on the address of the settings; return the port.
+    """Listen on the address of the settings, and return the port.
 
     Raises:
         InvalidInputError: The address cannot be listened on.

@@ -1,4 +1,4 @@
-"""TLS of the server: credentials, and checks of their files before it starts."""
+"""TLS of the server: credentials, and checks of their files before the server starts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MAX_FILE_BYTES = 1 << 20
 
 
 def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | None:
-    """Return the credentials of the settings; None: connections are plain text.
+    """Return the credentials of the settings, or None for plain text.
 
-    Clients that connect after the files were replaced get the new certificate.
+    Replaced files are used from the next connection on.
 
     Raises:
         InvalidInputError: A file is missing, does not fit the others, or has expired.
@@ -43,9 +43,9 @@ def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | Non
 
 
 def server_context(settings: ServerSettings) -> ssl.SSLContext | None:
-    """Return the same for HTTP, once :func:`server_credentials` has checked the files.
+    """Return the TLS context for HTTP; :func:`server_credentials` must have checked the files.
 
-    Clients that connect after the files were replaced get the new certificate.
+    Replaced files are used from the next connection on.
     """
     if not settings.tls_cert:
         return None
@@ -63,7 +63,7 @@ def server_context(settings: ServerSettings) -> ssl.SSLContext | None:
 
 
 class _Files:
-    """The files of the settings, read again when they change.
+    """The TLS files of the settings, which are read again when they change.
 
     Args:
         settings: The settings of the server.
@@ -77,26 +77,26 @@ class _Files:
         self._seen = self._stamps()
 
     def configuration(self) -> grpc.ServerCertificateConfiguration:
-        """Return what the files have now."""
+        """Return the current content of the files for gRPC."""
         key, chain, *authorities = (_read(path) for path in self._paths)
         return grpc.ssl_server_certificate_configuration(
             [(key, chain)], root_certificates=authorities[0] if authorities else None
         )
 
     def changed(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return what the files have, if they changed; gRPC asks before each handshake."""
+        """Return new content of the files, or None; gRPC calls this before each handshake."""
         try:
             stamps = self._stamps()
             if stamps == self._seen:
                 return None
             found = self.configuration()
         except (OSError, InvalidInputError):
-            return None  # being replaced: the next handshake looks again
+            return None  # the files are being replaced; the next handshake tries again
         self._seen = stamps
         return found
 
     def context(self) -> ssl.SSLContext:
-        """Return what the files have now, for Python's own TLS."""
+        """Return the current content of the files for Python's TLS."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._settings.tls_cert, self._settings.tls_key, password="")
         context.set_alpn_protocols(["http/1.1"])
@@ -106,14 +106,14 @@ class _Files:
         return context
 
     def changed_context(self) -> ssl.SSLContext | None:
-        """Return what the files have, if they changed."""
+        """Return new content of the files for Python's TLS, or None."""
         try:
             stamps = self._stamps()
             if stamps == self._seen:
                 return None
             found = self.context()
         except OSError:  # ssl.SSLError is one
-            return None  # being replaced: the next handshake looks again
+            return None  # the files are being replaced; the next handshake tries again
         self._seen = stamps
         return found
 
@@ -136,7 +136,7 @@ def _read(path: Path) -> bytes:
 
 
 def _check(settings: ServerSettings) -> None:
-    """Refuse files that no client could use. gRPC starts with them, and fails each handshake."""
+    """Refuse files that no client accepts: gRPC would start with them and fail every handshake."""
     for path in filter(None, (settings.tls_cert, settings.tls_key, settings.tls_ca)):
         _read(Path(path))
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -13,7 +13,7 @@ import pytest
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
-from hallujudge.judge_service.server.authentication import Door
+from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.http.exchange import HttpContext
 from hallujudge.judge_service.server.http.routes import Handlers, routes_of
 from hallujudge.judge_service.server.services import Services
@@ -42,7 +42,7 @@ async def score_call(recorder: Recorder) -> Callable[[], Awaitable[bytes]]:
         engine=Engine(),
         jobs=None,
         recorder=recorder,
-        door=Door(),
+        authenticator=Authenticator(),
         # So small a message does not go to a worker.
         workers=cast(WorkerPool, object()),
     )

@@ -24,12 +24,12 @@ async def test_a_drain_is_told_and_ends_the_streams() -> None:
     unread = aiter(servicer.Watch(request(), CONTEXT))
     assert (await anext(watch)).status == SERVING
     assert (await anext(unread)).status == SERVING
-    servicer.tell(False)
+    servicer.update(False)
     assert (await anext(watch)).status == NOT_SERVING
-    servicer.tell(True)
+    servicer.update(True)
     assert (await anext(watch)).status == SERVING
     servicer.drain()
-    servicer.tell(True)
+    servicer.update(True)
     assert [answer.status async for answer in watch] == [NOT_SERVING]
     assert (await servicer.Check(request(), CONTEXT)).status == NOT_SERVING
     # Its client gets what is true now, not what it missed.

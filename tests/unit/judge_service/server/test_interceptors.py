@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from hallujudge.judge_service.access.memory import MemoryBudget
-from hallujudge.judge_service.server.authentication import Door
+from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.flow_control import Admission, CallTimes, RunningCalls
 from hallujudge.judge_service.server.interceptors import GuardInterceptor
 
@@ -50,7 +50,7 @@ async def test_a_call_whose_server_has_stopped_is_cancelled_and_is_no_defect(
 ) -> None:
     times = CallTimes(first_message=10, idle=10, total=10)
     admission = Admission(running=1, waiting=1)
-    guard = GuardInterceptor(Door(), admission, MemoryBudget(1 << 20), RunningCalls(times))
+    guard = GuardInterceptor(Authenticator(), admission, MemoryBudget(1 << 20), RunningCalls(times))
     make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler
     guarded: Any = guard.wrapped(SCORE, cast(Any, make)(unheard))
     call = (

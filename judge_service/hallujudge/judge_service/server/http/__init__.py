@@ -13,11 +13,9 @@ from .routes import Handlers, routes_of
 if TYPE_CHECKING:
     from ..services import Services
 
-__all__ = ["HttpListener", "listener_of"]
-
 
 async def listener_of(services: Services) -> HttpListener:
-    """Return what listens for HTTP as the settings say.
+    """Return the HTTP listener that the settings describe.
 
     Raises:
         InvalidInputError: The address cannot be listened on.
@@ -28,7 +26,7 @@ async def listener_of(services: Services) -> HttpListener:
     routes = await routes_of(
         handlers, json=services.interceptors(JsonForm), binary=services.interceptors()
     )
-    app = HttpApp(routes, settings, services.door, services.recorder)
+    app = HttpApp(routes, settings, services.authenticator, services.recorder)
     return HttpListener(
         app, settings, services.calls, services.recorder, tls=server_context(settings)
     )

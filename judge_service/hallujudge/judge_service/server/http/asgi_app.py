@@ -46,106 +46,30 @@ if TYPE_CHECKING:
 
     from ...observe.recorder import Recorder
     from ...settings.server_settings import ServerSettings
-    from ..authentication import Door
+    from ..authentication import Authenticator
     from .routes import Route
-
-
-def target_of(scope: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the path of a request, and the host in its target; empty: the header names it.
-
-    The target may be a whole URL, whose host then counts instead of the header's (RFC 9112, 3.2.2).
-    """
-    target = scope.get("raw_path", b"/").decode("ascii", "replace")
-    parts = None if target.startswith("/") else web_address(target)
-    if parts is None or "@" in parts.netloc:
-        return scope["path"], ""
-    return unquote(parts.path) or "/", parts.netloc
-
-
-@cache
-def openapi_document() -> bytes:
-    """Return the document that the .proto files make, with the version."""
-    text = resources.files("hallujudge.judge.v1").joinpath("openapi.json").read_text("utf-8")
-    document = json.loads(text)
-    document["info"]["version"] = __version__
-    return json.dumps(document, ensure_ascii=False).encode()
-
-
-async def all_results(
-    call: Callable[..., Any], raws: AsyncGenerator[bytes, None], context: HttpContext
-) -> AsyncGenerator[pb.JobResult | pb.ListJobResultsResponse, None]:
-    """Yield the results from the requested position on, then the position after the last one.
-
-    Each page is a call of its own, so that no result is held longer than a client of gRPC holds it.
-
-    Args:
-        call: Returns a page.
-        raws: The request, in JSON.
-        context: The call's context.
-    """
-    seen: list[bytes] = []
-    page = await call(_kept(raws, seen), context)
-    while True:
-        for result in page.results:
-            yield result
-        if page.last or not page.results:
-            yield pb.ListJobResultsResponse(next_position=page.next_position, last=page.last)
-            return
-        request = json.loads(seen[0]) | {"position": page.next_position}
-        page = await _patiently(call, json.dumps(request).encode(), context)
-
-
-async def _patiently(call: Callable[..., Any], raw: bytes, context: HttpContext) -> Any:
-    """Call, and wait for as long as a limit of the caller's key asks for."""
-    while True:
-        try:
-            return await call(_once(raw), context)
-        except CallFailedError as err:
-            if (seconds := _retry_after(err)) is None:
-                raise
-        await asyncio.sleep(seconds)
-
-
-def _retry_after(error: CallFailedError) -> float | None:
-    retry = error_details_pb2.RetryInfo()
-    if not any(detail.Unpack(retry) for detail in error.status.details):
-        return None
-    return float(retry.retry_delay.ToNanoseconds() / 1e9)
-
-
-async def _kept(
-    raws: AsyncGenerator[bytes, None], seen: list[bytes]
-) -> AsyncGenerator[bytes, None]:
-    async for raw in raws:
-        seen.append(raw)
-        yield raw
-
-
-async def _once(raw: bytes) -> AsyncGenerator[bytes, None]:
-    yield raw
-
 
 _TIMEOUT = "connect-timeout-ms"
 _MAX_TIMEOUT_DIGITS = 10
-# Clients keep connections open between calls, so that there are more of them than calls.
+# Clients keep connections open between calls, so that there are more connections than calls.
 _CONNECTIONS_BY_CALL, _MORE_CONNECTIONS = 4, 1000
 
 
 class HttpApp:
-    """Serves the methods.
+    """Serves the methods as an ASGI application.
 
     Args:
         routes: The methods by path.
         settings: The settings of the server.
-        door: Tells who calls.
-        recorder: Where refused requests are recorded; the methods record their calls.
+        authenticator: Identifies callers.
+        recorder: Records refused requests; the interceptors record calls.
     """
 
     def __init__(
         self,
         routes: Mapping[str, Route],
         settings: ServerSettings,
-        door: Door,
+        authenticator: Authenticator,
         recorder: Recorder,
     ) -> None:
         self._routes = routes
@@ -153,9 +77,9 @@ class HttpApp:
         self._limit = settings.max_message_bytes
         most = settings.max_running_calls + settings.max_waiting_calls
         self._most_connections = _CONNECTIONS_BY_CALL * most + _MORE_CONNECTIONS
-        self._door = door
+        self._authenticator = authenticator
         self._open = describes_itself(settings, settings.http_host)
-        # Callers without a key are trusted because they are on this machine.
+        # Without keys, callers are trusted because they are on this machine.
         self._local = is_loopback(settings.http_host) and not settings.keys_file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -178,7 +102,7 @@ class HttpApp:
         context: Any = exchange.context
         try:
             if not self._open:
-                self._door.caller_of(context)
+                self._authenticator.caller_of(context)
         except HallujudgeError as err:
             await self._refuse(exchange, status_of(err))
         else:
@@ -243,7 +167,7 @@ async def _while_followed(body: Body, serving: Coroutine[Any, Any, None]) -> Non
 
 
 async def _streamed(responses: AsyncGenerator[Any, None], exchange: Exchange) -> None:
-    """Send each message as a line; the head waits for the first, which may fail."""
+    """Send each message as a line. The head waits for the first message, which may fail."""
     async with aclosing(responses):
         async for response in responses:
             line = await to_json(response) + b"\n"
@@ -256,8 +180,83 @@ async def _streamed(responses: AsyncGenerator[Any, None], exchange: Exchange) ->
 
 
 def _timeout_of(exchange: Exchange) -> float | None:
-    """Return the seconds that the client gives the call; None: it says nothing."""
+    """Return the timeout that the client sets for the call, in seconds, or None."""
     text = exchange.header(_TIMEOUT)
     if not text.isascii() or not text.isdigit() or len(text) > _MAX_TIMEOUT_DIGITS:
         return None
     return int(text) / 1000
+
+
+def target_of(scope: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the path of a request, and the host in its target or an empty text.
+
+    The target may be a whole URL, whose host then replaces the header's (RFC 9112, 3.2.2).
+    """
+    target = scope.get("raw_path", b"/").decode("ascii", "replace")
+    parts = None if target.startswith("/") else web_address(target)
+    if parts is None or "@" in parts.netloc:
+        return scope["path"], ""
+    return unquote(parts.path) or "/", parts.netloc
+
+
+@cache
+def openapi_document() -> bytes:
+    """Return the OpenAPI document, which is generated from the .proto files, with the version."""
+    text = resources.files("hallujudge.judge.v1").joinpath("openapi.json").read_text("utf-8")
+    document = json.loads(text)
+    document["info"]["version"] = __version__
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
+async def all_results(
+    call: Callable[..., Any], raws: AsyncGenerator[bytes, None], context: HttpContext
+) -> AsyncGenerator[pb.JobResult | pb.ListJobResultsResponse, None]:
+    """Yield all results from the requested position on, then the position after the last one.
+
+    Each page is a call of its own, so that the server holds no more results than for gRPC clients.
+
+    Args:
+        call: Returns a page.
+        raws: The request, in JSON.
+        context: The call's context.
+    """
+    seen: list[bytes] = []
+    page = await call(_kept(raws, seen), context)
+    while True:
+        for result in page.results:
+            yield result
+        if page.last or not page.results:
+            yield pb.ListJobResultsResponse(next_position=page.next_position, last=page.last)
+            return
+        request = json.loads(seen[0]) | {"position": page.next_position}
+        page = await _patiently(call, json.dumps(request).encode(), context)
+
+
+async def _patiently(call: Callable[..., Any], raw: bytes, context: HttpContext) -> Any:
+    """Call again as often as a limit of the caller's key delays the call."""
+    while True:
+        try:
+            return await call(_once(raw), context)
+        except CallFailedError as err:
+            if (seconds := _retry_after(err)) is None:
+                raise
+        await asyncio.sleep(seconds)
+
+
+def _retry_after(error: CallFailedError) -> float | None:
+    retry = error_details_pb2.RetryInfo()
+    if not any(detail.Unpack(retry) for detail in error.status.details):
+        return None
+    return float(retry.retry_delay.ToNanoseconds() / 1e9)
+
+
+async def _kept(
+    raws: AsyncGenerator[bytes, None], seen: list[bytes]
+) -> AsyncGenerator[bytes, None]:
+    async for raw in raws:
+        seen.append(raw)
+        yield raw
+
+
+async def _once(raw: bytes) -> AsyncGenerator[bytes, None]:
+    yield raw

@@ -27,176 +27,26 @@ from ..observation import REQUEST_ID, request_id
 from ..request_reader import malformed
 from .http_errors import CallFailedError, error_body, error_headers, http_status
 
-Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
-
-# A byte of gzip can become a thousand: so much is unpacked before its size is looked at.
-_PIECE = 1 << 16
-_GZIP = 31
-"""zlib's number for gzip with its header."""
-
-
-class Body:
-    """The body of one request.
-
-    Args:
-        receive: The next event of the connection.
-    """
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        # One part is held beside those of the connection, which stops reading after 64 KiB.
-        self._parts: asyncio.Queue[bytes] = asyncio.Queue(1)
-
-    async def follow(self) -> None:
-        """Read as the method asks for it, until the client has gone or has the response."""
-        more = True
-        while True:
-            event = await self._receive()
-            if event["type"] == "http.disconnect":
-                return
-            if part := event.get("body", b""):
-                await self._parts.put(part)
-            if more and not event.get("more_body", False):
-                more = False
-                await self._parts.put(b"")
-
-    async def parts(self) -> AsyncIterator[bytes]:
-        """Yield the parts of the body, as they come."""
-        while part := await self._parts.get():
-            yield part
-
-
-async def unpacked(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield what gzip packed, in small pieces; other requests are served between them.
-
-    Raises:
-        InvalidInputError: The body is not gzip, or its end is missing.
-    """
-    unpacker = zlib.decompressobj(_GZIP)
-    async for part in parts:
-        rest, full = part, True
-        while rest or full:
-            try:
-                piece = unpacker.decompress(rest, _PIECE)
-            except zlib.error:
-                raise malformed("the body is not gzip, as its content encoding says") from None
-            rest, full = unpacker.unconsumed_tail, len(piece) == _PIECE
-            yield piece
-            await asyncio.sleep(0)
-    if not unpacker.eof or unpacker.unused_data:
-        raise malformed("the body is not one whole gzip file")
-
-
-async def whole(parts: AsyncIterable[bytes], limit: int) -> AsyncGenerator[bytes, None]:
-    """Yield the body as the one message of a call.
-
-    Raises:
-        InvalidInputError: It is larger than the limit.
-    """
-    data = bytearray()
-    async for part in parts:
-        data += part
-        _check(len(data), limit)
-    yield bytes(data)
-
-
-async def lines_of(parts: AsyncIterable[bytes], limit: int) -> AsyncGenerator[bytes, None]:
-    """Yield each line of the body, without empty ones, as soon as it is there.
-
-    Raises:
-        InvalidInputError: A line is larger than the limit.
-    """
-    rest = bytearray()
-    async for part in parts:
-        *ends, last = part.split(b"\n")
-        for end in ends:
-            _check(len(rest) + len(end), limit)
-            if line := bytes(rest + end).strip():
-                yield line
-            rest.clear()
-        rest += last
-        _check(len(rest), limit)
-    if line := bytes(rest).strip():
-        yield line
-
-
-def _check(size: int, limit: int) -> None:
-    if size > limit:
-        raise InvalidInputError(
-            f"the message is larger than {limit:,} bytes; send fewer or shorter items in one "
-            "message, or raise the server's setting max_message_bytes",
-            reason="MESSAGE_TOO_LARGE",
-            metadata={"limit": str(limit)},
-        )
-
-
-_Metadata: TypeAlias = "tuple[tuple[str, str | bytes], ...]"
-
-_DETAILS = "grpc-status-details-bin"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpContext:
-    """Takes the place of gRPC's context.
-
-    It has those methods of ``grpc.aio.ServicerContext`` that this server uses.
-    """
-
-    metadata: Sequence[tuple[str, str]]
-    """The request's headers."""
-    address: str
-    """The client, in gRPC's notation."""
-    certificate: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
-    """What the client's certificate says of it."""
-    raws: AsyncGenerator[bytes, None] | None = None
-    """What the client sends to a method with one message."""
-
-    def reading(self, raws: AsyncGenerator[bytes, None]) -> HttpContext:
-        """Return the context of a call that reads its message here."""
-        return replace(self, raws=raws)
-
-    async def read(self) -> Any:
-        """Return the call's message as bytes, or gRPC's mark of the end."""
-        assert self.raws is not None, "the messages of this call are read elsewhere"
-        async with aclosing(self.raws) as raws:
-            return await anext(raws, grpc.aio.EOF)
-
-    def invocation_metadata(self) -> Sequence[tuple[str, str]]:
-        """Return the request's headers."""
-        return self.metadata
-
-    def peer(self) -> str:
-        """Return the client's address."""
-        return self.address
-
-    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
-        """Return what is known of the client by its certificate."""
-        return self.certificate
-
-    async def abort(
-        self, code: grpc.StatusCode, details: str = "", trailing_metadata: _Metadata = ()
-    ) -> NoReturn:
-        """End the call.
-
-        Raises:
-            CallFailedError: Always.
-        """
-        packed = dict(trailing_metadata).get(_DETAILS, b"")
-        if isinstance(packed, bytes) and packed:
-            raise CallFailedError(status_pb2.Status.FromString(packed))
-        raise CallFailedError(status_pb2.Status(code=code.value[0], message=details))
-
-
 Scope: TypeAlias = "MutableMapping[str, Any]"
 Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
 Headers: TypeAlias = "Sequence[tuple[str, str]]"
+Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
+_Metadata: TypeAlias = "tuple[tuple[str, str | bytes], ...]"
 
-# The connection holds no more than about one part that the client has not read.
+# Responses are sent in parts: a connection buffers about one part that the client has not read.
 _PART_BYTES = 1 << 18
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
 PROTO = "application/proto"
+
+# A byte of gzip can become a thousand, so that the size is checked after each piece.
+_PIECE = 1 << 16
+# zlib's window size for gzip with its header.
+_GZIP = 31
+
+# The trailer that carries the packed status.
+_DETAILS = "grpc-status-details-bin"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -204,15 +54,15 @@ class Exchange:
     """A request's headers, and its response."""
 
     context: HttpContext
-    """The request as the door and the methods see it."""
+    """The request as the authenticator and the methods see it."""
     send: Send
-    """Sends an event of the response."""
+    """Sends an ASGI event of the response."""
     begun: bool = False
     """Whether the head of the response is sent."""
 
     @classmethod
     def of(cls, scope: Scope, send: Send) -> Exchange:
-        """Return the exchange of a request; its id is that of the request, or a new one."""
+        """Return the exchange of a request, with the request's id or a new one."""
         headers = [
             (name.decode("latin-1"), text.decode("latin-1")) for name, text in scope["headers"]
         ]
@@ -225,18 +75,18 @@ class Exchange:
         return cls(context=context, send=send)
 
     def header(self, name: str) -> str:
-        """Return a header of the request; empty: it has none."""
+        """Return a header of the request, or an empty text."""
         return next((text for known, text in self.context.metadata if known == name), "")
 
     async def fail(
         self, status: status_pb2.Status, http: int | None = None, headers: Headers = ()
     ) -> None:
-        """Tell of an error: by the HTTP status, or in the last line of a stream.
+        """Send an error, as the HTTP status or as the last line of a stream.
 
         Args:
             status: The error.
-            http: The HTTP status; None: the one of the error.
-            headers: Headers besides those of the error.
+            http: The HTTP status; by default the one of the error.
+            headers: Additional headers.
         """
         if self.begun:
             await self.part(b'{"error": ' + error_body(status) + b"}\n", more=False)
@@ -263,3 +113,151 @@ class Exchange:
     async def part(self, data: bytes, *, more: bool = True) -> None:
         """Send a part of a response's body."""
         await self.send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpContext:
+    """The context of an HTTP request.
+
+    It has the methods of ``grpc.aio.ServicerContext`` that this server uses, so that interceptors
+    and servicers need not know which protocol a call came over.
+    """
+
+    metadata: Sequence[tuple[str, str]]
+    """The request's headers."""
+    address: str
+    """The client's address, in gRPC's notation."""
+    certificate: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
+    """The names in the client's certificate."""
+    raws: AsyncGenerator[bytes, None] | None = None
+    """The body, for a method with a single message."""
+
+    def reading(self, raws: AsyncGenerator[bytes, None]) -> HttpContext:
+        """Return the context of a call with a single message."""
+        return replace(self, raws=raws)
+
+    async def read(self) -> Any:
+        """Return the call's message as bytes, or gRPC's end-of-stream mark."""
+        assert self.raws is not None, "the messages of this call are read elsewhere"
+        async with aclosing(self.raws) as raws:
+            return await anext(raws, grpc.aio.EOF)
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str]]:
+        """Return the request's headers."""
+        return self.metadata
+
+    def peer(self) -> str:
+        """Return the client's address."""
+        return self.address
+
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
+        """Return the names in the client's certificate."""
+        return self.certificate
+
+    async def abort(
+        self, code: grpc.StatusCode, details: str = "", trailing_metadata: _Metadata = ()
+    ) -> NoReturn:
+        """End the call.
+
+        Raises:
+            CallFailedError: Always.
+        """
+        packed = dict(trailing_metadata).get(_DETAILS, b"")
+        if isinstance(packed, bytes) and packed:
+            raise CallFailedError(status_pb2.Status.FromString(packed))
+        raise CallFailedError(status_pb2.Status(code=code.value[0], message=details))
+
+
+class Body:
+    """The body of one request.
+
+    Args:
+        receive: The next event of the connection.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        # One part is kept here; the connection stops reading when it holds 64 KiB more.
+        self._parts: asyncio.Queue[bytes] = asyncio.Queue(1)
+
+    async def follow(self) -> None:
+        """Read parts as the method takes them, until the exchange ends or the client has gone."""
+        more = True
+        while True:
+            event = await self._receive()
+            if event["type"] == "http.disconnect":
+                return
+            if part := event.get("body", b""):
+                await self._parts.put(part)
+            if more and not event.get("more_body", False):
+                more = False
+                await self._parts.put(b"")
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Yield the parts of the body as they arrive."""
+        while part := await self._parts.get():
+            yield part
+
+
+async def unpacked(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Decompress gzip in small pieces, so that other requests are served in between.
+
+    Raises:
+        InvalidInputError: The body is not gzip, or its end is missing.
+    """
+    unpacker = zlib.decompressobj(_GZIP)
+    async for part in parts:
+        rest, full = part, True
+        while rest or full:
+            try:
+                piece = unpacker.decompress(rest, _PIECE)
+            except zlib.error:
+                raise malformed("the body is not gzip, as its content encoding says") from None
+            rest, full = unpacker.unconsumed_tail, len(piece) == _PIECE
+            yield piece
+            await asyncio.sleep(0)
+    if not unpacker.eof or unpacker.unused_data:
+        raise malformed("the body is not one whole gzip file")
+
+
+async def whole(parts: AsyncIterable[bytes], limit: int) -> AsyncGenerator[bytes, None]:
+    """Yield the body as a single message.
+
+    Raises:
+        InvalidInputError: It is larger than the limit.
+    """
+    data = bytearray()
+    async for part in parts:
+        data += part
+        _check(len(data), limit)
+    yield bytes(data)
+
+
+async def lines_of(parts: AsyncIterable[bytes], limit: int) -> AsyncGenerator[bytes, None]:
+    """Yield each non-empty line of the body as soon as it is complete.
+
+    Raises:
+        InvalidInputError: A line is larger than the limit.
+    """
+    rest = bytearray()
+    async for part in parts:
+        *ends, last = part.split(b"\n")
+        for end in ends:
+            _check(len(rest) + len(end), limit)
+            if line := bytes(rest + end).strip():
+                yield line
+            rest.clear()
+        rest += last
+        _check(len(rest), limit)
+    if line := bytes(rest).strip():
+        yield line
+
+
+def _check(size: int, limit: int) -> None:
+    if size > limit:
+        raise InvalidInputError(
+            f"the message is larger than {limit:,} bytes; send fewer or shorter items in one "
+            "message, or raise the server's setting max_message_bytes",
+            reason="MESSAGE_TOO_LARGE",
+            metadata={"limit": str(limit)},
+        )

@@ -35,7 +35,8 @@ HTTP_STATUSES: Mapping[str, int] = {
     "DATA_LOSS": 500,
     "UNAUTHENTICATED": 401,
 }
-"""gRPC status -> HTTP status, as the Connect protocol has it."""
+"""gRPC status -> HTTP status, as the Connect protocol defines it."""
+# HTTP has a status of its own for this INVALID_ARGUMENT.
 _BY_REASON: Mapping[str, int] = {"MESSAGE_TOO_LARGE": 413}
 _NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 _DETAILS: tuple[type[Message], ...] = (
@@ -52,7 +53,7 @@ def http_status(status: status_pb2.Status) -> int:
 
 
 def error_headers(status: status_pb2.Status) -> list[tuple[str, str]]:
-    """Return the headers that tell clients what to do about an error."""
+    """Return the headers by which clients know when to retry or how to authenticate."""
     headers = []
     retry = _detail(status, error_details_pb2.RetryInfo())
     if retry.HasField("retry_delay"):
@@ -64,7 +65,7 @@ def error_headers(status: status_pb2.Status) -> list[tuple[str, str]]:
 
 
 def error_body(status: status_pb2.Status) -> bytes:
-    """Return an error as JSON. Each detail is there packed, and under ``debug`` for people."""
+    """Return an error as JSON. Each detail is packed, and readable under ``debug``."""
     body: dict[str, Any] = {"code": _connect_name(status), "message": status.message}
     if status.details:
         body["details"] = [_shown(detail) for detail in status.details]

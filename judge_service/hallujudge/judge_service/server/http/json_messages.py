@@ -17,6 +17,18 @@ from ...wire.errors import shortened
 from ...wire.fields import is_map, is_repeated
 from ..request_reader import TooManyFieldsError
 
+_T = TypeVar("_T")
+
+# Reading or writing this much takes a millisecond; more is done in a thread.
+_SHORT_BYTES = 4_000
+# Work of more than about a tenth of a second does not delay shorter work in threads.
+_THREAD_BYTES = 256_000
+# The service's own messages have less than a tenth of this depth.
+_MAX_DEPTH = 50
+_MAX_PROBLEM = 300
+# Writing this much takes two milliseconds.
+_WHOLE_BYTES = 16_000
+
 _TEXTS = (FieldDescriptor.CPPTYPE_STRING,)
 _NUMBERS = (
     FieldDescriptor.CPPTYPE_INT32,
@@ -29,100 +41,96 @@ _NUMBERS = (
 _MAX_NAME = 80
 
 
-def find_misfit(value: Any, descriptor: Descriptor) -> Violation | None:
-    """Return the first field that does not fit; None: the problem is another one.
+class JsonForm:
+    """Messages of one method as JSON, in the mapping that protobuf defines.
 
     Args:
-        value: What the JSON says.
-        descriptor: The type of the message.
+        parse: The parser of the binary form, from which the message's type is taken.
     """
-    return next(_in_message(value, descriptor, ""), None)
+
+    # An object with one number takes 230 bytes, and has two of the characters that are counted.
+    field_bytes: ClassVar[int] = 400
+
+    def __init__(self, parse: Callable[[bytes], Any] | None) -> None:
+        self._type: type[Message] = parse.__self__  # type: ignore[union-attr]  # FromString
+
+    builds = True
+
+    def count(self, raw: bytes, most: int) -> int:
+        """Return an upper bound of the number of values, which includes commas in texts.
+
+        Raises:
+            TooManyFieldsError: It is above ``most``.
+        """
+        count = raw.count(b",") + raw.count(b"{") + raw.count(b"[")
+        if count > most:
+            raise TooManyFieldsError(f"the message has more than {most:,} values")
+        return count
+
+    async def parse(self, raw: bytes) -> Any:
+        """Return the message.
+
+        Raises:
+            InvalidInputError: The bytes are not JSON, or not a message of the method.
+        """
+        return await _worked(partial(_read, raw, self._type), len(raw))
 
 
-def _in_message(value: Any, descriptor: Descriptor, path: str) -> Iterator[Violation]:
-    if not isinstance(value, dict):
-        yield _violation(path, "an object", value)
-        return
-    known = {name: field for field in descriptor.fields for name in (field.name, field.json_name)}
-    members: dict[str, str] = {}
-    for name, part in value.items():
-        place = f"{path}.{name[:_MAX_NAME]}" if path else name[:_MAX_NAME]
-        field = known.get(name)
-        if field is None:
-            problem = f"is not a field; the fields are {', '.join(sorted(_names(descriptor)))}"
-            yield Violation(field=place, description=problem)
-            continue
-        oneof = field.containing_oneof
-        if oneof is not None and (other := members.setdefault(oneof.name, name)) != name:
-            yield Violation(field=place, description=f"is given beside {other}; give one of them")
-        if part is not None:
-            yield from _in_field(part, field, place)
+async def to_json(message: Message) -> bytes:
+    """Return a message as one line of JSON."""
+    return await _worked(partial(json_text, message), 3 * message.ByteSize())
 
 
-def _in_field(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violation]:
-    if is_map(field):
-        assert field.message_type is not None, "a map has entries"
-        if not isinstance(value, dict):
-            yield _violation(path, "an object", value)
-            return
-        entry = field.message_type.fields_by_name["value"]
-        for key, part in value.items():
-            yield from _in_value(part, entry, f"{path}[{key[:_MAX_NAME]}]")
-    elif is_repeated(field):
-        if not isinstance(value, list):
-            yield _violation(path, "a list", value)
-            return
-        for number, part in enumerate(value):
-            yield from _in_value(part, field, f"{path}[{number}]")
-    else:
-        yield from _in_value(value, field, path)
+async def _worked(work: Callable[[], _T], size: int) -> _T:
+    if size <= _SHORT_BYTES:
+        return work()
+    return await in_thread(work, short=size <= _THREAD_BYTES)
 
 
-def _in_value(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violation]:
-    if field.message_type is not None:
-        yield from _in_message(value, field.message_type, path)
-    elif field.cpp_type in _TEXTS and not isinstance(value, str):
-        yield _violation(path, "text", value)
-    elif field.cpp_type == FieldDescriptor.CPPTYPE_BOOL and not isinstance(value, bool):
-        yield _violation(path, "true or false", value)
-    elif field.cpp_type in _NUMBERS and not _is_number(value):
-        yield _violation(path, "a number", value)
+def _read(raw: bytes, kind: type[Message]) -> Message:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as err:
+        raise _malformed(f"byte {err.start} of the body is not UTF-8") from None
+    try:
+        return json_format.Parse(text, kind(), max_recursion_depth=_MAX_DEPTH)
+    except json_format.ParseError as err:
+        raise _explained(text, kind, str(err)) from None
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, str):  # large integers, and numbers that JSON does not have
-        try:
-            float(value)
-        except ValueError:
-            return False
-        return True
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _explained(text: str, kind: type[Message], said: str) -> InvalidInputError:
+    """Return the error for a parser's message, with the field that does not fit."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return _malformed(f"the body is not JSON: {shortened(said, _MAX_PROBLEM)}")
+    misfit = find_misfit(value, kind.DESCRIPTOR)  # type: ignore[arg-type]  # the only kind there is
+    if misfit is None:
+        return _malformed(shortened(said, _MAX_PROBLEM))
+    if not misfit.field:
+        return _malformed(f"the message {misfit.description}")
+    return _malformed(f"{misfit.field} {misfit.description}", misfit)
 
 
-def _violation(path: str, expected: str, value: Any) -> Violation:
-    kinds = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
-    found = "null" if value is None else kinds.get(type(value), "a number")
-    return Violation(field=path, description=f"must be {expected}, not {found}")
-
-
-def _names(descriptor: Descriptor) -> Iterator[str]:
-    return (field.json_name for field in descriptor.fields)
-
-
-# Writing so much takes two milliseconds.
-_WHOLE_BYTES = 16_000
+def _malformed(problem: str, misfit: Violation | None = None) -> InvalidInputError:
+    return InvalidInputError(
+        f"{problem}; /openapi.json describes the messages",
+        reason="MALFORMED_MESSAGE",
+        violations=(misfit,) if misfit is not None else (),
+    )
 
 
 def json_text(message: Message) -> bytes:
-    """Return the JSON form of a message, in one line and with sorted keys.
+    """Return a message as one line of JSON; keys are sorted, so that equal messages are equal.
 
-    Maps have no order of their own: sorted keys make equal messages equal texts.
+    Python's encoder blocks other threads until its text is complete, which takes a second for a
+    large response. The messages in a large one are therefore written one by one.
     """
     return "".join(_one(message)).encode()
 
 
 def _pieces(message: Message) -> Iterator[str]:
-    """Yield the text of a message; its repeated messages are pieces of their own."""
+    """Yield the text of a message, with nested messages as pieces of their own."""
     rest = type(message)()
     apart: dict[str, Any] = {}
     for field, value in message.ListFields():
@@ -176,91 +184,83 @@ def _take_over(rest: Message, field: FieldDescriptor, value: Any) -> None:
         setattr(rest, field.name, value)
 
 
-_T = TypeVar("_T")
+def find_misfit(value: Any, descriptor: Descriptor) -> Violation | None:
+    """Return the first field that does not fit, or None if the problem is a different one.
 
-# Reading or writing so much takes a millisecond; more is done in a thread.
-_SHORT_BYTES = 4_000
-# About a tenth of a second.
-_THREAD_BYTES = 256_000
-# The service's own messages are nested less than a tenth as deep.
-_MAX_DEPTH = 50
-_MAX_PROBLEM = 300
-
-
-class JsonForm:
-    """Messages of one method as JSON, in the mapping that protobuf defines.
+    protobuf's own parser names the field for some problems only.
 
     Args:
-        parse: Builds a message of its binary form, which names the message's type.
+        value: The parsed JSON.
+        descriptor: The type of the message.
     """
-
-    # An object with one number is 230 bytes, and has two of the signs that are counted.
-    field_bytes: ClassVar[int] = 400
-
-    def __init__(self, parse: Callable[[bytes], Any] | None) -> None:
-        self._type: type[Message] = parse.__self__  # type: ignore[union-attr]  # FromString
-
-    builds = True
-
-    def count(self, raw: bytes, most: int) -> int:
-        """Return an upper bound of the number of values; commas in texts count as well.
-
-        Raises:
-            TooManyFieldsError: It is above ``most``.
-        """
-        count = raw.count(b",") + raw.count(b"{") + raw.count(b"[")
-        if count > most:
-            raise TooManyFieldsError(f"the message has more than {most:,} values")
-        return count
-
-    async def parse(self, raw: bytes) -> Any:
-        """Return the message.
-
-        Raises:
-            InvalidInputError: The bytes are not JSON, or not a message of the method.
-        """
-        return await _worked(partial(_read, raw, self._type), len(raw))
+    return next(_in_message(value, descriptor, ""), None)
 
 
-async def to_json(message: Message) -> bytes:
-    """Return a message as one line of JSON."""
-    return await _worked(partial(json_text, message), 3 * message.ByteSize())
+def _in_message(value: Any, descriptor: Descriptor, path: str) -> Iterator[Violation]:
+    if not isinstance(value, dict):
+        yield _violation(path, "an object", value)
+        return
+    known = {name: field for field in descriptor.fields for name in (field.name, field.json_name)}
+    members: dict[str, str] = {}
+    for name, part in value.items():
+        place = f"{path}.{name[:_MAX_NAME]}" if path else name[:_MAX_NAME]
+        field = known.get(name)
+        if field is None:
+            problem = f"is not a field; the fields are {', '.join(sorted(_names(descriptor)))}"
+            yield Violation(field=place, description=problem)
+            continue
+        oneof = field.containing_oneof
+        if oneof is not None and (other := members.setdefault(oneof.name, name)) != name:
+            yield Violation(field=place, description=f"is set together with {other}; set only one")
+        if part is not None:
+            yield from _in_field(part, field, place)
 
 
-async def _worked(work: Callable[[], _T], size: int) -> _T:
-    if size <= _SHORT_BYTES:
-        return work()
-    return await in_thread(work, short=size <= _THREAD_BYTES)
+def _in_field(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violation]:
+    if is_map(field):
+        assert field.message_type is not None, "a map has entries"
+        if not isinstance(value, dict):
+            yield _violation(path, "an object", value)
+            return
+        entry = field.message_type.fields_by_name["value"]
+        for key, part in value.items():
+            yield from _in_value(part, entry, f"{path}[{key[:_MAX_NAME]}]")
+    elif is_repeated(field):
+        if not isinstance(value, list):
+            yield _violation(path, "a list", value)
+            return
+        for number, part in enumerate(value):
+            yield from _in_value(part, field, f"{path}[{number}]")
+    else:
+        yield from _in_value(value, field, path)
 
 
-def _read(raw: bytes, kind: type[Message]) -> Message:
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as err:
-        raise _malformed(f"byte {err.start} of the body is not UTF-8") from None
-    try:
-        return json_format.Parse(text, kind(), max_recursion_depth=_MAX_DEPTH)
-    except json_format.ParseError as err:
-        raise _explained(text, kind, str(err)) from None
+def _in_value(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violation]:
+    if field.message_type is not None:
+        yield from _in_message(value, field.message_type, path)
+    elif field.cpp_type in _TEXTS and not isinstance(value, str):
+        yield _violation(path, "text", value)
+    elif field.cpp_type == FieldDescriptor.CPPTYPE_BOOL and not isinstance(value, bool):
+        yield _violation(path, "true or false", value)
+    elif field.cpp_type in _NUMBERS and not _is_number(value):
+        yield _violation(path, "a number", value)
 
 
-def _explained(text: str, kind: type[Message], said: str) -> InvalidInputError:
-    """Return the error for what the parser said, with the field that it is about."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return _malformed(f"the body is not JSON: {shortened(said, _MAX_PROBLEM)}")
-    misfit = find_misfit(value, kind.DESCRIPTOR)  # type: ignore[arg-type]  # the only kind there is
-    if misfit is None:
-        return _malformed(shortened(said, _MAX_PROBLEM))
-    if not misfit.field:
-        return _malformed(f"the message {misfit.description}")
-    return _malformed(f"{misfit.field} {misfit.description}", misfit)
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):  # large integers, and numbers that JSON does not have
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _malformed(problem: str, misfit: Violation | None = None) -> InvalidInputError:
-    return InvalidInputError(
-        f"{problem}; /openapi.json describes the messages",
-        reason="MALFORMED_MESSAGE",
-        violations=(misfit,) if misfit is not None else (),
-    )
+def _violation(path: str, expected: str, value: Any) -> Violation:
+    kinds = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
+    found = "null" if value is None else kinds.get(type(value), "a number")
+    return Violation(field=path, description=f"must be {expected}, not {found}")
+
+
+def _names(descriptor: Descriptor) -> Iterator[str]:
+    return (field.json_name for field in descriptor.fields)

@@ -1,4 +1,4 @@
-"""Listens for HTTP requests, with uvicorn, beside gRPC on the same event loop."""
+"""The HTTP listener: uvicorn on the event loop that also serves gRPC."""
 
 from __future__ import annotations
 
@@ -29,10 +29,8 @@ try:
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("HTTP", "http") from err
 
-__all__ = ["HttpListener"]
-
 _KEEPALIVE_PROBES = 3
-# uvicorn looks ten times a second whether it has to end.
+# uvicorn checks ten times a second whether it has to stop.
 _END_SECONDS = 4.0
 
 
@@ -42,9 +40,9 @@ class HttpListener:
     Args:
         app: The application.
         settings: The address, and the limits of connections.
-        calls: The calls that are running, over gRPC as well.
-        recorder: Where requests are recorded that are not HTTP; the application records others.
-        tls: How connections are encrypted; None: they are plain text.
+        calls: The running calls, including those over gRPC.
+        recorder: Records requests that are not valid HTTP; the application records all others.
+        tls: The TLS context, or None for plain text.
 
     Raises:
         InvalidInputError: The address cannot be listened on.
@@ -67,7 +65,7 @@ class HttpListener:
             http=_protocol(settings.first_message_seconds, recorder),
             ws="none",
             lifespan="off",
-            # Our own logs say what is to be said; clients can cause every line of uvicorn's.
+            # The server logs calls itself, and clients could fill uvicorn's log.
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -85,7 +83,7 @@ class HttpListener:
         self._serving = asyncio.create_task(self._server.serve([self._socket]))
 
     async def stop(self, period: Grace) -> None:
-        """Accept no more connections, and wait for running requests to finish.
+        """Stop accepting connections, and wait for running requests to finish.
 
         Args:
             period: How long they may take.
@@ -107,7 +105,7 @@ class HttpListener:
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to the process."""
+    """A server that does not handle signals, which the process does."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -116,11 +114,11 @@ class _Server(uvicorn.Server):
 
 
 def _protocol(seconds: float, recorder: Recorder) -> type[H11Protocol]:
-    """Return the protocol of connections.
+    """Return the protocol class of connections.
 
     Args:
         seconds: How long the head of a request may take.
-        recorder: Where requests are recorded that are not HTTP.
+        recorder: Records requests that are not valid HTTP.
     """
 
     class Protocol(H11Protocol):
@@ -160,7 +158,7 @@ def _protocol(seconds: float, recorder: Recorder) -> type[H11Protocol]:
                 )
             try:
                 super().send_400_response(msg)
-            except LocalProtocolError:  # a response has begun, and this is not a part of it
+            except LocalProtocolError:  # a response has begun, so that no other can be sent
                 self.transport.abort()
 
         def _expect(self) -> None:
@@ -200,15 +198,15 @@ def _listening(settings: ServerSettings) -> socket.socket:
             "http_port (port 0 chooses a free one)"
         ) from err
     found.setblocking(False)
-    # Connections inherit it. asyncio sets it only for sockets that name their protocol; without it
-    # the body of a response waits 40 ms behind its head.
+    # Connections inherit this option. asyncio sets it only for sockets that name their protocol.
+    # Without it the body of a response is sent 40 ms after its head.
     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _notice_vanished(found, settings.keepalive_seconds)
     return found
 
 
 def _notice_vanished(listening: socket.socket, seconds: float) -> None:
-    """Let the system ask clients whether they are there; connections inherit this."""
+    """Let the system probe idle clients; connections inherit the options."""
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     whole = max(1, round(seconds))
     for name, value in (
@@ -222,7 +220,7 @@ def _notice_vanished(listening: socket.socket, seconds: float) -> None:
 
 
 def _why(error: OSError) -> str:
-    """Return the system's message alone; asyncio adds the address to it."""
+    """Return only the system's message, to which asyncio adds the address."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)

@@ -10,48 +10,50 @@ import grpc
 from google.rpc import status_pb2
 
 from ..authentication import is_loopback
+from ..interceptors import Handler
 from .exchange import JSON, LINES, PROTO, Exchange, Headers
 
-_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _Interceptors: TypeAlias = "Sequence[grpc.aio.ServerInterceptor]"
+
+DOCUMENT = "/openapi.json"
+GZIP = "gzip"
+_CODINGS = ("", "identity", GZIP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One method. Its calls take an iterator of messages as bytes, and the context."""
+    """A method. Its calls take an iterator of encoded messages, and the context."""
 
     name: str
     """The method's name."""
     many: bool
-    """Whether clients send any number of messages."""
+    """Whether clients stream messages."""
     stream: bool
-    """Whether it returns any number of messages."""
+    """Whether it returns a stream of messages."""
     json: Callable[..., Any]
-    """Serves messages in JSON; returns messages."""
+    """Takes messages in JSON and returns messages."""
     binary: Callable[..., Any]
-    """Serves messages in the binary form of protobuf; returns what ``written`` takes."""
+    """Takes messages in binary form and returns what ``written`` takes."""
     written: Callable[[Any], bytes]
-    """Returns the binary form of what ``binary`` returned."""
+    """Encodes what ``binary`` returned."""
 
 
 class Handlers:
     """Collects the methods that generated code registers at a server."""
 
     def __init__(self) -> None:
-        self.by_path: dict[str, _Handler] = {}
+        self.by_path: dict[str, Handler] = {}
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """Take nothing: the same methods are registered by name."""
+        """Ignore them: the same methods are registered by name as well."""
 
-    def add_registered_method_handlers(
-        self, service: str, handlers: Mapping[str, _Handler]
-    ) -> None:
-        """Take the methods of a service."""
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
+        """Add the methods of a service."""
         self.by_path |= {f"/{service}/{name}": handler for name, handler in handlers.items()}
 
 
 class _Details(grpc.HandlerCallDetails):
-    """Names a method to interceptors."""
+    """The details of a call as interceptors read them."""
 
     def __init__(self, method: str) -> None:
         self.method = method
@@ -65,8 +67,8 @@ async def routes_of(
 
     Args:
         handlers: The methods.
-        json: What wraps them for messages in JSON, the outermost first.
-        binary: The same for messages in the binary form.
+        json: Their interceptors for messages in JSON, the outermost first.
+        binary: Their interceptors for messages in binary form.
     """
     routes = {}
     for path, handler in handlers.by_path.items():
@@ -83,17 +85,17 @@ async def routes_of(
     return routes
 
 
-def _call_of(handler: _Handler, *, many: bool) -> Callable[..., Any]:
+def _call_of(handler: Handler, *, many: bool) -> Callable[..., Any]:
     call = cast("Callable[..., Any]", handler.stream_stream or handler.stream_unary)
-    # As with gRPC: the one message of a call is read from its context.
+    # As with gRPC, a single message is read from the context of the call.
     return call if many else lambda raws, context: call(raws, context.reading(raws))
 
 
-async def _wrapped(path: str, handler: _Handler, interceptors: _Interceptors) -> _Handler:
-    async def found(_: grpc.HandlerCallDetails) -> _Handler:
+async def _wrapped(path: str, handler: Handler, interceptors: _Interceptors) -> Handler:
+    async def found(_: grpc.HandlerCallDetails) -> Handler:
         return handler
 
-    inner: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]] = found
+    inner: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]] = found
     for interceptor in reversed(interceptors):
         inner = _within(interceptor, inner)
     return await inner(_Details(path))
@@ -101,19 +103,14 @@ async def _wrapped(path: str, handler: _Handler, interceptors: _Interceptors) ->
 
 def _within(
     interceptor: grpc.aio.ServerInterceptor,
-    inner: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]],
-) -> Callable[[grpc.HandlerCallDetails], Awaitable[_Handler]]:
-    async def wrapped(details: grpc.HandlerCallDetails) -> _Handler:
+    inner: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+) -> Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]:
+    async def wrapped(details: grpc.HandlerCallDetails) -> Handler:
         found = await interceptor.intercept_service(inner, details)
         assert found is not None, "each of our methods has a handler"
         return found
 
     return wrapped
-
-
-DOCUMENT = "/openapi.json"
-GZIP = "gzip"
-_CODINGS = ("", "identity", GZIP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +122,7 @@ class Refusal:
     status: status_pb2.Status
     """The error."""
     headers: Headers = ()
-    """Headers that tell what would be one."""
+    """Headers that name what would be accepted."""
 
 
 def kind_of(exchange: Exchange) -> str:
@@ -134,14 +131,14 @@ def kind_of(exchange: Exchange) -> str:
 
 
 def coding_of(exchange: Exchange) -> str:
-    """Return how the body of a request is packed; empty: it is not."""
+    """Return the compression of a request's body, or an empty text."""
     return exchange.header("content-encoding").strip().lower()
 
 
 def refusal_of(
     exchange: Exchange, method: str, path: str, routes: Mapping[str, Route]
 ) -> Refusal | None:
-    """Return why a request is not a call; None: it is one."""
+    """Return why a request is not a call, or None if it is one."""
     route = routes.get(path)
     if route is None and path != DOCUMENT:
         return _refusal(404, f"there is no such method; {DOCUMENT} lists them")
@@ -161,11 +158,11 @@ def refusal_of(
 
 
 def crowded(connections: int, limit: int) -> Refusal | None:
-    """Refuse a request while too many connections are open; this one is closed then.
+    """Refuse a request while too many connections are open, and close its connection.
 
     Args:
-        connections: How many are open.
-        limit: How many may be open.
+        connections: Number of open connections.
+        limit: Maximum number of open connections.
     """
     if connections < limit:
         return None
@@ -175,9 +172,10 @@ def crowded(connections: int, limit: int) -> Refusal | None:
 
 
 def two_lengths(exchange: Exchange) -> Refusal | None:
-    """Refuse a request whose head gives two lengths of its body, and close its connection.
+    """Refuse a request with two lengths of its body, and close its connection.
 
-    A proxy that goes by the other one would take a part of the body for another caller's request.
+    A proxy that trusts the other length would treat a part of the body as the next request, which
+    may be another caller's (request smuggling).
     """
     if not (exchange.header("content-length") and exchange.header("transfer-encoding")):
         return None
@@ -188,7 +186,8 @@ def two_lengths(exchange: Exchange) -> Refusal | None:
 def foreign_host(host: str) -> Refusal | None:
     """Refuse a request whose host is not a name of this machine.
 
-    A web page can make its own name stand for this machine, and call a server that wants no key.
+    A web page could resolve its own name to this machine, and call a server that needs no key (DNS
+    rebinding).
     """
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if is_loopback(name):

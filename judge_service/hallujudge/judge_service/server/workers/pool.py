@@ -23,73 +23,43 @@ from ...work_recorder import recorder
 from .processes import Forker, Worker
 from .tasks import Reply, Task, Work, WorkerSettings
 
-
-class WorkHere:
-    """Does tasks in a thread, one at a time, as a worker would.
-
-    The thread shares the interpreter lock with the server, and can't be killed: a task has no limit
-    of processor time.
-
-    Args:
-        settings: What workers need to know.
-    """
-
-    def __init__(self, settings: WorkerSettings) -> None:
-        self._settings = settings
-        self._work: Work | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="hallujudge-work")
-
-    async def do(self, task: Task) -> Reply:
-        """Return the reply to a task."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, task)
-
-    def close(self) -> None:
-        """Begin no further task. One that runs is not waited for."""
-        self._thread.submit(self._end)
-        self._thread.shutdown(wait=False)
-
-    def _do(self, task: Task) -> Reply:
-        if self._work is None:
-            self._work = Work(self._settings)
-        return self._work.do(task)
-
-    def _end(self) -> None:
-        if self._work is not None:
-            self._work.close()
-
-
 _LOG = logging.getLogger(__name__)
 
-# A task whose worker died is done again, once: the worker may have died of the task.
+# A task is repeated once if its worker died, since the task itself may be the cause.
 _ATTEMPTS = 2
-# How long a worker may go on with a task whose call has ended.
+# How long a worker may continue a task after its call has ended, before it is killed.
 _UNWANTED_SECONDS = 1.0
-# A start takes about a second; a machine with little left to give may take a minute.
+# Starting takes about a second, and up to a minute on an overloaded machine.
 _START_SECONDS = 120.0
-# Processor time is limited where it is used. This limit is for workers that wait for something: a
-# worker at work has its processor time even where five others want the same core.
+# Workers limit their own processor time. These limits are for a worker that is stuck: a busy one
+# gets its processor time within them even if it shares a core with a few others.
 _WALL_FACTOR = 4.0
 _WALL_SECONDS = 60.0
-# How often a worker is tried where none starts.
+# How often starting a worker is tried again if it failed.
 _RETRY_SECONDS = 60.0
 # Room for the largest graph that a caller may send.
 _GRAPH_BYTES = 96 << 20
 
+# Size of the partial tallies that are kept before they are merged: those of about 100,000 captions.
+_TALLY_BYTES = 4 << 20
+# Making a report from more than this counts as a long task: about 5,000 captions.
+_LONG_BYTES = 256 << 10
+
 
 class WorkerPool:
-    """Runs tasks in worker processes. Callers take turns, as for everything else.
+    """Runs tasks in worker processes, with a fair queue of callers.
 
-    Workers start with the first tasks. Long tasks, such as large reports, have places of their own,
-    so that they never keep all workers.
+    Workers start with the first tasks. Long tasks, such as large reports, have a queue of their
+    own, so that they never occupy all workers.
 
     Args:
-        count: How many tasks run at the same time, without long ones.
-        settings: What workers need to know.
+        count: Maximum number of short tasks at the same time.
+        settings: The settings of workers.
         start_seconds: How long a worker may take to start.
-        reply_seconds: How long a worker may take to reply; None: a minute more than four times the
-            processor time that it may take.
-        retry_seconds: How often a worker is tried where none starts; tasks are done in this
-            process meanwhile.
+        reply_seconds: How long a worker may take to reply; by default a minute more than four times
+            its processor time.
+        retry_seconds: How often starting a worker is tried again; until one starts, this process
+            does the tasks.
     """
 
     def __init__(
@@ -117,27 +87,27 @@ class WorkerPool:
 
     @property
     def state(self) -> WorkerState:
-        """What the workers do."""
+        """Number of busy workers, waiting tasks and deaths."""
         waiting = self._short.waiting + self._long.waiting
         return WorkerState(busy=len(self._busy), waiting=waiting, deaths=self._deaths)
 
     @property
     def idle(self) -> tuple[int, ...]:
-        """The processes that wait for work; the last one is next."""
+        """The process ids of idle workers; the last one is used next."""
         return tuple(worker.pid for worker in self._idle)
 
     @property
     def busy(self) -> tuple[int, ...]:
-        """The processes that work."""
+        """The process ids of busy workers."""
         return tuple(worker.pid for worker in self._busy)
 
     def start(self) -> None:
-        """Begin to start what workers are forked from."""
-        with suppress(OSError):  # the first task tries again, and tells
+        """Start the process that workers are forked from, without waiting for it."""
+        with suppress(OSError):  # the first task tries again, and logs the error
             self._forker.start()
 
     async def close(self) -> None:
-        """End all workers, whatever they do."""
+        """Kill all workers."""
         self._closed = True
         if self._retrying is not None:
             self._retrying.cancel()
@@ -154,11 +124,11 @@ class WorkerPool:
 
         Args:
             task: The task.
-            memory: What the call holds; more is taken if the messages need it.
-            long: Whether it takes more than about a tenth of a second.
+            memory: The memory of the call; more is taken if the messages need it.
+            long: Whether the task takes more than about a tenth of a second.
 
         Raises:
-            HallujudgeError: The task failed, or two workers died of it.
+            HallujudgeError: The task failed, or two workers died while doing it.
         """
         with recorder().span("work", {"task": task.kind}):
             reply = await self._turn(task, long=long)
@@ -178,7 +148,7 @@ class WorkerPool:
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            # The call has ended; its place is free when its worker is.
+            # The call has ended, but its place is released only when the worker is free.
             asyncio.get_running_loop().call_later(_UNWANTED_SECONDS, work.cancel)
             raise
 
@@ -193,10 +163,8 @@ class WorkerPool:
                     reply = await worker.ask(task)
             except (OSError, EOFError) as err:
                 self._deaths += 1
-                hangs = isinstance(err, TimeoutError)
-                _LOG.warning(
-                    "worker %d %s", worker.pid, "did not reply" if hangs else "died at work"
-                )
+                how = "did not reply" if isinstance(err, TimeoutError) else "died at work"
+                _LOG.warning("worker %d %s", worker.pid, how)
                 worker.kill()
                 continue
             except BaseException:
@@ -216,7 +184,7 @@ class WorkerPool:
         )
 
     async def _worker(self) -> Worker | None:
-        """Return a worker; None: none starts."""
+        """Return a worker, or None if none can be started."""
         if self._closed:
             raise _draining()
         while self._idle:
@@ -233,7 +201,7 @@ class WorkerPool:
             return None
 
     def _no_worker(self, error: Exception) -> None:
-        """Tell once that no worker starts, and try again now and then."""
+        """Log once that no worker starts, and keep trying in the background."""
         if self._closed:
             raise _draining() from error
         if self._retrying is not None and not self._retrying.done():
@@ -264,7 +232,7 @@ def _cost(work: asyncio.Future[Reply]) -> float:
 
 
 def worker_count(settings: ServerSettings) -> int:
-    """Return how many workers there are; 0: none, or the system can't fork any."""
+    """Return the number of workers, which is 0 if the system can't fork."""
     if not hasattr(os, "fork") or not sys.executable:
         return 0
     count = usable_cores() if settings.workers < 0 else settings.workers
@@ -273,7 +241,7 @@ def worker_count(settings: ServerSettings) -> int:
 
 @asynccontextmanager
 async def started(settings: ServerSettings) -> AsyncIterator[WorkerPool | None]:
-    """Run the workers that the settings ask for; None: there are none."""
+    """Run the workers that the settings ask for, if any."""
     count = worker_count(settings)
     if not count:
         yield None
@@ -296,14 +264,8 @@ async def started(settings: ServerSettings) -> AsyncIterator[WorkerPool | None]:
         await pool.close()
 
 
-# Shares of a report that are kept before they are merged: those of about 100,000 captions.
-_TALLY_BYTES = 4 << 20
-# Those of about 5,000 captions.
-_LONG_BYTES = 256 << 10
-
-
 class Tallies:
-    """Keeps shares of a report.
+    """Collects the partial tallies of a report.
 
     Args:
         pool: The workers.
@@ -317,7 +279,7 @@ class Tallies:
         self._most_bytes = _TALLY_BYTES
 
     async def add(self, tally: bytes) -> None:
-        """Keep a share; many are merged, which folds those of many items."""
+        """Add a partial tally; once they are large, they are merged into one."""
         self._tallies.append(tally)
         if self._size > self._most_bytes:
             task = Task(kind="merge", parts=(self._spec, *self._tallies))
@@ -326,10 +288,44 @@ class Tallies:
             self._most_bytes = _TALLY_BYTES + 2 * len(merged)
 
     async def report(self, kind: str) -> Reply:
-        """Return the reply to a task that makes the report of all shares."""
+        """Return the reply to a task that makes the report of all tallies."""
         long = self._size > _LONG_BYTES or len(self._spec) > LONG_CHARS
         return await self._pool.run(Task(kind=kind, parts=(self._spec, *self._tallies)), long=long)
 
     @property
     def _size(self) -> int:
         return sum(map(len, self._tallies))
+
+
+class WorkHere:
+    """Does the tasks of workers in a thread of this process, one at a time.
+
+    It is the fallback while no worker process starts. A thread can't be killed, so that tasks have
+    no limit of processor time here.
+
+    Args:
+        settings: The settings of workers.
+    """
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings = settings
+        self._work: Work | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="hallujudge-work")
+
+    async def do(self, task: Task) -> Reply:
+        """Return the reply to a task."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, task)
+
+    def close(self) -> None:
+        """Start no further task, without waiting for a running one."""
+        self._thread.submit(self._end)
+        self._thread.shutdown(wait=False)
+
+    def _do(self, task: Task) -> Reply:
+        if self._work is None:
+            self._work = Work(self._settings)
+        return self._work.do(task)
+
+    def _end(self) -> None:
+        if self._work is not None:
+            self._work.close()

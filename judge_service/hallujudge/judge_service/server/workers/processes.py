@@ -1,4 +1,9 @@
-"""Worker processes: how the server starts them, and the program that they run."""
+"""Worker processes: how the server starts them, and the program that they run.
+
+The server starts one process that imports everything workers need; workers are forked from it. A
+fork of the server itself would copy its sockets and the locks of its threads. Starting each worker
+from scratch would take most of a second and memory of its own.
+"""
 
 from __future__ import annotations
 
@@ -32,142 +37,30 @@ from .tasks import (
 )
 
 ONE_WORKER = b"w"
-"""Asks for a worker; its end of a socket comes with it."""
+"""The request for a worker; one end of a socket is passed with it."""
 
-# Signals that a terminal or a service manager sends to every process of a server: it drains, and
-# its workers with it.
+# A terminal or service manager sends these signals to every process of a server. Workers ignore
+# them, because they must finish their tasks while the server drains.
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# Where cores are short, the server's process goes first: its work is short, and all wait for it.
+# Workers have lower priority than the server's process, which all calls wait for.
 _NICE = 5
-# For work that holds the interpreter lock, which no exception reaches.
+# Work in C code may not notice the exception of the first timer; after this margin it is killed.
 _MARGIN_SECONDS = 5.0
 
 
-class TooLongError(BaseException):
-    """A task took too long. No handler of ordinary errors may hold it up."""
-
-
-def main(control: socket.socket) -> None:
-    """Fork workers until the server closes its end.
-
-    Args:
-        control: The server's settings, then requests for workers.
-    """
-    for number in _IGNORED:
-        signal.signal(number, signal.SIG_IGN)
-    os.nice(_NICE)
-    settings = decode_settings(_read(socket.SocketIO(control, "r")))
-    set_up_logging(settings.log_level)
-    work = Work(settings)
-    work.warm_up()
-    # Objects that are here now stay; not looking at them keeps their memory shared.
-    gc.collect()
-    gc.freeze()
-    # The system removes workers that ended; no exit code is read.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
-        message, passed, _, _ = socket.recv_fds(control, len(ONE_WORKER), 1)
-        if not message:
-            break
-        with socket.socket(fileno=passed[0]) as server:
-            if os.fork() == 0:
-                control.close()
-                _worker(server, work, settings)
-    # The end of the last worker; all of them see that the server is gone.
-    while True:
-        try:
-            os.wait()
-        except ChildProcessError:
-            return
-
-
-def _worker(server: socket.socket, work: Work, settings: WorkerSettings) -> None:
-    """Work until the server closes its end."""
-    try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGPROF, _too_long)
-        threading.Thread(target=_end_with_server, args=(server,), daemon=True).start()
-        incoming = socket.SocketIO(server, "r")
-        _send(server, Hello(pid=os.getpid()))
-        while frame := _read(incoming):
-            reply = _in_time(work, frame, settings.max_seconds)
-            _send(server, reply)
-            if reply.last:
-                break
-    except OSError:
-        pass  # the server is gone
-    finally:
-        # No cleaning up: what is open belongs to the process that was forked.
-        os._exit(0)
-
-
-def _in_time(work: Work, frame: bytes, seconds: float) -> Reply:
-    """Return the reply to a task; one that takes too long is ended, and the worker with it."""
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    # Its signal is not handled: the system ends the process.
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds + _MARGIN_SECONDS)
-    try:
-        return work.do(decode_task(frame))
-    except TooLongError:
-        return Reply(failure=too_long(seconds), seconds=seconds, last=True)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-
-
-def too_long(seconds: float) -> Failure:
-    """Return the failure of a task that takes too long."""
-    return Failure(
-        reason="TOO_COSTLY",
-        message=f"the request took more than {seconds:g} s of processor time (setting "
-        "max_work_seconds); send fewer or shorter items, or group by fewer values",
-    )
-
-
-def _too_long(_signal: int, _frame: FrameType | None) -> None:
-    raise TooLongError
-
-
-def _end_with_server(server: socket.socket) -> None:
-    """End this process, at work or not, when the server is gone."""
-    poll = select.poll()
-    poll.register(server, 0)  # hang-ups are always reported
-    poll.poll()
-    os._exit(1)
-
-
-def _read(stream: socket.SocketIO) -> bytes:
-    """Return the next frame; empty: there is none any more."""
-    head = _exactly(stream, LENGTH_BYTES)
-    return _exactly(stream, int.from_bytes(head, "little")) if head else b""
-
-
-def _exactly(stream: socket.SocketIO, size: int) -> bytes:
-    data = bytearray(size)
-    view, have = memoryview(data), 0
-    while have < size:
-        got = stream.readinto(view[have:])
-        if not got:
-            return b""
-        have += got
-    return bytes(data)
-
-
-def _send(server: socket.socket, frame: Hello | Reply) -> None:
-    server.sendall(framed(frame))
-
-
+# Buffer of the pipe from a worker; frames may be larger.
 _READ_BYTES = 1 << 20
+# How long the process that workers are forked from may take to end.
 _END_SECONDS = 5.0
 
 
 class Worker:
-    """A worker process.
+    """A worker process, as the server sees it.
 
     Args:
-        reader: What it sends.
-        writer: What it gets.
-        pid: Its process.
+        reader: The frames that it sends.
+        writer: The frames for it.
+        pid: Its process id.
     """
 
     def __init__(
@@ -179,7 +72,7 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether it has not ended, as far as is known."""
+        """Whether the worker has not closed its end."""
         return not self._reader.at_eof()
 
     async def ask(self, task: Task) -> Reply:
@@ -194,8 +87,8 @@ class Worker:
         return decode_reply(await _frame(self._reader))
 
     def kill(self) -> None:
-        """End it, whatever it does."""
-        # One that has ended has closed its end, and its number may be that of another process.
+        """Kill the worker."""
+        # After it has ended, its process id may belong to another process.
         if self.alive:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -211,7 +104,7 @@ class Forker:
     """The process that workers are forked from.
 
     Args:
-        settings: What workers need to know.
+        settings: The settings of workers.
         start_seconds: How long a worker may take to start.
     """
 
@@ -222,7 +115,7 @@ class Forker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it.
+        """Start the process.
 
         Raises:
             OSError: It can't be started.
@@ -262,7 +155,7 @@ class Forker:
             async with asyncio.timeout(self._start_seconds):
                 hello = decode_hello(await _frame(reader))
         except TimeoutError as err:
-            # What workers are forked from hangs; the next worker comes from another one.
+            # The process that workers are forked from is stuck; the next worker needs a new one.
             writer.transport.abort()
             if process is self._process:
                 self._kill()
@@ -287,13 +180,13 @@ class Forker:
                 return
 
     def _kill(self) -> None:
-        """End it at once; its workers go on."""
+        """Kill the process; its workers continue."""
         if self._process is not None:
             self._process.kill()
         self.close()
 
     def close(self) -> None:
-        """End it; the workers must have ended, or end now."""
+        """End the process; its workers must have ended, or end now."""
         process, self._process = self._process, None
         if self._control is not None:
             self._control.close()
@@ -305,6 +198,120 @@ class Forker:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+class TooLongError(BaseException):
+    """A task took too long. It is not an Exception, so that no handler of errors swallows it."""
+
+
+def main(control: socket.socket) -> None:
+    """Fork workers until the server closes its end.
+
+    Args:
+        control: The server's settings, then requests for workers.
+    """
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    os.nice(_NICE)
+    settings = decode_settings(_read(socket.SocketIO(control, "r")))
+    set_up_logging(settings.log_level)
+    work = Work(settings)
+    work.warm_up()
+    # The garbage collector must not touch the objects so far, or their memory would be copied.
+    gc.collect()
+    gc.freeze()
+    # The system removes workers that ended; no exit code is read.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        message, passed, _, _ = socket.recv_fds(control, len(ONE_WORKER), 1)
+        if not message:
+            break
+        with socket.socket(fileno=passed[0]) as server:
+            if os.fork() == 0:
+                control.close()
+                _worker(server, work, settings)
+    # Wait for the workers, which all notice that the server is gone.
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
+
+
+def _worker(server: socket.socket, work: Work, settings: WorkerSettings) -> None:
+    """Work until the server closes its end."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGPROF, _too_long)
+        threading.Thread(target=_end_with_server, args=(server,), daemon=True).start()
+        incoming = socket.SocketIO(server, "r")
+        _send(server, Hello(pid=os.getpid()))
+        while frame := _read(incoming):
+            reply = _in_time(work, frame, settings.max_seconds)
+            _send(server, reply)
+            if reply.last:
+                break
+    except OSError:
+        pass  # the server is gone
+    finally:
+        # No cleanup: open files and threads belong to the process that this one was forked from.
+        os._exit(0)
+
+
+def _in_time(work: Work, frame: bytes, seconds: float) -> Reply:
+    """Return the reply to a task; if it takes too long, the worker ends after its reply."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    # The signal of this timer has no handler, so that the system kills the process.
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds + _MARGIN_SECONDS)
+    try:
+        return work.do(decode_task(frame))
+    except TooLongError:
+        return Reply(failure=too_long(seconds), seconds=seconds, last=True)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def too_long(seconds: float) -> Failure:
+    """Return the failure of a task that takes too long."""
+    return Failure(
+        reason="TOO_COSTLY",
+        message=f"the request took more than {seconds:g} s of processor time (setting "
+        "max_work_seconds); send fewer or shorter items, or group by fewer values",
+    )
+
+
+def _too_long(_signal: int, _frame: FrameType | None) -> None:
+    raise TooLongError
+
+
+def _end_with_server(server: socket.socket) -> None:
+    """End this process at once when the server is gone."""
+    poll = select.poll()
+    poll.register(server, 0)  # hang-ups are always reported
+    poll.poll()
+    os._exit(1)
+
+
+def _read(stream: socket.SocketIO) -> bytes:
+    """Return the next frame, or no bytes at the end."""
+    head = _exactly(stream, LENGTH_BYTES)
+    return _exactly(stream, int.from_bytes(head, "little")) if head else b""
+
+
+def _exactly(stream: socket.SocketIO, size: int) -> bytes:
+    data = bytearray(size)
+    view, have = memoryview(data), 0
+    while have < size:
+        got = stream.readinto(view[have:])
+        if not got:
+            return b""
+        have += got
+    return bytes(data)
+
+
+def _send(server: socket.socket, frame: Hello | Reply) -> None:
+    server.sendall(framed(frame))
 
 
 if __name__ == "__main__":

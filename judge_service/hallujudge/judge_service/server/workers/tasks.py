@@ -20,10 +20,7 @@ from ...engine.registry import metric_entry
 from ...engine.resources import Resources
 from ...engine.spec import ScoreSpec
 from ...errors import REASONS, HallujudgeError, InvalidInputError, Violation
-from ...observe.recorder import (
-    Recorder,
-    begin_recording,
-)
+from ...observe.recorder import Recorder, begin_recording
 from ...wire.job_messages import WireCodec
 from ...work_recorder import Outcomes
 from ..calls import Calls
@@ -37,18 +34,18 @@ LENGTH_BYTES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """What a worker needs to know. It has no keys, addresses or files of the server."""
+    """The settings of workers, without keys, addresses or files of the server."""
 
     max_message_bytes: int
-    """Most bytes of a message."""
+    """Maximum size of a message, in bytes."""
     max_batch_items: int
-    """Most items of a message."""
+    """Maximum number of items in a message."""
     max_report_groups: int
-    """Most groups of a report, for each field."""
+    """Maximum number of groups of a report for each field."""
     max_graph_bytes: int
     """Memory for the graphs that callers send."""
     max_seconds: float
-    """Most processor time of a task."""
+    """Maximum processor time of a task."""
     log_level: str = "info"
     """The lowest level of messages that are logged."""
 
@@ -60,19 +57,19 @@ class Task:
     kind: str
     """What to do; see :class:`Work`."""
     parts: tuple[bytes, ...]
-    """Messages as they came in."""
+    """The messages as they were received."""
     report: bool = False
-    """Whether a batch is for a report."""
+    """Whether the batch counts for a report."""
     memory: int | None = None
-    """What may be made of the messages, in bytes; None: there is no limit."""
+    """Maximum memory for parsing the messages, in bytes, or None for no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """The first frame of a worker: it is ready."""
+    """The first frame of a worker, which means that it is ready."""
 
     pid: int
-    """Its process."""
+    """Its process id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,14 +113,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What became of a task."""
+    """The result of a task."""
 
     parts: tuple[bytes, ...] = ()
-    """Messages to send, and what the server keeps for the report."""
+    """Messages to send, and partial tallies for the report."""
     outcomes: dict[str, int] = field(default_factory=dict)
     """Reason -> number of unscored items; the empty reason has the scored items."""
     reasons: tuple[str, ...] = ()
-    """Why each item of a job is unscored; empty: it is scored."""
+    """Why each item of a job is unscored; empty if it is scored."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Field to report groups by -> values in a batch."""
     needs: int = 0
@@ -154,16 +151,18 @@ decode_settings = msgspec.msgpack.Decoder(WorkerSettings).decode
 
 
 class Work:
-    """Does tasks, one at a time.
+    """Does the tasks of a worker, one at a time.
 
     Args:
-        settings: What it needs to know.
+        settings: The settings of workers.
     """
 
     def __init__(self, settings: WorkerSettings) -> None:
         resources = Resources(memory=MemoryBudget(settings.max_graph_bytes))
         self._calls = Calls(Engine(resources, keep_graphs=True), settings)
-        self._runner = asyncio.Runner()  # opened with the first task: processes must not share it
+        self._runner = (
+            asyncio.Runner()
+        )  # opened with the first task, since forks must not share a loop
         self._kinds: Mapping[str, Callable[[Task], Awaitable[Reply]]] = {
             "score": self._score,
             "open": self._open,
@@ -178,7 +177,7 @@ class Work:
         }
 
     def do(self, task: Task) -> Reply:
-        """Do a task; errors are replies."""
+        """Do a task; errors become replies."""
         began = process_time()
         outcomes = _OutcomeCount()
         try:
@@ -196,7 +195,7 @@ class Work:
         self._runner.close()
 
     def warm_up(self) -> None:
-        """Score an item of each metric, so that forks of this process share what that loads."""
+        """Score an item of each metric, so that forks of this process share what it loads."""
         for name in metric_names():
             entry = metric_entry(name)
             spec = ScoreSpec(metric=name)
@@ -224,7 +223,7 @@ class Work:
         return Reply(parts=(pb.ScoreStreamResponse(accepted=accepted).SerializeToString(),))
 
     async def _batch(self, task: Task) -> Reply:
-        """Score a batch of a stream; the second part is its share of the report."""
+        """Score a batch of a stream; the second part is its tally."""
         spec, session = await self._session(task)
         request = read_message(pb.ScoreStreamRequest, task.parts[1], task.memory)
         items = await self._calls.stream_items(spec, request)
@@ -240,19 +239,19 @@ class Work:
         )
 
     async def _merge(self, task: Task) -> Reply:
-        """Make one share of the report of several, which takes less memory."""
+        """Merge partial tallies into one, which takes less memory."""
         _, session = await self._session(task)
         for tally in task.parts[1:]:
             session.merge(tally)
         return Reply(parts=(session.merged(),))
 
     async def _report(self, task: Task) -> Reply:
-        """Make the report of a stream from the shares of its batches."""
+        """Make the report of a stream from its partial tallies."""
         pieces = self._calls.report_pieces(await self._merged_report(task))
         return Reply(parts=tuple(piece.SerializeToString() for piece in pieces))
 
     async def _job_report(self, task: Task) -> Reply:
-        """Make the report of a job from the shares of its results."""
+        """Make the report of a job from its partial tallies."""
         return Reply(parts=(WireCodec().report_bytes(await self._merged_report(task)),))
 
     async def _merged_report(self, task: Task) -> Report:
@@ -262,14 +261,14 @@ class Work:
         return session.report()
 
     async def _tally(self, task: Task) -> Reply:
-        """Make the share of a report of stored results."""
+        """Return the tally of stored results."""
         _, session = await self._session(task)
         codec = WireCodec()
         results = [codec.result(content) for content in task.parts[1:]]
         return Reply(parts=(session.tally_of(results),))
 
     async def _items(self, task: Task) -> Reply:
-        """Score items of a job; the first part is their share of the report."""
+        """Score items of a job; the first part is their tally."""
         _, session = await self._session(task)
         codec = WireCodec()
         results = await session.evaluate(codec.items(task.parts[1:]))
@@ -295,10 +294,12 @@ class Work:
 
 
 def _refuse_models(message: scoring_pb2.ScoreSpec) -> None:
-    """Refuse a spec that is another one than the server read: its bytes hold two.
+    """Refuse a spec that needs models, which workers don't have.
+
+    The server has checked the spec. If the bytes hold two specs, though, protobuf merges them.
 
     Raises:
-        InvalidInputError: It needs models, which workers don't have.
+        InvalidInputError: The spec needs models.
     """
     options = dict(message.options)
     spec = ScoreSpec(metric=message.metric, options=options)
@@ -309,7 +310,7 @@ def _refuse_models(message: scoring_pb2.ScoreSpec) -> None:
 
 
 class _OutcomeCount(Recorder):
-    """Counts outcomes of items, which the server records."""
+    """Counts outcomes of items, for the server to record."""
 
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()

@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
-from hallujudge.judge_service.server.authentication import Door
+from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.http.asgi_app import HttpApp
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 
@@ -44,7 +44,7 @@ async def asked(connections: int) -> tuple[list[MutableMapping[str, Any]], list[
         "client": ("127.0.0.1", 4000),
         "state": {"connections": range(connections)},
     }
-    await HttpApp({}, SETTINGS, Door(), recorder)(scope, receive, send)
+    await HttpApp({}, SETTINGS, Authenticator(), recorder)(scope, receive, send)
     return sent, recorder.ended
 
 
