@@ -241,7 +241,6 @@ def _places(text: str) -> list[int]:
 
 MAX_RUNS: Final = 100_000
 """The size of the cache of runs; a full cache is cleared."""
-
 MAX_RUN_LENGTH: Final = 128
 """Longer runs are not cached."""
 
@@ -338,7 +337,6 @@ _CUES: Final = (
     *("no ", "not ", "without ", "neither ", "n't ", "n’t "),
     *("absence of ", " lack", "devoid of ", "free of "),
 )
-
 # Up to three words may separate the opening from the object ("no other visible cars"). Words that
 # begin a new phrase end the negation: "no one is on the bench", "no room for more motorcycles".
 _STOPS: Final = (
@@ -346,22 +344,14 @@ _STOPS: Final = (
     "is|it|its|just|longer|matter|merely|of|on|one|only|onto|or|nor|over|than|that|the|their|there|"
     "these|they|this|those|to|under|was|were|which|while|who|will|with|would"
 )
-
 _MODIFIERS: Final = rf"(?:(?!(?:{_STOPS})\b)[\w'’-]+[ ]+){{0,3}}"
-
 # The first of two absent things need not be an object of the graph ("no animals or people").
 _WORD: Final = rf"(?!(?:{_STOPS})\b)[\w'’-]+[ ]+"
-
 _ARTICLE: Final = r"(?:(?:a|an|any|the|his|her|its|their|a[ ]single|one)[ ]+)?"
-
 _BE: Final = r"(?:is|are|was|were|be|appears?|seems?|['’]s)"
-
 _DO: Final = r"(?:do|does|did|can|could)"
-
 _NOT: Final = r"(?:[ ]+not|n['’]t|not)[ ]+"
-
 _SEE: Final = r"(?:see|contain|show|have|include|feature|depict)[ ]+"
-
 _OPENING: Final = re.compile(
     rf"""
     (?: \b(?:no|neither)[ ]+ {_ARTICLE}
@@ -375,11 +365,8 @@ _OPENING: Final = re.compile(
     """,
     re.VERBOSE,
 )
-
 _OR: Final = re.compile(rf"\s*,?\s+(?:or|nor)\s+{_ARTICLE}{_MODIFIERS}")
-
 _COMMA: Final = re.compile(rf"\s*,\s+{_ARTICLE}{_MODIFIERS}")
-
 _WINDOW: Final = 120
 """How many characters before a mention are searched: more than an opening and three words need."""
 

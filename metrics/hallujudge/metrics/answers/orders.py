@@ -78,6 +78,7 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedOrder:
     text = plain(response)
     if not text:
         return ParsedOrder((), "empty")
+    # Captions first, and no lead-in, because their words may look like letters ("a").
     by_text = _by_text(response, table)
     if by_text is not None:
         return _judged(by_text, table)

@@ -15,7 +15,6 @@ MAX_PART_CHARS = 2_000
 """Longest part of a claim; a longer one is an extractor error, such as a whole response."""
 
 _SHOWN_CHARS = 80
-
 # A comma between parts has a space on at least one side; one inside 1,000 has none.
 _SEPARATOR = re.compile(r"\s*,\s+|\s+,\s*")
 
@@ -176,7 +175,6 @@ def _brief(item: object) -> object:
 
 LANGUAGE_MODELS = ("llm", "fallback")
 """The names of judges that are language models, in evidence."""
-
 _SIMILARITY_JUDGE = "matcher"
 
 
@@ -233,6 +231,7 @@ class Part(enum.Enum):
         A relation is hallucinated only where both objects exist (section 3.1 of the paper), so that
         a claim with a wrong object is an object hallucination whatever its relation is.
         """
+        # The parts are declared in this order: subject, object, relation.
         return min(wrong, key=list(cls).index, default=None)
 
     @property

@@ -129,6 +129,7 @@ class Ratio:
         import numpy as np
 
         top, bottom = _added(sums, self.upper), _added(sums, self.lower)
+        # A division by NaN does not warn, as one by zero would.
         return top / np.where(bottom, bottom, np.nan)
 
     def of(self, numbers: Mapping[str, float]) -> float:

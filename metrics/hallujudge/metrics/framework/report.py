@@ -188,7 +188,6 @@ def _plain(number: float) -> int | float:
 
 # Sums of whole numbers do not depend on their order. Evidence has nine decimals.
 _NANO = 10**9
-
 _TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
 
 

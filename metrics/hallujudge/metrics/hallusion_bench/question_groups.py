@@ -21,11 +21,23 @@ if TYPE_CHECKING:
 
     from ..framework.columns_and_scores import FloatArray
 
+    BoolArray = NDArray[np.bool_]
+
 
 CATEGORIES = ("VD", "VS")
 """Visual dependent (needs its figure) and visual supplement (has an answer without one)."""
+
 WRONG, RIGHT, UNCLEAR = 0, 1, 2
 """Correctness of an answer, as the released files write it."""
+
+NO_VERDICT = 3
+"""The verdict of an unscored answer."""
+
+UNKNOWN = 2
+"""Value if it is unknown whether an answer agrees with the one for figure 0."""
+
+CAUSES = ("language_hallucination", "visual_illusion", "mixed")
+"""Causes of a wrong answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +79,6 @@ class HallusionBenchItem(Item):
         """Whether no figure belongs to the question, so that an unclear answer is right."""
         return self.category == "VS" and self.original
 
-
-if TYPE_CHECKING:
-    BoolArray = NDArray[np.bool_]
-
-CAUSES = ("language_hallucination", "visual_illusion", "mixed")
-"""Causes of a wrong answer."""
-NO_VERDICT = 3
-"""The verdict of an unscored answer."""
-UNKNOWN = 2
-"""Value if it is unknown whether an answer agrees with the one for figure 0."""
 
 MADE = (
     "pairs",

@@ -318,6 +318,7 @@ class MementosMetric(Metric):
         ),
     )
     unit: ClassVar[Literal["sequences"]] = "sequences"
+    # The sequences' own scores are fractions.
     folds: ClassVar[bool] = False
     columns: ClassVar[tuple[Column, ...]] = tuple(
         c for kind in KINDS for c in _counts_columns(kind)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from ..answers.answer_text import folded
+from ..answers.answer_text import MAX_KEPT_CHARS, folded
 from ..answers.closed_questions import AnswerEvidence
 from ..answers.yes_no import YesNo, yes_no_parser
 from ..errors import OptionError
@@ -165,6 +165,7 @@ class PopeMetric(Metric):
         Metric.__post_init__(self)
         object.__setattr__(self, "_read", yes_no_parser(self.variant))
         answers: tuple[YesNo | None, ...] = ("yes", "no", None)
+        # There are six outcomes, however many answers.
         object.__setattr__(
             self,
             "_outcomes",
@@ -234,6 +235,7 @@ class PopeMetric(Metric):
         tp, fp = int(answer == "yes" and right), int(answer == "yes" and not right)
         tn, fn = int(answer == "no" and right), int(answer == "no" and not right)
         if unread and self.variant == "vlmevalkit":
+            # That tool counts an answer that it can't parse as not yes.
             fn = int(label == "yes")
         readable = not (unread and self.variant == "strict")
         return ScoredItem(
@@ -276,7 +278,7 @@ class _Codes(dict[str, int]):
 
     def __missing__(self, answer: str) -> int:
         code = _CODE_OF[self._read(answer)]
-        if len(self) < _KEPT_CODES and len(answer) <= 400:
+        if len(self) < _KEPT_CODES and len(answer) <= MAX_KEPT_CHARS:
             self[answer] = code
         return code
 

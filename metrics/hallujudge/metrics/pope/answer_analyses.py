@@ -64,6 +64,7 @@ def hit_ratio_by_company(
 def _hit_ratios(
     rows: Sequence[Collection[str]], ranked: Sequence[str], ks: Sequence[int]
 ) -> list[HitRatio]:
+    # The formulas are 0/0 for images without hallucinations.
     sets = [set(row) for row in rows if row]
     out = []
     for k in ks:

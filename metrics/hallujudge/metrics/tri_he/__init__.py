@@ -193,6 +193,7 @@ class TriHeMetric(SoftMetric):
     )
     soft_noun: ClassVar[str] = "claims"
     unit: ClassVar[Literal["questions"]] = "questions"
+    # The questions' own rates are fractions.
     folds: ClassVar[bool] = False
     unresolved: ClassVar[str] = "unscored_claims"
     columns: ClassVar[tuple[Column, ...]] = (

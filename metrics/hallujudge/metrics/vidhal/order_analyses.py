@@ -180,6 +180,7 @@ def frame_reliance(
     """
     _same_videos({"video": video, "frame": frame})
     same = {name: tuple(ranks) == tuple(frame[name]) for name, ranks in video.items()}
+    # A choice is right if it is rank 1, and an order if its ranks ascend.
     right = {
         name: tuple(ranks) == tuple(sorted(ranks)) and 1 in ranks for name, ranks in video.items()
     }
@@ -406,9 +407,11 @@ class RelativeOrdering:
         try:
             self._question = self._steps.send(chosen)
         except StopIteration as stop:
+            # The order needs no further answer.
             self._question, self._order = None, tuple(stop.value)
 
     def _ask(self) -> Generator[PairQuestion, str, list[str]]:
+        # Insertion sort: a caption passes its neighbours as long as the answers prefer it.
         order = [self._letters[0]]
         for neighbour, letter in zip(self._letters, self._letters[1:], strict=False):
             place = order.index(neighbour)

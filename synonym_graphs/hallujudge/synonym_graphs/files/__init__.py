@@ -19,9 +19,7 @@ from .json_layouts import released_graph
 from .released_pickles import is_pickle, read_released_pickle
 
 _DATA: Final = resources.files("hallujudge.synonym_graphs") / "data"
-
 _SUFFIX: Final = ".json"
-
 _PICKLES: Final = (".pkl", ".pickle")
 
 

@@ -73,6 +73,7 @@ def _parse_table(text: str, name: str) -> SynonymGraph:
             continue
         entries = [clean_word(entry) for entry in raw.split(",")]
         _check_row(entries, number, name)
+        # The published script splits at ", ", so that an entry may keep another blank.
         rows.append(tuple(raw.split(", ")))
         # The last row of a repeated entry wins, as in the published script.
         edges.update(dict.fromkeys(filter(None, entries), entries[0]))
@@ -155,6 +156,7 @@ class _JsonParser:
 
     def graph(self, data: object) -> SynonymGraph:
         top = self._object(data, "$")
+        # Without ``format``, the file has a layout that other tools write.
         if "format" not in top and is_released(top):
             return released_graph(top, name=self._source, limit=MAX_FORMS)  # type: ignore[arg-type]  # checked by is_released
         if "format" not in top and (plain := plain_graph(top, self._source)) is not None:

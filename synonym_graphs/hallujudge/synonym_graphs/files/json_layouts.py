@@ -133,6 +133,7 @@ def _word(value: object, name: str, place: str) -> str:
 
 
 def _refuse_cycles(targets: Mapping[str, Mapping[str, None]], name: str) -> None:
+    # Imported for plain layouts only, because it is a large import.
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph()
@@ -160,6 +161,8 @@ def _terminals(
         seen.add(current)
         if current in roots:
             found[current] = None
+        # A root is not followed further, unless the search starts there. Reversed, since the last
+        # word on the stack is visited first.
         if current == word or current not in roots:
             waiting.extend(reversed(targets.get(current, {})))
     return found

@@ -15,9 +15,11 @@ from typing import Any, Final
 from ..errors import GraphFormatError
 from .graph_parser import MAX_BYTES, MAX_FORMS
 
+# The two classes that released files name.
 _PLACEHOLDERS: Final = frozenset({("__main__", "ObjectGraph"), ("__main__", "ActionGraph")})
 # Room for MAX_FORMS forms at about eight opcodes each.
 _MAX_OPCODES: Final = 4_000_000
+# Opcodes by what they do: push a text, write and read the memo, nothing.
 _TEXTS: Final = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
 _PUTS: Final = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
 _GETS: Final = frozenset({"GET", "BINGET", "LONG_BINGET"})

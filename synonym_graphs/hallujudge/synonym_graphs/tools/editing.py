@@ -206,6 +206,7 @@ def _with_links(
         roots[root] = None
         edges.setdefault(root, {})[root] = None
         edges.setdefault(form, {})[root] = None
+    # Validation refuses a form with several roots that is not declared ambiguous.
     several = {form for form, found in edges.items() if len(found) > 1}
     grown = replace(
         graph,
@@ -257,6 +258,7 @@ def merge_graphs(
         compounds=tuple(dict([*second.compounds, *first.compounds]).items()),
         qualifiers=tuple(dict.fromkeys((*first.qualifiers, *second.qualifiers))),
         suppress=tuple(dict.fromkeys((*first.suppress, *second.suppress))),
+        # Rows are those of one table file, and the new graph has none.
         rows=(),
     )
     theirs = ((form, root) for form, roots in second.edges for root in roots)

@@ -27,37 +27,26 @@ _SOURCES: Final = ("spelling", "words", "wordnet", "llm", "embedding")
 # on, and docs/how-to/grow-a-graph.md states how often they were wrong.
 _SIMILAR_SPELLING: Final = 0.88
 """Least spelling similarity: one wrong letter of ten passes, "body" and "boy" (0.86) do not."""
-
 _SIMILAR_MEANING: Final = 0.45
 """Least cosine similarity of embeddings; forms below it are rarely related."""
-
 _SYNONYM: Final = 0.95
 """Score of a WordNet synonym."""
-
 _KIND: Final = 0.8
 """Score of a word's hypernym, one step up."""
-
 _STEP: Final = 0.92
 """Factor for each further step up."""
-
 _RARER: Final = 0.9
 """Factor for each commoner sense of the word: "arm" rarely means a sleeve."""
-
 _WEAKEST: Final = 0.4
 """Least score of a WordNet candidate; those below it come from rare senses."""
-
 _PART: Final = 0.85
 """Factor for a phrase with a known main word and unknown others."""
-
 _CHOSEN: Final = 0.88
 """Score of a language model's choice: below 0.9, so that ``--accept-above 0.9`` excludes it."""
-
 _STEPS_UP: Final = {"objects": 6, "behaviors": 2}
 """Steps up from a sense. Verbs have fewer, since most soon lead to "move" or "act"."""
-
 _SENSES: Final = 3
 """How many senses of a word are considered, the commonest first."""
-
 _CHOICES: Final = 20
 """How many roots a language model chooses from."""
 
@@ -270,15 +259,10 @@ def _by_choice(
 
 
 _POS: Final = {"objects": "noun", "behaviors": "verb"}
-
 _PLACES: Final = ("/usr/share/wordnet", "/usr/local/share/wordnet", "/opt/local/share/WordNet-3.0")
-
 _MAX_BYTES: Final = 64 << 20
-
 _MAX_SENSES: Final = 64
-
 _HYPERNYM: Final = ("@", "@i")
-
 _ENDINGS: Final = {
     "noun": (("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"),
              ("men", "man"), ("ies", "y")),
