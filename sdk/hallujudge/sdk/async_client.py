@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .backends.remote import RemoteBackend
     from .jobs import JobInfo, OnJobChange
     from .jobs.remote_jobs import RemoteJobs
-    from .progress_bar import Progress
     from .runs import RunFolder, RunReport
     from .runs.run_inputs import PreparedRun
     from .runs.scoring import RunWatch
@@ -104,16 +103,19 @@ class AsyncClient:
             NotFoundError: The metric or graph is unknown.
             UnavailableError: The server can't be reached.
         """
+        prepared = (await _run_reader())(run)
+        # Imported by the thread of the line above.
         from .progress_bar import Progress, shown_progress
-        from .runs import RunItems, RunReport
+        from .runs import RunFolder, RunItems, RunReport
+        from .runs.scoring import ProgressWatch
         from .spec_parts import reference_notes
 
-        prepared = await _prepared(run)
         spec, source = prepared.spec, prepared.items
         total, items = len(source), RunItems()
         with shown_progress(total) if run.progress else nullcontext(Progress(total)) as progress:
             if run.folder is not None:
-                report = await self._score_to_folder(prepared, progress)
+                with RunFolder(Path(run.folder), inputs=run.paths()) as folder:
+                    report = await self.score_into(folder, prepared, ProgressWatch(progress))
                 return RunReport.of(report, items, run.paths())
 
             def on_batch(batch: BatchResult) -> None:
@@ -179,18 +181,9 @@ class AsyncClient:
             prepared: The run.
             watch: Receives the progress of the run.
         """
-        from .runs.scoring import FolderScoring
+        from .runs.scoring import score_into_folder
 
-        return await FolderScoring(await self._connected(), prepared).into(folder, watch)
-
-    async def _score_to_folder(self, prepared: PreparedRun, progress: Progress) -> Report:
-        from .runs import RunFolder
-        from .runs.scoring import ProgressWatch
-
-        run = prepared.run
-        assert run.folder is not None, "the caller checked it"
-        with RunFolder(Path(run.folder), inputs=run.paths()) as folder:
-            return await self.score_into(folder, prepared, ProgressWatch(progress))
+        return await score_into_folder(await self._connected(), prepared, folder, watch)
 
     async def extract(
         self,
@@ -223,7 +216,7 @@ class AsyncClient:
         Raises:
             UnsupportedError: The metric's claims are not decided by a judge.
         """
-        prepared = await _prepared(run)
+        prepared = (await _run_reader())(run)
         backend = await self._connected()
         return await backend.judge(prepared.spec, list(prepared.items))
 
@@ -237,7 +230,7 @@ class AsyncClient:
             UnsupportedError: The metric calls no paid judge, or a server scores: only
                 the server knows its cache and the prices of its judges.
         """
-        return await self.estimate_prepared(await _prepared(run))
+        return await self.estimate_prepared((await _run_reader())(run))
 
     async def estimate_prepared(self, prepared: PreparedRun) -> list[Estimate]:
         """Return what :meth:`estimate` does, for a run whose inputs are read."""
@@ -268,7 +261,7 @@ class AsyncClient:
         Raises:
             UnsupportedError: No server scores.
         """
-        return await self.submit_prepared(await _prepared(run))
+        return await self.submit_prepared((await _run_reader())(run))
 
     async def submit_prepared(self, prepared: PreparedRun, request_id: str = "") -> JobInfo:
         """Return what :meth:`submit` does, for a run whose inputs are read.
@@ -359,18 +352,16 @@ class AsyncClient:
 
             # Another task may have connected meanwhile.
             self._backend = self._backend or RemoteBackend(
-                self._address,
-                timeouts=self._timeouts,
-                connection=self._connection,
+                self._address, timeouts=self._timeouts, connection=self._connection
             )
         return self._backend
 
 
-async def _prepared(run: ScoreRun) -> PreparedRun:
-    """Read a run's inputs; a thread imports what reading them needs."""
+async def _run_reader() -> Callable[[ScoreRun], PreparedRun]:
+    """Return the function that reads a run's inputs; a thread imports what it needs."""
     from hallujudge.judge_service.threads import import_in_thread
 
     await import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", "numpy")
     from .runs.run_inputs import PreparedRun
 
-    return PreparedRun.of(run)
+    return PreparedRun.of

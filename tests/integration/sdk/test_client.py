@@ -12,11 +12,11 @@ from support.running import ServerProcess
 from support.threads import PATIENCE, Gate, busy_switching, eventually, run_in_threads
 
 from hallujudge.judge_service.engine import Engine
-from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
-from hallujudge.metrics import Report
+from hallujudge.metrics import IntervalSettings, Report, Tally
 from hallujudge.sdk import AsyncClient, Client
+from hallujudge.sdk.backends.base import RunHeader
 from hallujudge.sdk.errors import UnavailableError
 
 RESPONSES = {str(n): "A dog and a cat." for n in range(300)}
@@ -136,13 +136,13 @@ def test_a_failed_stream_leaves_no_task_behind() -> None:
 async def test_other_work_goes_on_while_a_report_is_made(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    make, gate = ScoringSession.report, Gate()
+    make, gate = RunHeader.report, Gate()
 
-    def gated(self: ScoringSession) -> Report:
+    def gated(self: RunHeader, tally: Tally, interval: IntervalSettings) -> Report:
         gate.wait()
-        return make(self)
+        return make(self, tally, interval)
 
-    monkeypatch.setattr(ScoringSession, "report", gated)
+    monkeypatch.setattr(RunHeader, "report", gated)
     server = await start(ServerSettings(port=0))
     async with (
         AsyncClient.embedded() if kind == "embedded" else AsyncClient(server.address) as client
