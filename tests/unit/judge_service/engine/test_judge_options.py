@@ -1,4 +1,4 @@
-"""What is known of the small judges."""
+"""The table of small judges, and the settings of their models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cosine matcher: the published procedure, thresholds and order."""
+"""The cosine matcher: the published procedure, thresholds and order, and the wrong parts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from oracles import tri_he_published as oracle
 from support.word_matchers import GRAPH, WordEncoder, WordPairs, judged, published, query, small
 
-from hallujudge.judge_service.matchers.cosine_matcher import MAX_CLAIM_CHARS
-from hallujudge.judge_service.matchers.matcher_interface import ClaimMatcher
-from hallujudge.metrics.framework.claims import Triplet, Verdict, reference_of
+from hallujudge.judge_service.matchers.cosine_matcher import MAX_CLAIM_CHARS, PartRule
+from hallujudge.judge_service.matchers.matcher_interface import ClaimMatcher, ClaimQuery
+from hallujudge.judge_service.matchers.vectors import VectorStore
+from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict, reference_of
 
 WORDS = st.sampled_from(
     ["man", "dog", "horse", "tree", "sky", "bus", "riding", "under", "is", "blue", "red", "old"]
@@ -103,3 +104,33 @@ def test_more_claims_than_a_round_come_back_in_order() -> None:
     queries = [query("man", "riding", "horse"), query("cat", "eats", f"fish{1}")] * 1300
     found = judged(published(), *queries)
     assert [v.triplet for v in found] == [q.claim for q in queries]
+
+
+def test_parts_follow_the_papers_definition() -> None:
+    found = judged(
+        published(support_above=0.9),
+        query("cat", "riding", "horse"),
+        query("man", "riding", "cat"),
+        query("MAN", "under", "tree"),
+        query("cat", "eats", "fish"),
+        query("Cats eat fish."),
+    )
+    assert [verdict.part for verdict in found] == [
+        Part.SUBJECT,
+        Part.OBJECT,
+        Part.RELATION,
+        Part.SUBJECT,
+        None,
+    ]
+    listed = ClaimQuery(claim=Triplet("cat", "on", "sky"), references=GRAPH, objects=("Cat",))
+    assert judged(published(), listed)[0].part is Part.RELATION
+    none = judged(published(parts="none", support_above=0.9), query("cat", "riding", "horse"))
+    assert none[0].part is None
+
+
+def test_near_names_count_as_the_same_object() -> None:
+    store = VectorStore(WordEncoder(), 100)
+    wrong = ClaimVerdict(triplet=Triplet("old man", "x", "tree"), verdict=Verdict.NOT_SUPPORTED)
+    claim = query("old man", "x", "tree")
+    assert PartRule(store, 0.5).with_parts([claim], [wrong])[0].part is Part.RELATION
+    assert PartRule(store, 0.9).with_parts([claim], [wrong])[0].part is Part.SUBJECT

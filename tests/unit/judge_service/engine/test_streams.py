@@ -1,4 +1,4 @@
-"""Signs of life between the results of slow work."""
+"""Ticks between the results of slow work."""
 
 from __future__ import annotations
 

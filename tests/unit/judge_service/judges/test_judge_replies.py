@@ -1,4 +1,4 @@
-"""Reading answers: only what was offered is a verdict."""
+"""Reading replies: only an offered choice is a verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backends against each other, on tiny models made here. Each test names the package it lacks."""
+"""Backends compared on tiny models made here; each test names the package it lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a session: models and graphs are loaded once, and beside the event loop."""
+"""Opening a session: models and graphs are loaded once, and not on the event loop."""
 
 from __future__ import annotations
 

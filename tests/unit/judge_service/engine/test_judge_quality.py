@@ -1,7 +1,8 @@
-"""Reports say how a judge did on known data."""
+"""Notes on how a judge did on known data, and report cards that cannot be used."""
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from pathlib import Path
 
@@ -13,13 +14,17 @@ from hallujudge.judge_service.engine.judge_quality import (
     agreement_note,
     agreement_table,
     best_measured,
+    card_of,
+    card_sha256,
     measured_agreements,
 )
 from hallujudge.judge_service.engine.registry import open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
+from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.matchers.matcher_interface import MatcherSettings
 from hallujudge.judge_service.matchers.model_folders import MINILM_SHA256, find_model
+from hallujudge.sdk import Client
 
 MPNET_SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
 ROOT = Path(__file__).resolve().parents[4]
@@ -164,3 +169,63 @@ def test_every_judged_metric_says_what_is_known_of_its_judge(
 
 def test_an_answer_parser_is_not_a_judge() -> None:
     assert open_pipeline(ScoreSpec(metric="hallusion-bench"), Resources()).notes == ()
+
+
+def card(**change: object) -> str:
+    content: dict[str, object] = {
+        "schema": "hallujudge.judge-card/1",
+        "judge": "tiny,prompt",
+        "accuracy": {
+            "agreement": {"value": 0.9, "ci_low": 0.8, "ci_high": 0.95},
+            "sensitivity": {"value": 0.75},
+            "specificity": {"value": None},
+        },
+        "compared_with": "labels",
+        "labels": 1200,
+        "yes_bias": {"difference": -0.02},
+        "reliability": {"ece": 0.031},
+        "flips": [{"change": "20 claims a call", "share": 0.1}, {"change": "other", "share": None}],
+    }
+    content |= change
+    return json.dumps(content | {"sha256": card_sha256(content)})
+
+
+def spec(text: str) -> ScoreSpec:
+    return ScoreSpec(metric="tri-he", options={"card": text})
+
+
+def test_the_main_figures_are_in_the_note() -> None:
+    found = card_of(spec(card()), ["tiny>big,prompt>prompt", "tiny,prompt", "big,prompt"])
+    assert found is not None
+    assert found.note.partition(" of tiny: ")[2] == (
+        "it agrees with labels on 90.0% [80.0%, 95.0%] of 1,200 verdicts; rejects 75.0% of "
+        "hallucinated claims; says supported 2.0% too seldom; has an expected calibration error of "
+        "0.031."
+    )
+    assert card_of(spec(""), ["tiny,prompt"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (card(), "this run's is 'big,prompt'"),
+        (card(schema="other"), "its schema is 'other'"),
+        (card(labels="many"), "not a judge's report card: a value in it is of another kind"),
+        (card(accuracy=None), "not a judge's report card"),
+        ("[" * 100_000, "not a judge's report card"),
+    ],
+)
+def test_other_cards_are_refused(text: str, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        card_of(spec(text), ["big,prompt"])
+
+
+def test_a_run_without_a_judge_has_no_card() -> None:
+    given = {"1": {"split": "entire", "judgement": "Yes."}}
+    with (
+        Client.embedded() as client,
+        pytest.raises(
+            InvalidInputError, match="the option card is about a judge, but no judge is asked"
+        ),
+    ):
+        client.score("event-hallusion", responses=given, options={"card": card()})
