@@ -194,6 +194,7 @@ class RunFolder:
         with self._errors(self.folder):
             self._write(partial(self.folder, MANIFEST), manifest.to_text())
             write_marks(self.folder, manifest, marks)
+            # The journal is created last: a folder that has one can be resumed.
             self._open("wb")
         return Started(kept=KeptParts(), notes=notes)
 
@@ -205,6 +206,7 @@ class RunFolder:
         """
         assert self._lines is not None, "start was called"
         assert self._journal is not None, "start was called"
+        # Lines first, so that a record never refers to lines that were not written.
         with self._errors(self.lines_path):
             self._lines.write(part.lines)
             self._lines.flush()
@@ -272,6 +274,7 @@ class RunFolder:
         with self._errors(self.folder):
             kept = read_kept(self.journal_path, self.lines_path)
             cut = max(0, self.journal_path.stat().st_size - kept.journal_end)
+            # Both files then end with the last complete part.
             os.truncate(self.journal_path, kept.journal_end)
             self.lines_path.touch()
             os.truncate(self.lines_path, kept.lines_end)

@@ -1,6 +1,9 @@
 """What a stopped run leaves for the next one: its journal, and the marks of its archive.
 
-The journal is an append-only file of records with length and checksum.
+The journal is an append-only file of records. A record is a header of 12 bytes and its content.
+The header is the mark ``hj``, the kind of the record, a zero, and two 32-bit numbers in
+little-endian order: the length of the content and its CRC-32. Writing may stop at any byte; the
+journal then ends with its last complete record.
 """
 
 from __future__ import annotations
@@ -127,6 +130,7 @@ def read_kept(journal: Path, lines: Path, *, trust: bool = False) -> KeptParts:
     size = lines.stat().st_size if lines.exists() else 0
     for record in read_journal(journal):
         if record.kind == SYNCED:
+            # Everything before this record was flushed to the disk: its CRCs need no check.
             _add_entries(state, state.unsynced)
             state.unsynced = []
             state.journal_end = record.end

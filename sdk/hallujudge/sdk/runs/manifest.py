@@ -22,6 +22,7 @@ _ABSENT = "absent"
 _SHOWN_CHARS = 80
 _SHOWN_DIGITS = 12
 _SHOWN_DIFFERENCES = 5
+# A damaged or unrelated file must not fill the memory.
 _MAX_BYTES = 1 << 26
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -183,7 +184,7 @@ class Manifest:
         }
 
     def _compared(self) -> dict[str, object]:
-        """Return what decides whether two runs are the same; paths do not."""
+        """Return what decides whether two runs are the same. Paths don't: a file may be moved."""
         inputs = {
             f"{name}.{key}": value
             for name, values in self.inputs.items()

@@ -32,6 +32,7 @@ _BATCH_ITEMS = 64
 _MOST_BATCH_ITEMS = 128
 # A batch is one message to a server, and must stay below its size limit.
 _BATCH_CHARS = 1 << 20
+# An example is printed as one note; details may quote whole responses.
 _DETAIL_CHARS = 240
 # Length of the JSON head of a journal's entry, before the head.
 _HEAD_SIZE_BYTES = 4

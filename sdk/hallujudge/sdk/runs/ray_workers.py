@@ -1,4 +1,10 @@
-"""Parts of a run made by workers on a Ray cluster, and the verdicts and budgets that they share."""
+"""Parts of a run made by workers on a Ray cluster, and the verdicts and budgets that they share.
+
+One actor, on the machine of the process that scores, keeps them: :class:`CallKeeper`. SQLite's log
+does not work over a network file system. Each worker reaches the actor through a
+:class:`RemoteCalls`. A verdict is on the disk before a worker uses it, so that no reply is lost
+when a worker dies.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +63,7 @@ def worker_settings(given: Mapping[str, object], workers: int) -> dict[str, obje
         workers: Number of workers. Together they make as many concurrent calls as one process.
     """
     settings = load_settings(given).judges
+    # Rounded up, so that no worker is left without a call.
     shares = {
         name: max(1, -(-getattr(settings, name) // workers))
         for name in ("llm_max_concurrency", "fallback_max_concurrency")
@@ -110,6 +117,7 @@ class CallKeeper:
         """
         cache = self._cache(worker)
         found = await getattr(cache, name)(*arguments)
+        # The worker may have died while its claim waited; nobody would make the call.
         if name == "claim" and found is None and worker in self._gone:
             await cache.release(*arguments)
         return found
@@ -125,6 +133,7 @@ class CallKeeper:
         if made is None:
             return budget.exhausted_detail()
         number = next(self._numbers)
+        # The worker may have died while it waited for the budget; nobody would settle the call.
         if worker in self._gone:
             budget.keep(made)
         else:

@@ -30,7 +30,10 @@ from ..backends.base import metric_of
 from ..errors import ArchiveError, HallujudgeError
 from .manifest import CALIBRATION
 
+# The interval in signatures and manifests: jackknife-wilson-0.95, or with the number of groups
+# jackknife-wilson-0.95-12-groups.
 _INTERVAL = re.compile(r"jackknife-wilson-(?P<confidence>\d[\d.e-]*\d)(-\d+-groups)?")
+# A tally has four bytes for a whole number.
 _MOST = 2**31
 _KINDS = {
     "metric": str,
@@ -105,7 +108,7 @@ def metric_of_head(head: Mapping[str, Any], folder: Path) -> Metric:
 
 
 def interval_of(signature: str, path: Path) -> tuple[IntervalSettings, str]:
-    """Return how a run's intervals were made, and the release that made them.
+    """Return how the intervals of a run were made, and the release that made them.
 
     Args:
         signature: The run's signature.
@@ -189,14 +192,15 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
 def _text(line: Mapping[str, object], key: str) -> str:
     value = line[key]
     if not isinstance(value, str):
-        raise ValueError(f"{key} is {shown(value)}, not a text")  # noqa: TRY004  # its text is shown
+        # Callers catch ValueError and show its message.
+        raise ValueError(f"{key} is {shown(value)}, not a text")  # noqa: TRY004
     return value
 
 
 def _object(line: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = line.get(key, {})
     if not isinstance(value, Mapping):
-        raise ValueError(f"{key} is {shown(value)}, not an object")  # noqa: TRY004  # the same
+        raise ValueError(f"{key} is {shown(value)}, not an object")  # noqa: TRY004
     return value
 
 
@@ -207,7 +211,11 @@ def _outcome(value: object) -> Outcome:
 
 
 def _number(column: Column, value: Any) -> int | float:
-    """Return a statistic; whole numbers fit into the four bytes that a tally has for them."""
+    """Return a statistic.
+
+    Raises:
+        ValueError: A whole number is too large for a tally.
+    """
     number = (int if column.integral else float)(value)
     if column.integral and abs(number) >= _MOST:
         raise ValueError(f"{column.name} is {value!r:.40}")

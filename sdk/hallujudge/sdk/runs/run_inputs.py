@@ -125,6 +125,7 @@ def _run_inputs(run: ScoreRun) -> dict[str, object]:
     references = run.references if isinstance(run.references, list) else [run.references]
     if not all(isinstance(reference, (str, Path, type(None))) for reference in references):
         references = [run.references]
+    # Several references: those after the first are numbered from 2.
     names = ["references", *(f"references.{n}" for n in range(2, len(references) + 1))]
     options = run.inputs or InputOptions()
     given = {
@@ -189,6 +190,7 @@ def described_file(path: Path) -> dict[str, JsonValue]:
     size, digest = 0, hashlib.sha256()
     for file, name in _files(path):
         size += file.stat().st_size
+        # With the names, moving lines from one file to another is a change.
         if name:
             digest.update(f"{name}\0".encode(errors="replace"))
         _hash_file(file, digest)
@@ -221,6 +223,7 @@ def _hash_file(path: Path, digest: Any) -> None:
 def _hash_of_items(items: Iterable[object]) -> str:
     """Return a hash of the items of a run whose inputs are not all files."""
     digest = hashlib.sha256()
+    # Responses may contain halves of surrogate pairs, which plain UTF-8 can't encode.
     for item in items:
         digest.update(repr(item).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

@@ -185,6 +185,7 @@ class RunItems(Sequence[RunItem]):
         self._offsets: list[int] = []
         self._end = 0
         self._count = 0
+        # Reading seeks in the file, and several threads may read.
         self._lock = threading.Lock()
 
     def add(self, batch: BatchResult) -> None:

@@ -17,7 +17,7 @@ from ..spec_parts import reference_notes
 from .manifest import VERDICTS
 from .parts import Part, PartMaker, PartSource, batches_async
 from .run_inputs import PreparedRun, manifest_of
-from .worker import worker_count
+from .worker import WorkerSettings, worker_count
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -138,75 +138,69 @@ class ProgressWatch:
         self._progress.waits(progress)
 
 
-class FolderScoring:
-    """A run that is scored into a folder.
+async def score_into_folder(
+    backend: ScoringBackend,
+    prepared: PreparedRun,
+    folder: RunFolder,
+    watch: RunWatch | None = None,
+) -> Report:
+    """Score a run into a folder, or go on with what the folder holds, and complete it.
 
     Args:
         backend: Scores, in this process or at a server.
         prepared: The run.
+        folder: The folder.
+        watch: Receives the progress of the run.
     """
+    run, spec, items = prepared.run, prepared.spec, prepared.items
+    async with _keeping_verdicts(backend, spec, folder) as keeping:
+        header = await keeping.header(spec)
+        notes = await asyncio.to_thread(reference_notes, spec, items)
+        header = replace(header, notes=(*notes, *header.notes))
+        # Hashing reads every file; other work on the event loop goes on.
+        manifest = await asyncio.to_thread(manifest_of, prepared, header, keeping.origin())
+        marks = items.slices.marks.to_bytes() if items.slices is not None else b""
+        started = folder.start(manifest, resume=run.resume, marks=marks)
+        if watch is not None:
+            watch.started(started)
+        source = _source(keeping, prepared, header, watch)
+        report = await score_parts(folder, started, source, items, spec, header, watch)
+    if not started.complete:
+        await asyncio.to_thread(folder.finish, report, html=run.html)
+    elif run.html:
+        await asyncio.to_thread(folder.write_page, report)
+    return report
 
-    def __init__(self, backend: ScoringBackend, prepared: PreparedRun) -> None:
-        self._backend = backend
-        self._prepared = prepared
 
-    async def into(self, folder: RunFolder, watch: RunWatch | None = None) -> Report:
-        """Score into a folder, or go on with what it holds, and complete it.
+@asynccontextmanager
+async def _keeping_verdicts(
+    backend: ScoringBackend, spec: ScoreSpec, folder: RunFolder
+) -> AsyncIterator[ScoringBackend]:
+    """Yield a backend that keeps every verdict that was paid for, even of unfinished batches."""
+    caching = None
+    if metric_entry(spec.metric).calls_models(spec):
+        caching = backend.with_cache(folder.folder / VERDICTS)
+    try:
+        yield caching or backend
+    finally:
+        if caching is not None:
+            await caching.close()
 
-        Args:
-            folder: The folder.
-            watch: Receives the progress of the run.
-        """
-        run, spec, items = self._prepared.run, self._prepared.spec, self._prepared.items
-        async with self._keeping_verdicts(folder) as backend:
-            header = await backend.header(spec)
-            notes = await asyncio.to_thread(reference_notes, spec, items)
-            header = replace(header, notes=(*notes, *header.notes))
-            # Hashing reads every file; other work on the event loop goes on.
-            repeat = backend.origin()
-            manifest = await asyncio.to_thread(manifest_of, self._prepared, header, repeat)
-            marks = items.slices.marks.to_bytes() if items.slices is not None else b""
-            started = folder.start(manifest, resume=run.resume, marks=marks)
-            if watch is not None:
-                watch.started(started)
-            source = self._source(backend, header, watch)
-            report = await score_parts(folder, started, source, items, spec, header, watch)
-        if not started.complete:
-            await asyncio.to_thread(folder.finish, report, html=run.html)
-        elif run.html:
-            await asyncio.to_thread(folder.write_page, report)
-        return report
 
-    def _source(
-        self, backend: ScoringBackend, header: RunHeader, watch: RunWatch | None
-    ) -> PartSource:
-        judges = backend.worker_settings
-        run, prepared = self._prepared.run, self._prepared
-        workers = worker_count(prepared, local=judges is not None)
-        on_ray = run.engine == "ray"
-        if (workers > 1 or on_ray) and judges is not None:
-            from .processes import PoolParts
-            from .ray_workers import RayParts
-            from .worker import WorkerSettings
-
-            settings = WorkerSettings(spec=prepared.spec, judges=judges, save=run.save_options)
-            if on_ray:
-                return RayParts(settings, workers, run.ray_address)
-            return prepared.workers or PoolParts(settings, workers)
+def _source(
+    backend: ScoringBackend, prepared: PreparedRun, header: RunHeader, watch: RunWatch | None
+) -> PartSource:
+    """Return what scores a run: the backend itself, worker processes, or Ray."""
+    run, judges = prepared.run, backend.worker_settings
+    workers = worker_count(prepared, local=judges is not None)
+    on_ray = run.engine == "ray"
+    if judges is None or (workers <= 1 and not on_ray):
         return BackendParts(backend=backend, prepared=prepared, header=header, watch=watch)
+    # Imported here because most runs need neither.
+    from .processes import PoolParts
+    from .ray_workers import RayParts
 
-    @asynccontextmanager
-    async def _keeping_verdicts(self, folder: RunFolder) -> AsyncIterator[ScoringBackend]:
-        """Give a backend that keeps every verdict that was paid for, also of unfinished batches."""
-        made = None
-        spec = self._prepared.spec
-        called = metric_entry(spec.metric).calls_models(spec)
-        if called:
-            made = self._backend.with_cache(folder.folder / VERDICTS)
-        if made is None:
-            yield self._backend
-            return
-        try:
-            yield made
-        finally:
-            await made.close()
+    settings = WorkerSettings(spec=prepared.spec, judges=judges, save=run.save_options)
+    if on_ray:
+        return RayParts(settings, workers, run.ray_address)
+    return prepared.workers or PoolParts(settings, workers)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..report.page import Images
 
 
+# Results that are read from the disk at once, so that memory stays bounded.
 _BATCH = 4096
 _SHOWN_ITEMS = 5_000
 _SETTING = "setting."
@@ -241,7 +242,8 @@ def read_run(folder: str | Path) -> StoredRun:
     if not (path / REPORT).exists():
         raise ArchiveError(f"{path}: {_lack(path)}")
     found = (path / MANIFEST).exists()
-    # First: a folder of a newer release may have another report.
+    # The manifest is read first, because it names the format: the report of a newer release may
+    # look damaged.
     manifest = Manifest.read(path / MANIFEST) if found else None
     head = head_of(path / REPORT)
     report = stored_report(head, path / REPORT)

@@ -275,6 +275,7 @@ class _OnlyWorker(NamedTuple):
     loop: asyncio.AbstractEventLoop
 
 
+# Processes import `prepare_worker` and `do_task` by name, so that their state is the module's.
 _workers: dict[str, _OnlyWorker] = {}
 
 

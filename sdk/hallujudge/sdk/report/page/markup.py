@@ -144,6 +144,7 @@ def _ticks(low: float, high: float) -> list[float]:
     low, high = max(low - room, min(low, 0.0)), high + room
     raw = (high - low) / 4
     power = 10 ** math.floor(math.log10(raw))
+    # The tolerance absorbs the rounding of the division by a power of ten.
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.999)
     first, last = math.floor(low / step), math.ceil(high / step)
     ticks = [round(n * step, 10) for n in range(first, last + 1)]

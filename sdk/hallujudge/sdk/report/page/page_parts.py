@@ -197,7 +197,10 @@ def _measures(item: Item, result: ItemResult, view: ItemView) -> dict[str, float
 
 
 def _positions(view: ItemView) -> list[int]:
-    """Return the places of hallucinated spans, in percent of their passage's length."""
+    """Return the places of hallucinated spans, in percent of their passage's length.
+
+    A mark on a whole passage, as on a wrong answer, has no place in it.
+    """
     return [
         min(99, 100 * mark.start // len(passage.text))
         for passage in view.passages
