@@ -32,6 +32,7 @@ from ..errors import ArchiveError
 from .analyzed_run import AnalysisOptions, AnalysisTable, Cell, Run
 
 _PARTS = ("", "object_", "relation_")
+# Points of the trend by default: every ten words, and at most thirty of them.
 _STEP, _MOST_STEPS = 10, 30
 _NO_PLACES = (
     "no trend: the claims have no position in the answers, since they were given or are worded "

@@ -28,6 +28,7 @@ from .table_files import structured
 
 _IMAGE_KEYS = ("image", "image_id")
 _ANSWER_KEYS = ("response", "answer", "prediction", "output", "text")
+# AMBER's type of an annotation -> our kind of question.
 _KINDS = {
     "generative": GENERATIVE,
     "discriminative-hallucination": "existence",

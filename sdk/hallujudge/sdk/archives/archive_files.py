@@ -21,10 +21,12 @@ _RUN_FOLDER = re.compile(r"T\d{8}([-_]\w+)*")
 # lmms-eval: 20260102_030405_samples_pope.jsonl; before 0.2.4: samples_pope_20260102.jsonl.
 # lmms-eval until 0.2.3: DATE_TIME_MODEL_model_args_HASH.
 _OLD_FOLDER = re.compile(r"\d{4}_\d{4}_(?P<model>.+)_model_args_[0-9a-f]+")
+# A place in a list; more digits than any list has would slow down int().
 _INDEX = re.compile(r"-?\d{1,9}", re.ASCII)
 _SAMPLES = re.compile(r"(?:^|_)samples_(?P<task>.+?)(?:_\d{4}[-_T\d.]*)?$")
 # Inspect AI: 2026-01-02T03-04-05+00-00_TASK_ID.eval, or .json.
 _INSPECT_LOG = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+(?:[+-][\d-]+|Z)?_(?P<task>.+)_\w+")
+# The common key first, which every converted record has.
 _ID_KEYS = ("id", "question_id", "image_id", "image_name", "video")
 
 
@@ -199,7 +201,7 @@ def _of_benchmark(chosen: Sequence[ArchiveFile], metric: str) -> list[ArchiveFil
 def _shards(opened: Sequence[ArchiveFile]) -> list[ArchiveFile]:
     """Return files of plain records that a pattern names, if they have the same keys.
 
-    A folder may hold anything, whereas a pattern says which files are meant.
+    A folder may hold anything, whereas a pattern names the files that are meant.
     """
     plain = [archive for archive in opened if archive.reader is None]
     keys = {frozenset(archive.first) for archive in plain}

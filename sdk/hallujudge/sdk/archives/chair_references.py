@@ -31,7 +31,9 @@ Objects: TypeAlias = tuple[str, ...]
 """The objects of an image."""
 _Place: TypeAlias = "Callable[[], str]"
 """Returns a place for messages; few are ever shown."""
+# The released CHAIR script finds the objects of reference captions with its own synonyms.
 _TABLE = "coco-published"
+# COCO's files have hundreds of megabytes, and their first key says what they are.
 _HEAD_CHARS = 4096
 _FIRST_KEYS = re.compile(r'\s*\{\s*"(info|images|annotations|licenses|categories|type)"\s*:')
 # COCO_val2014_000000040468.jpg, as of 2014, and 000000040468.jpg, as of 2017.
@@ -144,7 +146,7 @@ def shared_names(
         if (known := shared.get(key)) is not None:
             return known
     except TypeError:
-        # A list of lists or objects, which is no key.
+        # A list of lists or objects, which is not hashable.
         return _object_names(value, place())
     objects = _object_names(value, place())
     shared[key] = shared.setdefault(objects, objects)

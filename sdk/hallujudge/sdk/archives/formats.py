@@ -17,9 +17,11 @@ from .local_files import DamagedError, open_binary, read_bytes, suffix_of, zstd_
 from .records import Record, Records
 from .table_files import read_csv, read_xlsx
 
+# Enough for the marks of all formats and, nearly always, for the header of a table.
 _HEAD_BYTES = 4096
 _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1"
+# Pickle protocols 2 to 5, which Python 3 writes, begin with these bytes.
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _WEB_PAGE = re.compile(rb"<(!doctype\s+html|html)\b", re.IGNORECASE)
@@ -32,17 +34,21 @@ _PACKERS = {
     b"\x1f\x8b": "gzip inside another packed file",
     b"\x28\xb5\x2f\xfd": "zstd inside another packed file",
 }
+# Where tar has the mark "ustar" in the header of its first member (POSIX.1-1988).
 _TAR_MARK = slice(257, 262)
 # Method of zip members, and size of the fixed part of their headers (APPNOTE 4.3.7 and 4.4.5).
 _ZSTD = 93
 _HEADER_BYTES = 30
 # The name is the sample's id, which may hold slashes.
 _SAMPLE = re.compile(r"samples/.+\.json")
+# A file of these names is JSON even if its first line looks like a table's header.
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 _TABLE_SUFFIXES = (".csv", ".tsv")
+# Limits on what a log may unpack to, checked in its directory before anything is unpacked.
 _MAX_MEMBERS = 200_000
 _MAX_MEMBER_BYTES = 1 << 26
 _MAX_ARCHIVE_BYTES = 1 << 33
+# Limits of a Parquet file, checked in its metadata before a row is read.
 _MAX_ROWS = 1 << 26
 _MAX_TABLE_BYTES = 1 << 35
 # A small file may repeat a long text: its rows are as large as if it held each text.

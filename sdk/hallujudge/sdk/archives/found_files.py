@@ -22,6 +22,7 @@ STDIN_NAME = "standard input"
 """Name of standard input in messages."""
 _MAX_FILES = 20_000
 _MAX_DEPTH = 12
+# What makes glob treat a path as a pattern.
 _PATTERN = re.compile(r"[*?\[]")
 # Files of these kinds are found next to archives and are never archives themselves.
 _IGNORED = re.compile(
@@ -148,6 +149,7 @@ def _unique(paths: Iterable[Path]) -> list[Path]:
     return sorted(by_file.values())
 
 
+# Fewer than in a local folder, since each file is downloaded.
 _MOST_FILES = 2_000
 # A question mark begins the query of a URL.
 _URL_PATTERN = re.compile(r"[*\[]")
@@ -347,7 +349,7 @@ def _options(url: str) -> dict[str, Any]:
 
 
 def _reason(err: BaseException, url: str) -> str:
-    """Return what an error says; some libraries say only the URL, and their cause says more."""
+    """Return an error's problem; where a library names only the URL, the cause has it."""
     absent = isinstance(err, FileNotFoundError)
     if err.__cause__ is not None and (absent or str(err) in ("", url)):
         return _reason(err.__cause__, url)

@@ -57,7 +57,7 @@ class InputOptions:
     nouns: References | None = None
     """For AMBER: nouns of the descriptions, by id; None if descriptions carry them."""
     questions: References | None = None
-    """For AMBER: its ``query_all.json``, which says which image an item is about."""
+    """For AMBER: its ``query_all.json``, which names the image that an item is about."""
     associations: str | Path | Mapping[str, object] | None = None
     """For AMBER's descriptions: its ``relation.json``, word -> associated words."""
     safe_words: str | Path | tuple[str, ...] | None = None
@@ -168,6 +168,7 @@ CheckedReader: TypeAlias = (
 """Reads the same from an archive that was checked before."""
 
 
+# Large enough that starting a task costs little, small enough to keep all processes busy.
 _SLICE_BYTES = 1 << 21
 # A longer line is not read as one, so that the archive is checked as a whole.
 _LINE_BYTES = 1 << 20

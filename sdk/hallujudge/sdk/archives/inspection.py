@@ -27,11 +27,13 @@ _RESPONSE_KEYS = (
 )  # fmt: skip
 _LABEL_KEYS = ("label", "gt_answer", "ground_truth", "gt")
 _OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
+# Ids and duplicates that a summary shows as examples.
 _SHOWN_IDS = 3
 _MOST_DUPLICATES = 10
 # A reply that reached the limit of tokens, in the words of OpenAI's and Inspect AI's logs.
 _CUT_OFF = ("length", "max_tokens")
 _STOP_PATHS = ("finish_reason", "stop_reason", "output.choices.0.stop_reason")
+# Excel silently truncates longer cells.
 _EXCEL_CELL_CHARS = 32_767
 
 

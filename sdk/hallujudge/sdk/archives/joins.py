@@ -192,7 +192,7 @@ def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
 
     Args:
         responses: The archive.
-        names: Keys of which a record of this protocol has at least one.
+        names: Keys of a record of this protocol, which has at least one of them.
     """
     if isinstance(responses, Mapping) or (count := _count_by_id(responses, names)) == 1:
         assert isinstance(responses, (str, Path, Mapping)), "_count_by_id looked at a file"
@@ -227,7 +227,7 @@ def _is_by_id(value: object, names: Sequence[str]) -> TypeGuard[Mapping[str, obj
     if not isinstance(value, dict) or not value or any(name in value for name in names):
         return False
     texts = all(entry is None or isinstance(entry, (str, list, dict)) for entry in value.values())
-    # Numbers are no answers, but the layout is this one, and so the reader names the first.
+    # Numbers are not answers; they are accepted here so that the error names the first.
     return texts or all(isinstance(entry, (int, float)) for entry in value.values())
 
 

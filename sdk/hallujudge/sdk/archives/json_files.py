@@ -20,15 +20,21 @@ from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
 from .local_files import is_plain, open_binary, open_text
 
 _EMPTY = "the file is empty or holds white space only; check that it was written"
+# Characters that are read at a time.
 _CHUNK = 1 << 20
+# One value is held in memory; a larger one is more likely a file of another kind.
 MAX_VALUE_CHARS = 1 << 28
 # Literals, escapes and practical numbers are shorter, so a cut one begins this close to the end.
 _LONGEST_TOKEN = 64
+# How much of a list a message shows, and how much of a value.
 _NAMED = 10
 _NAMED_CHARS = 160
 _VALUE_CHARS = 500
+# A long value is decoded again with each piece, so pieces grow with what is held already.
 _GROWTH = 7
+# Where two objects of a list meet on one line: what precedes may be decoded at once.
 _MEETINGS = ("}, {", "},{")
+# Values that are passed on together, limited by number and by length.
 _GATHERED = 128
 _GATHERED_CHARS = 1 << 16
 _BEGINNING = Mark()
@@ -238,8 +244,8 @@ class _Reader:
     def _several(self) -> list[object] | None:
         """Return the next values of a list if they are on one line; they are decoded at once.
 
-        They end where two objects meet. A place like this in a text or in a value is no end: what
-        precedes it is no JSON. Then these values are decoded one by one.
+        They end where two objects meet. If that place is inside a text or a value, what precedes it
+        is not JSON, and these values are decoded one by one.
         """
         if self._at < self._single_before:
             return None

@@ -21,6 +21,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 _BOM = b"\xef\xbb\xbf"
 _MARK = struct.Struct("<QQQ")
+# A mark is noted after so many values or bytes: closer marks would cost memory, and what is
+# farther apart is read in vain when a run resumes.
 _MARKED_VALUES = 512
 _MARKED_BYTES = 1 << 20
 
@@ -246,7 +248,7 @@ class LineReader:
     def _objects(self, block: bytes, lines: int) -> list[object] | None:
         """Return the values of lines that hold an object each; None if there are other lines.
 
-        A line end in a text is no JSON. So one between ``}`` and ``{``, without a
+        JSON allows no line end in a text. So one between ``}`` and ``{``, without a
         comma, separates values, and as many values as lines are one in each.
         """
         if not block.startswith(b"{") or not block.endswith(b"}\n"):

@@ -18,10 +18,13 @@ from ..errors import ArchiveError, MissingExtraError
 
 STDIN = "-"
 """Path that means standard input."""
+# Files that are read as a whole, such as tables, are held in memory several times over.
 _MAX_BYTES = 1 << 28
+# Standard input and URLs are copied to the disk, up to this size.
 _MAX_COPIED_BYTES = 1 << 33
 _COPIED_PIECE = 1 << 20
 _BUFFER = 1 << 17
+# The longest mark of a packing: zstd's.
 _START_BYTES = 4
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"

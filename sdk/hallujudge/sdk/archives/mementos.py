@@ -305,11 +305,13 @@ def _length(record: Record, reference: Mapping[str, object]) -> int | None:
     return int(text)
 
 
+# The four lists of a sequence are far shorter.
 _MAX_KEYWORD_BYTES = 1 << 20
 _LIST_LABEL = re.compile(
     r"^[\s*#\-•]*(?P<kind>object|action|behaviou?r)s?\s+list\s*(?P<number>\d+)\s*\**\s*:\**(?P<rest>.*)$",
     re.IGNORECASE,
 )
+# List 1 is the annotator's, list 2 the model's.
 _SIDES = {"1": "reference", "2": "predicted"}
 _BULLET = re.compile(r"(?:[-*•]|\d+[.)])\s+")
 _BRACKET = re.compile(r"[\[\]]")

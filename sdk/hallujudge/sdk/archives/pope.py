@@ -33,11 +33,13 @@ ID_KEYS = ("question_id", "id")
 LABEL_KEYS = ("label", "gt", "gt_answer", "ground_truth", "answer")
 _QUESTION_KEYS = ("question", "prompt", "text")
 IMAGE_KEYS = ("image", "image_id", "image_source")
+# The category in a file's name, such as coco_pope_random.json, but not in a longer word.
 _CATEGORY = re.compile(r"(?<![a-z])(random|popular|adversarial)(?![a-z])")
 _LABELS = {"yes": "yes", "no": "no"}
 # If a record has both, `answer` is the label and `prediction` the response (VLMEvalKit).
 _ANSWER_KEYS = ("response", "output", "prediction", "predict", "answer", "text", "caption")
 _WORD = re.compile(r"\w+")
+# Answers that are searched for question marks before a file of questions is refused.
 _LOOKED_AT = 100
 Source: TypeAlias = "Path | Records | list[Record]"
 JOINS = ("auto", "id", "text", "order")
@@ -274,7 +276,7 @@ def categorised(path: Path, source: Source) -> Source:
 def have_category(answers: Responses) -> bool:
     """Return whether the first answer has the category of its question."""
     first = next(read_records(answers), None)
-    return first is not None and _category_of(first)
+    return first is not None and _has_category(first)
 
 
 def joined_labels(sources: Sequence[Path | Iterable[object]]) -> list[Record]:
@@ -381,7 +383,7 @@ def read_questions(
         raise no_records(responses, "answers", "answer")
     by = options.join if options.join != "auto" else _way_to_join(first, question)
     label_key = choose_key(question, None, LABEL_KEYS, "the label")
-    with_category = by == "id" and _have_category(first, question)
+    with_category = by == "id" and _has_category(first) and _has_category(question)
     table: dict[str, Question] = {}
     duplicates: list[str] = []
     bad: list[str] = []
@@ -418,11 +420,7 @@ def read_questions(
     return Questions(by=by, table=table, with_category=with_category)
 
 
-def _have_category(answer: Record, question: Record) -> bool:
-    return _category_of(answer) and _category_of(question)
-
-
-def _category_of(record: Record) -> bool:
+def _has_category(record: Record) -> bool:
     """Return whether a record has one category. VLMEvalKit's have several, and ids of their own."""
     category = record.values.get("category")
     return isinstance(category, str) and "," not in category
@@ -433,14 +431,9 @@ def _question_records(references: References) -> Iterator[Record]:
         yield from read_records(references)
         return
     for position, (key, value) in enumerate(references.items()):
-        values = {"question_id": key, **_row(value)}
+        row = value if isinstance(value, Mapping) else {"label": value}
+        values = {"question_id": key, **row}
         yield Record(values=values, position=position, place=f"entry {key!r}")
-
-
-def _row(value: object) -> Mapping[str, object]:
-    if isinstance(value, Mapping):
-        return value
-    return {"label": value}
 
 
 def _way_to_join(answer: Record, question: Record) -> str:

@@ -98,7 +98,7 @@ def read_records(
 ) -> Iterator[Record]:
     """Yield the records of a file, of a list, or of a mapping id -> text or record.
 
-    A bare mapping gives records with the keys ``id`` and ``text``. A list may hold mappings, or
+    A bare mapping becomes records with the keys ``id`` and ``text``. A list may hold mappings, or
     records that were read from a table.
 
     Args:
@@ -374,7 +374,7 @@ def shown(value: object) -> str:
 
 
 def not_a_text(record: Record, key: str, what: str = "a text") -> ArchiveError:
-    """Return the error of a response that is no text; it names the texts that an object holds.
+    """Return the error of a response that is not a text; it names the texts that an object holds.
 
     Args:
         record: The record.

@@ -20,7 +20,9 @@ from .json_files import named
 from .local_files import read_bytes, suffix_of
 from .records import Record
 
+# The rows that an Excel sheet can have.
 _MAX_ROWS = 1_048_576
+# Limits on what a workbook may unpack to: it is a zip file, and may be a bomb.
 MAX_UNPACKED_BYTES = 1 << 29
 _MAX_PARTS = 10_000
 _PIECE = 1 << 20
@@ -30,6 +32,7 @@ _MAX_CELL_CHARS = 1 << 24
 _MAX_LIST_CHARS = 1 << 16
 # Excel takes the separator from such a first line, and some tools write one for it.
 _DECLARED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\r?\n')
+# What has more digits than a float holds exactly stays a text.
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 # Excel silently truncates longer cells.
 _EXCEL_CELL_CHARS = 32_767
@@ -188,7 +191,7 @@ def _header(cells: Iterable[object], place: str) -> list[str]:
 def read_xlsx(path: Path) -> tuple[list[Record], tuple[str, ...]]:
     """Return the rows of a workbook's first sheet as records, and notes on oddities of the file.
 
-    Formulas are not evaluated. A formula gives the value that the spreadsheet stored with it, or
+    Formulas are not evaluated. A formula becomes the value that the spreadsheet stored with it, or
     its own text if there is none, as for a response that begins with an equals sign.
 
     Raises:
@@ -288,7 +291,7 @@ def _refuse_bomb(data: bytes, path: Path) -> None:
 
 
 def _refuse_false_size(book: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
-    """Read a part in pieces: one of more bytes than the directory says has another checksum."""
+    """Read a part in pieces: one with more bytes than in the directory has another checksum."""
     with book.open(part) as stream:
         while stream.read(_PIECE):
             pass

@@ -42,6 +42,7 @@ _QUESTION_KEYS = ("question", "prompt")
 _OWN_ID_KEYS = ("question_id", "item_id")
 _CLAIMS = "claims"
 _TRIPLETS = ("reference_triplets", "triplets")
+# Tri-HE's own file has the objects of a scene under all_object or object.
 _OBJECTS = ("reference_objects", "objects", "all_object", "object")
 _USUAL_SCORE_KEYS = ("human_score", "human_scores")
 _MAX_ANNOTATORS = 1000

@@ -349,7 +349,7 @@ def numbers_of_archive(
 
 
 def rows_counted(archive: ArchiveFile, harness: str) -> tuple[int, str] | None:
-    """Return how many rows a tool says that it counted, and the file that says so.
+    """Return how many rows a tool reports to have counted, and the file with that number.
 
     lmms-eval writes it with its results, as ``n-samples``; None if there is no such number.
     """

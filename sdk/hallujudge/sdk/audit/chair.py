@@ -20,9 +20,11 @@ RATIOS: Mapping[str, Ratio] = {
 }
 """Score -> its definition in our metric. The scripts' lengths need their tokenizer."""
 
+# Word counts are left out: the scripts' tokenizer is not ours.
 _COLUMNS = {
     column.name: place for place, column in enumerate(ChairMetric.columns) if column.name != "words"
 }
+# lmms-eval repeats a sample's own data under the name of each score.
 _LMMS_SCORES = ("coco_cap_chair_i", "coco_cap_chair_s", "coco_cap_chair_recall", "coco_cap_recall")
 
 

@@ -33,9 +33,12 @@ PARSERS: Mapping[str, str] = {
 """Tool -> its answer parser."""
 
 _COLUMNS = {column.name: place for place, column in enumerate(PopeMetric.columns)}
+# The numbers of a row that our metric's statistics have under the same name.
 _KEPT = ("answered", "tp", "fp", "fn", "wrong")
 _LMMS_SCORES = ("pope_accuracy", "pope_precision", "pope_recall", "pope_f1_score")
+# Their scripts zip the answers with the labels, so that a missing row shifts all that follow.
 _JOINED_BY_ORDER = ("pope", "llava", "opera")
+# An empty or missing response, which tools parse like any other text.
 _NO_RESPONSE = frozenset(["RESPONSE_EMPTY", "RESPONSE_MISSING"])
 
 

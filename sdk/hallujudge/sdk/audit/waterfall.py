@@ -1,8 +1,8 @@
 """Steps from a printed number to ours: rows, causes and shares, and the audit that shows them.
 
-A *stage* is one way of counting: it gives every row of an archive a few numbers. A score is a ratio
-of their sums, kept as a fraction, so that nothing is lost to floating point. Each stage changes one
-thing in the stage before it, and the change of the score is the share of that cause.
+A *stage* is one way of counting: it assigns a few numbers to every row of an archive. A score is a
+ratio of their sums, kept as a fraction, so that nothing is lost to floating point. Each stage
+changes one thing in the stage before it, and the change of the score is the share of that cause.
 
 The change from N/D to N'/D' is also the sum over rows of (n' - n - (d' - d) N/D) / D', where n, d
 and n', d' are a row's numbers before and after. That is each row's own share.
@@ -241,7 +241,7 @@ def steps(scores: Sequence[ScoreAudit], causes: Sequence[Cause], rows: int) -> G
 
     Args:
         scores: The scores.
-        causes: The causes, of which the first two are about the printed numbers as a whole.
+        causes: The causes; the first two are about the printed numbers as a whole.
         rows: How many rows the tool counts.
     """
     names = tuple(score.name for score in scores)

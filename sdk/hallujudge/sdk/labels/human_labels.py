@@ -33,6 +33,7 @@ _VERDICTS: Mapping[str, bool | None] = {
 }
 # Equal to 0 and 1, which some tools write instead.
 _MARKS = (True, False)
+# A run has fewer claims; the limit keeps a wrong file from filling the memory.
 _MOST = 1_000_000
 # Pages and sheets cut longer texts, and sheets put an apostrophe before what looks like a formula.
 _COMPARED = 300
@@ -40,7 +41,7 @@ _COMPARED = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What a person says of a claim, of some words of a response, or of a whole item."""
+    """A person's label of a claim, of some words of a response, or of a whole item."""
 
     item: str
     """Id of the item."""
@@ -355,7 +356,7 @@ def matched_labels(
         run: What messages call the run.
 
     Raises:
-        InvalidInputError: No label says anything of a claim or item of the run.
+        InvalidInputError: No label is about a claim or item of the run.
     """
     matched = match_labels(labels, items)
     if matched.claims or matched.items:
@@ -448,7 +449,7 @@ def _of_item(
 
 
 def _of_annotator(item: DecidedItem, labels: Sequence[Label]) -> tuple[dict[int, bool | None], int]:
-    """Return what one annotator says of the claims, and the number of labels of other claims."""
+    """Return one annotator's labels of the claims, and the number of labels of other claims."""
     texts = {claim.index: claim.text for claim in item.claims}
     found: dict[int, bool | None] = {}
     unknown = 0

@@ -23,8 +23,10 @@ By: TypeAlias = Literal["claim", "item"]
 # claims are wrong more and less often than that (docs/explanation/tri-he-validation.md).
 _ASSUMED_ERROR = 0.2
 _BINS = 3
+# Ten labels for each of six strata: two verdicts, by thirds of the margin.
 _LEAST_FOR_BINS = 60
 _MOST = 100_000
+# Numbers of further labels whose gain is shown.
 _STEPS = (100, 200, 300, 400)
 
 
@@ -47,7 +49,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStratum:
-    """Units with one verdict and a similar margin, of which each has the same chance."""
+    """Units with one verdict and a similar margin; each has the same chance to be drawn."""
 
     verdict: str
     """``supported`` or ``not_supported``."""
@@ -86,7 +88,7 @@ class PlannedUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What a number of labels gives."""
+    """The precision that a number of labels achieves."""
 
     labels: int
     """How many labels."""

@@ -77,6 +77,7 @@ class DecidedItem:
 KINDS = {"chair": "mention", "tri-he": "claim", "event-hallusion": "description"}
 """Metrics whose verdicts labels can correct, and what a verdict is on."""
 
+# Statistics are sums of weights such as 1/3, which differ in the last digits.
 _CLOSE = 1e-6
 
 

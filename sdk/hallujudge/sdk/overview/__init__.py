@@ -129,7 +129,7 @@ def score_all(
     """Score every archive of a folder by every metric that applies, and write one overview.
 
     A run is written to a folder of its own, ``OUT/MODEL/METRIC``. An archive that can't be scored
-    does not stop the others; the overview names it and says why.
+    does not stop the others; the overview names it and the reason.
 
     Args:
         folder: The folder with archives of any tools, models and benchmarks, or its URL.

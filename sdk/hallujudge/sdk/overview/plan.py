@@ -27,7 +27,9 @@ class LeftOut:
     """Command that scores it alone, if there is one."""
 
 
+# Names of models come from logs and become folders: slashes and other marks are replaced.
 _UNSAFE = re.compile(r"[^\w.+-]+")
+# File systems allow 255 bytes for a name, and a character may take several of them.
 _MAX_NAME_CHARS = 100
 
 

@@ -14,6 +14,7 @@ from ..records import Record
 Convert: TypeAlias = "Callable[[Iterator[Record]], Iterator[Record]]"
 """Turns the raw records of an archive into records with the common keys."""
 
+# Tools nest responses by request and by repeat; deeper lists are not responses.
 _MAX_NESTING = 8
 # Python's text of a list of one word.
 _LISTED = re.compile(r"""\[(?P<quote>['"])(?P<only>\w+)(?P=quote)\]""")
@@ -38,7 +39,7 @@ class ArchiveReader:
     matches: Callable[[Mapping[str, object]], bool] = _any_values
     """Further test of the first record's values, where keys alone do not decide."""
     shape: str = ""
-    """What ``matches`` looks for, as inspection says it: ``every value is one letter``."""
+    """What ``matches`` looks for, in the words of an inspection: ``every value is one letter``."""
     metrics: tuple[str, ...] = ()
     """Metrics that score the layout, the usual one first; empty if none does."""
     any_metric: bool = False
@@ -54,7 +55,7 @@ class ArchiveReader:
     ``image``, ``category``, ``reference_objects``, …; None if the metric reads them as they are."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Common key -> key of the layout, for inspection, where ``convert`` is None; an empty ``id``
-    says that no single key is the id."""
+    means that no single key is the id."""
     arguments: str = ""
     """Options that the command needs in addition to ``--responses``."""
     variant: str = ""

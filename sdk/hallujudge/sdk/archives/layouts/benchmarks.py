@@ -89,7 +89,7 @@ def _maps_to_words(values: Mapping[str, object], *, with_digits: bool) -> bool:
 
 
 def _vidhal(what: str, metric: str, shape: str, *, least: int, most: int) -> ArchiveReader:
-    """Return a reader of letters by video, of which each has some number."""
+    """Return a reader of letters by video, with some number of letters each."""
     return _responses(
         f"VidHal's {what} by video",
         "",

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from ..records import Record
 from .archive_reader import ArchiveReader, converting, first_text, mapping_at, only_label, yes_or_no
 
+# lmms-eval repeats a sample's own data under the name of each score.
 _POPE_SCORES = (
     "pope_accuracy",
     "pope_precision",
@@ -242,6 +243,7 @@ LM_EVAL_READERS = (
 )
 
 
+# Inspect AI keeps long texts and images once, and refers to them by this prefix.
 _ATTACHMENT = "attachment://"
 
 
@@ -298,7 +300,7 @@ def _inspect_sample(values: Mapping[str, object]) -> Mapping[str, object]:
         "image": _attached(_first_image(given), values),
         **metadata,
         "id": identifier if epoch in (None, 1) else f"{identifier}, epoch {epoch}",
-        # A sample whose run failed has no answer, whatever it got to before.
+        # A sample whose run failed has no answer, even if it has an output.
         "response": None if failed else _inspect_response(mapping_at(values, "output")),
         "label": first_text(values.get("target")),
         "question": _attached(_user_question(given), values),
