@@ -11,8 +11,6 @@ from hallujudge.metrics.amber import AmberEvidence, AmberWord
 from .item_views import Claim, Facet, ItemView, Listing, Mark, Passage, Shade, View
 from .report_text import counted
 
-__all__ = ["VIEWS"]
-
 _REASONS = {
     "true": "an object of the image, or associated with one",
     "safe": "a word that counts as no object",
@@ -25,11 +23,12 @@ def _shade(word: AmberWord) -> Shade:
 
 
 def _marks(response: str, words: tuple[AmberWord, ...]) -> Iterator[Mark]:
-    """Yield marks of the words where the response has them as whole words, in its order."""
+    """Yield a mark for each word that the response contains as a whole word, in its order."""
     found = re.finditer(r"\w+", response.lower())
     places = [(match[0], *match.span()) for match in found]
     at = 0
     for index, word in enumerate(words):
+        # The evidence has singular nouns.
         forms = {word.word, f"{word.word}s", f"{word.word}es"}
         hit = next((n for n in range(at, len(places)) if places[n][0] in forms), None)
         if hit is not None:

@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from hallujudge.metrics import Item, ItemResult, JsonValue
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 
-from .item_views import ANSWER_WORDS, Claim, Facet, ItemView, Mark, Passage, Shade, View, item_facts
+from .item_views import (
+    ANSWER_WORDS,
+    Claim,
+    Facet,
+    ItemView,
+    Passage,
+    View,
+    answer_shade,
+    item_facts,
+    marked_passage,
+)
 
 # The log probabilities of a language model are not precise enough for smaller shares.
 _LEAST_PROBABILITY = 0.001
@@ -53,7 +63,7 @@ def answer_claim(evidence: AnswerEvidence, text: str = "") -> Claim:
     answer = evidence.answer or "unreadable"
     return Claim(
         text=text or f"answer: {answer}",
-        shade=Shade.RIGHT if evidence.correct else Shade.WRONG,
+        shade=answer_shade(evidence.correct),
         reasons=[("parsed as", answer), ("label", evidence.label), ("parser", evidence.how)],
     )
 
@@ -83,13 +93,14 @@ def answer_passages(item: Item, evidence: AnswerEvidence) -> Iterator[Passage]:
     if question := getattr(item, "question", ""):
         yield Passage(text=question, label="Question")
     options = dict(_options(item))
-    shade = Shade.RIGHT if evidence.correct else Shade.WRONG
+    shade = answer_shade(evidence.correct)
     if response := getattr(item, "response", None):
-        marks = [Mark(0, len(response), shade, 0)]
-        yield Passage(text=response, label="Response" if question or options else "", marks=marks)
+        yield marked_passage(response, "Response" if question or options else "", shade)
     for letter, text in options.items():
-        chosen = [Mark(0, len(text), shade, 0)] if letter == evidence.answer else []
-        yield Passage(text=text, label=letter, marks=chosen)
+        if letter == evidence.answer:
+            yield marked_passage(text, letter, shade)
+        else:
+            yield Passage(text=text, label=letter)
 
 
 def _options(item: Item) -> Iterator[tuple[str, str]]:

@@ -9,8 +9,6 @@ from hallujudge.metrics import ChairEvidence, Item, ItemResult, MentionVerdict
 from .item_views import Claim, ItemView, Listing, Mark, Passage, Shade, View
 from .report_text import counted
 
-__all__ = ["VIEWS"]
-
 
 def _pair(mention: MentionVerdict) -> str:
     return mention.word if mention.word == mention.object else f"{mention.word} → {mention.object}"

@@ -9,23 +9,26 @@ from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.event_hallusion import EventHallusionEvidence, EventVerdict
 
 from .answers import declined_facts, token_probability
-from .item_views import ANSWER_WORDS, Claim, Facet, ItemView, Mark, Passage, Shade, View, item_facts
+from .item_views import (
+    ANSWER_WORDS,
+    Claim,
+    Facet,
+    ItemView,
+    Passage,
+    Shade,
+    View,
+    answer_shade,
+    item_facts,
+    marked_passage,
+)
 from .report_text import counted
-
-__all__ = ["VIEWS"]
-
-
-def _shade(correct: bool | None) -> Shade:
-    if correct is None:
-        return Shade.UNSCORED
-    return Shade.RIGHT if correct else Shade.WRONG
 
 
 def _claim(verdict: EventVerdict) -> Claim:
     answer = verdict.answer or "unreadable"
     return Claim(
         text=verdict.question or f"answer: {answer}",
-        shade=_shade(verdict.correct),
+        shade=answer_shade(verdict.correct),
         reasons=[("parsed as", answer), ("label", verdict.label)],
     )
 
@@ -40,15 +43,17 @@ def _claims(evidence: EventHallusionEvidence) -> Iterator[Claim]:
             *token_probability("right", evidence.probability),
             *declined_facts(evidence.judging),
         ]
-        yield Claim(text="description", shade=_shade(evidence.description_correct), reasons=reasons)
+        yield Claim(
+            text="description", shade=answer_shade(evidence.description_correct), reasons=reasons
+        )
 
 
 def _passages(item: Item, evidence: EventHallusionEvidence) -> Iterator[Passage]:
     questions: Sequence[Any] = getattr(item, "questions", ())
     for index, (asked, verdict) in enumerate(zip(questions, evidence.answers, strict=False)):
         if asked.response:
-            marks = [Mark(0, len(asked.response), _shade(verdict.correct), index)]
-            yield Passage(text=asked.response, label=asked.question, marks=marks)
+            shade = answer_shade(verdict.correct)
+            yield marked_passage(asked.response, asked.question, shade, index)
     if response := getattr(item, "response", None):
         yield Passage(text=response, label="Description")
     if judgement := getattr(item, "judgement", None):
@@ -72,7 +77,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         total=sum(claim.shade is not Shade.UNSCORED for claim in claims),
         facets={
             "split": getattr(item, "split", ""),
-            "description": _shade(evidence.description_correct).name.lower(),
+            "description": answer_shade(evidence.description_correct).name.lower(),
         },
     )
 

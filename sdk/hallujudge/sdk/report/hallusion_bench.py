@@ -8,9 +8,17 @@ from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
 
 from .answers import declined_facts, token_probability
-from .item_views import ANSWER_WORDS, Claim, Facet, ItemView, Mark, Passage, Shade, View, item_facts
-
-__all__ = ["VIEWS"]
+from .item_views import (
+    ANSWER_WORDS,
+    Claim,
+    Facet,
+    ItemView,
+    Passage,
+    View,
+    answer_shade,
+    item_facts,
+    marked_passage,
+)
 
 _WORDS = ("wrong", "right", "unclear")
 _FIGURES = ("no figure", "the original figure", "an edited figure")
@@ -18,16 +26,11 @@ _FIGURES = ("no figure", "the original figure", "an edited figure")
 _ELSEWHERE = ("question", "details", "label", "correctness", "visual_input")
 
 
-def _shade(evidence: HallusionBenchEvidence) -> Shade:
-    return Shade.RIGHT if evidence.correct else Shade.WRONG
-
-
 def _passages(item: Item, evidence: HallusionBenchEvidence) -> Iterator[Passage]:
     if question := getattr(item, "question", ""):
         yield Passage(text=question, label="Question")
     if response := getattr(item, "response", None):
-        marks = [Mark(0, len(response), _shade(evidence), 0)]
-        yield Passage(text=response, label="Response", marks=marks)
+        yield marked_passage(response, "Response", answer_shade(evidence.correct))
     if details := getattr(item, "details", ""):
         yield Passage(text=details, label="Reference answer")
 
@@ -51,7 +54,9 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         passages=list(_passages(item, evidence)),
         claims=[
             Claim(
-                text=f"answer: {evidence.answer or word}", shade=_shade(evidence), reasons=reasons
+                text=f"answer: {evidence.answer or word}",
+                shade=answer_shade(evidence.correct),
+                reasons=reasons,
             )
         ],
         facts=item_facts(item, without=_ELSEWHERE),

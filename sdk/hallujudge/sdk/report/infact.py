@@ -14,26 +14,18 @@ from .item_views import (
     Facet,
     ItemView,
     Listing,
-    Mark,
     Passage,
-    Shade,
     View,
+    answer_shade,
     item_facts,
+    marked_passage,
 )
-
-__all__ = ["VIEWS"]
-
-
-def _shade(run: RunVerdict) -> Shade:
-    if run.correct is None:
-        return Shade.UNSCORED
-    return Shade.RIGHT if run.correct else Shade.WRONG
 
 
 def _claim(run: RunVerdict, label: str) -> Claim:
     answer = run.answer or "unreadable"
     reasons = [("parsed as", answer), ("label", label), ("parser", run.how)]
-    return Claim(text=f"{run.operator}: {answer}", shade=_shade(run), reasons=reasons)
+    return Claim(text=f"{run.operator}: {answer}", shade=answer_shade(run.correct), reasons=reasons)
 
 
 def _right_answer(item: Item, evidence: InfactEvidence) -> str:
@@ -48,8 +40,7 @@ def _passages(item: Item, evidence: InfactEvidence) -> Iterator[Passage]:
     for index, run in enumerate(evidence.runs):
         response = getattr(runs.get(run.operator), "response", None)
         if response:
-            marks = [Mark(0, len(response), _shade(run), index)]
-            yield Passage(text=response, label=run.operator, marks=marks)
+            yield marked_passage(response, run.operator, answer_shade(run.correct), index)
 
 
 def _show(item: Item, result: ItemResult) -> ItemView:
@@ -68,7 +59,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         facets={
             "dimension": getattr(item, "dimension", ""),
             "category": getattr(item, "category", ""),
-            "base": "no base run" if base is None else _shade(base).name.lower(),
+            "base": "no base run" if base is None else answer_shade(base.correct).name.lower(),
         },
         terms={"hallucinated": wrong},
     )

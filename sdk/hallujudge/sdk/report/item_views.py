@@ -45,6 +45,13 @@ class Shade(enum.IntEnum):
     """In the reference, but not in the response."""
 
 
+def answer_shade(correct: bool | None) -> Shade:
+    """Return the shade of an answer; None is an answer without a verdict."""
+    if correct is None:
+        return Shade.UNSCORED
+    return Shade.RIGHT if correct else Shade.WRONG
+
+
 class Facet(NamedTuple):
     """A chart that filters items by one of their values."""
 
@@ -85,6 +92,18 @@ class Passage:
             "text": cut(clean(self.text), _PASSAGE_CHARS),
             "marks": [list(mark) for mark in self.marks if mark.start < _PASSAGE_CHARS],
         }
+
+
+def marked_passage(text: str, label: str, shade: Shade, claim: int = 0) -> Passage:
+    """Return a text that is marked as a whole, such as a short answer.
+
+    Args:
+        text: The text.
+        label: What the text is.
+        shade: How it is shown.
+        claim: Index of the claim that explains the mark.
+    """
+    return Passage(text=text, label=label, marks=[Mark(0, len(text), shade, claim)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,6 @@ from hallujudge.metrics.mementos import KeywordEvidence, MementosEvidence
 from .item_views import Claim, Facet, ItemView, Listing, Mark, Passage, Shade, View
 from .report_text import counted
 
-__all__ = ["VIEWS"]
-
 
 def _named(predicted: str, reference: str) -> str:
     return predicted if predicted == reference else f"{predicted} → {reference}"
@@ -67,7 +65,7 @@ def _passages(
 
 
 def _lists(kinds: Mapping[str, KeywordEvidence]) -> Iterator[Listing]:
-    """Yield what was made up, what was missed, and what the synonym graphs do not know."""
+    """Yield hallucinated and missed keywords, and those that no synonym graph contains."""
     for kind, found in kinds.items():
         yield Listing(label=f"Hallucinated {kind}s", entries=found.hallucinated, style="wrong")
     for kind, found in kinds.items():

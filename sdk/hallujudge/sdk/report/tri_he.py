@@ -21,8 +21,6 @@ from .answers import percent_of
 from .item_views import Claim, ItemView, Listing, Mark, Passage, Shade, View, facts
 from .report_text import counted
 
-__all__ = ["VIEWS"]
-
 _SHADES = {
     Verdict.SUPPORTED: Shade.RIGHT,
     Verdict.NOT_SUPPORTED: Shade.WRONG,
@@ -63,7 +61,7 @@ def _scores(claim: ClaimVerdict) -> Iterator[tuple[str, str]]:
 
 
 def _judges(judging: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the judges in the order in which they were asked, with what they declined."""
+    """Yield the judges in the order of their calls, with what each declined."""
     for number, entry in enumerate(judging, 1):
         parts = [counted(int(entry.get("answered", 0)), "verdict")]
         for reason, of in dict(entry.get("declined") or {}).items():

@@ -9,9 +9,16 @@ from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.video_hallucer import VideoHallucerEvidence
 
 from .answers import answer_claim
-from .item_views import ANSWER_WORDS, Facet, ItemView, Mark, Passage, Shade, View, item_facts
-
-__all__ = ["VIEWS"]
+from .item_views import (
+    ANSWER_WORDS,
+    Facet,
+    ItemView,
+    Passage,
+    Shade,
+    View,
+    item_facts,
+    marked_passage,
+)
 
 
 def _passages(runs: Mapping[str, Any], shades: Mapping[str, Shade]) -> list[Passage]:
@@ -21,8 +28,7 @@ def _passages(runs: Mapping[str, Any], shades: Mapping[str, Shade]) -> list[Pass
         if question := getattr(run, "question", ""):
             passages.append(Passage(text=question, label=f"Question, {name}"))
         if response := getattr(run, "response", None):
-            marks = [Mark(0, len(response), shade, index)]
-            passages.append(Passage(text=response, label=f"Response, {name}", marks=marks))
+            passages.append(marked_passage(response, f"Response, {name}", shade, index))
     return passages
 
 

@@ -7,9 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.vidhal import OrderEvidence
 
-from .item_views import ANSWER_WORDS, Claim, Facet, ItemView, Shade, View, response_passage
-
-__all__ = ["VIEWS"]
+from .item_views import (
+    ANSWER_WORDS,
+    Claim,
+    Facet,
+    ItemView,
+    Shade,
+    View,
+    answer_shade,
+    response_passage,
+)
 
 
 def _claims(evidence: OrderEvidence, captions: Sequence[str]) -> Iterator[Claim]:
@@ -19,7 +26,7 @@ def _claims(evidence: OrderEvidence, captions: Sequence[str]) -> Iterator[Claim]
         caption = captions[rank - 1] if 0 < rank <= len(captions) else "never shown"
         yield Claim(
             text=f"{place}. {letter}: {caption}",
-            shade=Shade.RIGHT if rank == place else Shade.WRONG,
+            shade=answer_shade(rank == place),
             reasons=[("rank of the caption", str(rank or "none")), ("given place", str(place))],
         )
 

@@ -19,8 +19,6 @@ from .parts import Part
 from .saved_items import kept_shown, unsigned_lines
 from .stored_runs import StoredRun, read_run
 
-__all__ = ["merge_runs"]
-
 
 def merge_runs(folders: Sequence[str | Path], out: str | Path, *, html: bool = False) -> Report:
     """Merge runs over different items into one, without scoring again.

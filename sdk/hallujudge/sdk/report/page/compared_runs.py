@@ -91,7 +91,7 @@ class Differences:
     rows: Sequence[Difference]
     """The differences of the scores."""
     method: str = ""
-    """How they were made, to quote with them."""
+    """How they were computed, to quote with them."""
     notes: Sequence[str] = ()
     """Warnings, one sentence each."""
 
