@@ -2,7 +2,7 @@
 
 The judge is the one of the settings (``HALLUJUDGE_LLM_URL``, ``HALLUJUDGE_LLM_MODEL`` …), or of
 the argument ``judges``, as for :class:`hallujudge.sdk.Client`. The procedure is that of
-papers/pope.txt, section 5.4 and appendix E.
+the POPE paper, section 5.4 and appendix E.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Progress:
 
     @property
     def waiting(self) -> str:
-        """What is waited for; empty: nothing, the run is at work."""
+        """What is waited for; empty while the run is at work."""
         return self._now.waiting
 
     def details(self) -> str:
@@ -140,7 +140,7 @@ def _bar(progress: Progress) -> Iterator[None]:
     from rich.progress import Progress as RichProgress
     from rich.text import Text
 
-    class Told(ProgressColumn):
+    class State(ProgressColumn):
         """The first column: it reads the progress whenever the bar is drawn."""
 
         def render(self, task: Task) -> Text:
@@ -153,7 +153,7 @@ def _bar(progress: Progress) -> Iterator[None]:
         def render(self, task: Task) -> Text:  # noqa: ARG002
             return Text(progress.details())
 
-    columns = (Told(), BarColumn(), MofNCompleteColumn(), Details())
+    columns = (State(), BarColumn(), MofNCompleteColumn(), Details())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
         bar.add_task("scoring", total=progress.total)
         yield

@@ -124,14 +124,14 @@ def _refuse_calls(client: Client, scoring: ScoreRun, run: StoredRun) -> None:
             f"ScoreRun(variant={scoring.variant}): what was judged before costs nothing"
         )
     rows = client.estimate_prepared(PreparedRun.of(scoring))
-    if missing := [_told(row) for row in rows if row.calls or row.unknown_texts]:
+    if missing := [_missing_calls(row) for row in rows if row.calls or row.unknown_texts]:
         raise UnsupportedError(
             f"{run.folder} does not have all verdicts that variant {scoring.variant} needs: "
             f"{'; '.join(missing)}. Score again with hallujudge score"
         )
 
 
-def _told(row: Estimate) -> str:
+def _missing_calls(row: Estimate) -> str:
     texts = f" and the claims of {row.unknown_texts} texts" if row.unknown_texts else ""
     return f"{row.judge} would be called {row.calls} times{texts}"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
@@ -21,8 +22,6 @@ LABELS, PLAN = "labels.jsonl", "label-plan.json"
 
 def labels_text(labels: Iterable[Label]) -> str:
     """Return the text of ``labels.jsonl``."""
-    import json
-
     lines = (json.dumps(label.to_json(), ensure_ascii=False) for label in labels)
     return "".join(f"{line}\n" for line in lines)
 
@@ -34,9 +33,6 @@ def cascade_text(calibration: Calibration, reference: str = "") -> str:
         calibration: What the margin was learnt from.
         reference: Signature of the run whose verdicts were taken for labels; empty for labels.
     """
-    import json
-    from dataclasses import asdict
-
     from hallujudge.judge_service.judges.escalation import CASCADE_SCHEMA
 
     if calibration.cascade is None:
@@ -116,10 +112,7 @@ def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
     found = find_labels(*([path] if path.exists() else []), *files, items=items)
     labels = found.labels
     matched = matched_labels(labels, items, str(folder))
-    try:
-        path.write_text(labels_text(labels), encoding="utf-8")
-    except OSError as err:
-        raise OutputError.of(path, err, "check the folder of the run") from err
+    _write_text(path, labels_text(labels))
     return AddedLabels(
         path=path,
         labels=len(labels),

@@ -130,13 +130,13 @@ class _Row:
 
     verdicts: list[bool]
     counted: list[float]
-    """For how much of a hallucinated claim the run counts each."""
+    """As how much of a hallucinated claim the run counts each."""
     labels: list[float]
     amounts: list[float]
     """What each adds to the column of its item if it is hallucinated."""
     strata: list[int]
     margins: list[float]
-    """Of each the margin; NaN if unknown."""
+    """Each one's margin; NaN if unknown."""
 
     @classmethod
     def of(

@@ -34,7 +34,7 @@ class CalibrateOptions:
     plan: Path | None = None
     """The plan that drew them; None for ``label-plan.json`` in the run's folder, if there."""
     agreement: float | None = None
-    """Agreement that verdicts above a margin shall have; None: no margin is learnt."""
+    """Agreement that verdicts above a margin shall have; None learns no margin."""
 
     def __post_init__(self) -> None:
         if self.agreement is not None and not 0 < self.agreement < 1:
@@ -100,7 +100,7 @@ def calibrate_items(
         labels: The labels.
         plan: The plan that drew what is labelled; None if there is none.
         interval: Confidence of the intervals; None for 95 %.
-        agreement: Agreement that verdicts above a margin shall have; None: no margin is learnt.
+        agreement: Agreement that verdicts above a margin shall have; None learns no margin.
 
     Raises:
         InvalidInputError: No label is of a claim or item of the run.
@@ -142,6 +142,71 @@ def calibrate_items(
             *other_run_note(labels, report.signature),
         ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearntMargin:
+    """The margin from which on a judge's verdicts agree with those of a reference judge."""
+
+    calibration: Calibration
+    """The comparison of both. Its corrected scores are those of the reference judge, not people's.
+    """
+    reference: str
+    """Signature of the reference judge's run."""
+
+
+def learn_margin(folder: str | Path, *, reference: str | Path, agreement: float) -> LearntMargin:
+    """Find the margin from which on verdicts agree with those of a reference judge.
+
+    The run of the reference judge may have a random sample of the run's items only.
+
+    Args:
+        folder: The run's folder.
+        reference: Folder of a run of the same claims by the reference judge.
+        agreement: Agreement that verdicts above the margin shall have.
+
+    Raises:
+        InvalidInputError: The runs have no claim in common, or verdicts have no margins.
+        UnsupportedError: The metric's scores do not depend on verdicts.
+        ArchiveError: A file can't be read.
+    """
+    CalibrateOptions(agreement=agreement)  # checks the number
+    run = read_run(folder)
+    other = open_reference(run, reference)
+    found = calibrate_items(
+        run.report,
+        run.metric,
+        list(read_verdicts(run)),
+        verdicts_as_labels(other),
+        interval=run.interval,
+        agreement=agreement,
+    )
+    return LearntMargin(calibration=found, reference=other.signature)
+
+
+def open_reference(run: StoredRun, folder: str | Path) -> StoredRun:
+    """Return the run of a reference judge.
+
+    Raises:
+        InvalidInputError: It is of another metric.
+        ArchiveError: A file can't be read.
+    """
+    other = read_run(folder)
+    if other.report.metric != run.report.metric:
+        raise InvalidInputError(
+            f"{other.folder}: a run of {other.report.metric}, not of {run.report.metric}"
+        )
+    return other
+
+
+def verdicts_as_labels(run: StoredRun) -> list[Label]:
+    """Return the verdicts of a run as labels of its claims."""
+    return [
+        Label(item=item.id, claim=claim.index, hallucinated=claim.hallucinated, text=claim.text)
+        for item in read_verdicts(run)
+        for claim in item.claims
+        if claim.hallucinated is not None
+    ]
 
 
 def _samples(
@@ -209,6 +274,7 @@ def _groups(
                 metric, scores, part, labels, sampling, accuracy, confidence
             )
             enough = {
+                # Influences are for comparisons of runs, whose groups are not compared.
                 name: replace(score, influence={})
                 for name, score in corrected.items()
                 if score.corrected is not None and score.labels >= LEAST_IN_GROUP
@@ -217,68 +283,3 @@ def _groups(
                 found[value] = enough
         if found:
             yield key, found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearntMargin:
-    """The margin from which on a judge's verdicts agree with those of a reference judge."""
-
-    calibration: Calibration
-    """The comparison of both. Its corrected scores are those of the reference judge, not people's.
-    """
-    reference: str
-    """Signature of the reference judge's run."""
-
-
-def open_reference(run: StoredRun, folder: str | Path) -> StoredRun:
-    """Return the run of a reference judge.
-
-    Raises:
-        InvalidInputError: It is of another metric.
-        ArchiveError: A file can't be read.
-    """
-    other = read_run(folder)
-    if other.report.metric != run.report.metric:
-        raise InvalidInputError(
-            f"{other.folder}: a run of {other.report.metric}, not of {run.report.metric}"
-        )
-    return other
-
-
-def verdicts_as_labels(run: StoredRun) -> list[Label]:
-    """Return the verdicts of a run as labels of its claims."""
-    return [
-        Label(item=item.id, claim=claim.index, hallucinated=claim.hallucinated, text=claim.text)
-        for item in read_verdicts(run)
-        for claim in item.claims
-        if claim.hallucinated is not None
-    ]
-
-
-def learn_margin(folder: str | Path, *, reference: str | Path, agreement: float) -> LearntMargin:
-    """Find the margin from which on verdicts agree with those of a reference judge.
-
-    The run of the reference judge may have a random sample of the run's items only.
-
-    Args:
-        folder: The run's folder.
-        reference: Folder of a run of the same claims by the reference judge.
-        agreement: Agreement that verdicts above the margin shall have.
-
-    Raises:
-        InvalidInputError: The runs have no claim in common, or verdicts have no margins.
-        UnsupportedError: The metric's scores do not depend on verdicts.
-        ArchiveError: A file can't be read.
-    """
-    CalibrateOptions(agreement=agreement)
-    run = read_run(folder)
-    other = open_reference(run, reference)
-    found = calibrate_items(
-        run.report,
-        run.metric,
-        list(read_verdicts(run)),
-        verdicts_as_labels(other),
-        interval=run.interval,
-        agreement=agreement,
-    )
-    return LearntMargin(calibration=found, reference=other.signature)

@@ -70,7 +70,7 @@ class StrictCommand(TyperCommand):
             value, shown = given.get(parameter.name or ""), _shown(parameter)
             if any(part == "" for part in _parts(value)):
                 raise InvalidInputError(f"{shown} is empty; give a value")
-            # A switch that is given twice says the same.
+            # A switch may be given twice, since its meaning stays the same.
             single = not (getattr(parameter, "multiple", False) or isinstance(value, bool))
             if single and counts[parameter.name] > 1:
                 raise InvalidInputError(_twice(shown, parameter.opts, args))
@@ -86,14 +86,14 @@ def _with_placeholders(parameters: list[Any]) -> list[Any]:
 
 
 def _placeholder(kind: object) -> str | None:
-    """Return what stands for an option's value on help pages; None: Typer's own."""
+    """Return the placeholder of an option's value on help pages; None keeps Typer's."""
     of_list = get_args(kind)
     one = of_list[0] if of_list else kind
     return _PLACEHOLDERS.get(one) if isinstance(one, type) else None
 
 
 def _twice(shown: str, flags: Iterable[str], args: Iterable[str]) -> str:
-    """Return what to say of an option for one value that is given twice."""
+    """Return the error about an option for one value that is given twice."""
     typed = dict.fromkeys(part.partition("=")[0] for part in args)
     if len(names := [name for name in typed if name in flags]) > 1:
         return f"{' and '.join(names)} are one option; give one of them"
@@ -126,7 +126,7 @@ def examples(*lines: str) -> str:
     Args:
         lines: The command line; every line but the last ends in a backslash.
     """
-    # Two line feeds stand for one line break on a help page.
+    # Typer shows two line feeds as one line break.
     return "\n\n".join(["Example:", *lines])
 
 
@@ -201,7 +201,7 @@ class _FamilyGroup(PlainGroup):
         self._families = 0
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by name; None: there is no such command."""
+        """Return a command by name; None if there is no such command."""
         family = cmd_name.replace("-", "_")
         own = self._with([family]).get(cmd_name) if family in FAMILIES else None
         return own or super().get_command(ctx, cmd_name)

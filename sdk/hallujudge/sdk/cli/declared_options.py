@@ -29,6 +29,7 @@ from ..errors import InvalidInputError
 from .app import input_option, judge_option, metric_option
 from .score_command import BOTH, compares_variants
 
+# The text of such a file travels in a spec, which is sent with every stream.
 _MOST_BYTES = 400_000
 _NO_YES = ("no", "yes")
 _PANELS = {"input": input_option, "metric": metric_option, "judge": judge_option}

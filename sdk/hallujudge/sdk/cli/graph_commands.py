@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +32,7 @@ app.add_typer(graph_app, name="graph")
 Graph = Annotated[str, typer.Argument(help="A shipped name, or a graph file.")]
 OutFile = Annotated[Path, output_option("--out", "-o", help="File to write.")]
 _KINDS = ("objects", "behaviors")
+# The limit of graph files.
 _MAX_PATCH_BYTES = 16 << 20
 
 
@@ -125,8 +127,6 @@ def merge(
     version: Annotated[str, output_option("--version", help="Version of the new graph.")] = "",
 ) -> ExitCode:
     """Apply patches to a graph, or join graphs, and write the result."""
-    from dataclasses import replace
-
     from hallujudge.synonym_graphs.tools import apply_patch, merge_graphs
 
     before = grown = _open(graph)
@@ -245,9 +245,6 @@ def draw(
         raise InvalidInputError(f"--out {out}: name it .svg or .png")
     typer.echo(f"drawn to {out}")
     return ExitCode.OK
-
-
-# Pieces -------------------------------------------------------------------------------------------
 
 
 def _open(name: str) -> SynonymGraph:

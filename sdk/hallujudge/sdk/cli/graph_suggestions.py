@@ -24,6 +24,7 @@ NO_WORDNET = "none"
 """Value of ``--wordnet`` that skips WordNet even if it is installed."""
 
 _MAX_WORD_CHARS = 200
+# About a screen; the patch has all of them.
 _SHOWN_ENTRIES = 40
 
 
@@ -159,9 +160,6 @@ def show_patch(patch: GraphPatch, out: Path) -> None:
     decisions = Counter(entry.decision for entry in patch.entries)
     summary = ", ".join(f"{count} {name}" for name, count in sorted(decisions.items()))
     typer.echo(f"{len(patch.entries)} unknown keywords ({summary or 'none'}), written to {out}")
-
-
-# Sources ------------------------------------------------------------------------------------------
 
 
 def _wordnet(folder: str) -> WordNet | None:

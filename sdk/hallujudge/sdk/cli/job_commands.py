@@ -168,10 +168,10 @@ def fetch(
 def _job_line(info: JobInfo) -> str:
     created = datetime.fromtimestamp(info.created_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     answered = info.scored + info.unscored
-    told = f"{info.id}  {created}  {info.state:9}  {answered:,} of {info.items:,} items"
+    line = f"{info.id}  {created}  {info.state:9}  {answered:,} of {info.items:,} items"
     if info.unscored:
-        told += f", {info.unscored:,} unscored"
-    return f"{told}  {info.problem}" if info.problem else told
+        line += f", {info.unscored:,} unscored"
+    return f"{line}  {info.problem}" if info.problem else line
 
 
 def _print_job(info: JobInfo) -> ExitCode:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..labels.label_plans import By, LabelPlan
 
 
+# A cell of a sheet holds the beginning of a long response.
 _RESPONSE_CHARS = 2_000
 
 LabelledRun = Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")]
@@ -135,7 +136,7 @@ def _print_plan(made: LabelPlan) -> None:
 
 
 def _plan_sheet(made: LabelPlan, run: Path) -> str:
-    """Return a sheet to fill in, with what a person needs to see beside each claim."""
+    """Return a sheet to fill in, with what a person needs to see next to each claim."""
     from ..labels.verdicts import read_verdicts
     from ..report.export_formats import csv_cell
     from ..report.report_text import cut

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from ..report.table_pages import Page
 
 
+# Files and pipes have the same width everywhere, so that outputs can be compared.
 _FILE_WIDTH = 80
+# Longer rows are hard to follow.
 _MAX_TERMINAL_WIDTH = 120
 
 
@@ -197,11 +199,12 @@ def _option_flag(match: re.Match[str]) -> str:
 def usage_error(error: TyperException) -> str:
     """Return an error of typer's; one about a value names the value and what to give."""
     message = error.format_message()
-    told = getattr(error.__cause__, "errors", None)
+    # Typer checks numbers by pydantic, whose errors list what was wrong.
+    errors = getattr(error.__cause__, "errors", None)
     flag = _FLAG_OF_ERROR.match(message)
-    if told is None or flag is None:
+    if errors is None or flag is None:
         return message
-    problem = told()[0]
+    problem = errors()[0]
     needed = _NEEDED.get(problem["type"])
     if needed is None:
         return message.replace(": Value error, ", ": ")
@@ -215,6 +218,7 @@ def _plain(bound: object) -> object:
     return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
+# A run may have dozens of reasons; the rarest are in items.jsonl.
 _SHOWN_REASONS = 5
 
 

@@ -72,7 +72,6 @@ def report(
     Two runs make one page: their differences, and their items side by side.
     """
     from ..comparison.differences import page_of_two
-    from ..runs import read_run
 
     names = _report_formats(format, runs)
     options = {
@@ -146,7 +145,6 @@ def _images(given: str, folder: Path, *, embed: bool) -> Images:
 
 
 def _page_of_one(run: StoredRun, title: str, baseline: str | None, images: Images) -> str:
-
     about = replace(run.about(), date=run.date())
     if title:
         about = replace(about, title=title)
@@ -219,6 +217,7 @@ def _print_new_run(made: Report, out: Path) -> ExitCode:
     return ExitCode.UNSCORED if made.coverage.unscored else ExitCode.OK
 
 
+# Each number is a column of the trend.
 _MOST_WORDS = 1000
 
 

@@ -146,6 +146,7 @@ _File = Annotated[
     ),
 ]
 _PERIOD = re.compile(r"(?P<number>\d{1,7})(?P<unit>[hd])", re.ASCII)
+# A century.
 _MOST_DAYS = 36_500
 
 
@@ -253,7 +254,7 @@ def _keys_path(file: Path | None) -> Path:
 
 
 def _ledger() -> Ledger | None:
-    """Return what keeps the spending of keys; None: nothing was spent yet."""
+    """Return the ledger of the keys' spending; None if nothing was spent yet."""
     from hallujudge.judge_service.access.spending import Ledger
     from hallujudge.judge_service.settings.server_settings import load_settings, spending_path
 
@@ -323,11 +324,10 @@ def top(
     ] = 2.0,
 ) -> ExitCode:
     """A server at work: clients, queue, judges, rates and cost."""
-    from ..top.reading import fetch, metrics_url
-    from ..top.screen import TopApp
+    from ..top import TopApp, fetch, metrics_url
 
     read = partial(fetch, metrics_url(address))
-    read()  # a wrong address is told as an error, not on the screen
+    read()  # so that a wrong address is an error message, not a full screen
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise InvalidInputError(
             f"hallujudge top needs a terminal; {metrics_url(address)} has its figures for programs"

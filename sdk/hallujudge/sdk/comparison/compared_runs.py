@@ -14,11 +14,26 @@ from hallujudge.metrics.framework.comparison import ComparisonSettings
 
 from ..backends.base import metric_of
 from ..errors import InvalidInputError
-from ..runs import RunReport
-from ..runs.run_report import RunReport as _RunReport
+from ..runs.run_report import RunReport
 from ..runs.saved_items import questions_of
 from ..runs.stored_runs import StoredRun, read_run
 from .results import RunLabel
+
+# Fields that do not describe how items were scored. Intervals are computed again.
+_MAY_DIFFER = frozenset({"ci", "n", "unscored"})
+# Words for the fields of signatures, in messages.
+_WORDS = {
+    "var": "variant",
+    "v": "release",
+    "graph": "synonym graph",
+    "match": "object matcher",
+    "extract": "extractor",
+    "tentative": "tentative claims",
+    "soft": "probabilities in place of verdicts",
+    "responses": "handling of empty responses",
+}
+# Fields such as answer parsers may be long; a message shows their beginning.
+_VALUE_CHARS = 120
 
 RunSource: TypeAlias = "str | Path | RunReport"
 """The folder of a run, or a report that holds its items."""
@@ -53,21 +68,6 @@ class CompareOptions:
             )
         except ValueError as err:
             raise InvalidInputError(str(err)) from err
-
-
-# What says nothing about how items were scored. Intervals are made anew.
-_MAY_DIFFER = frozenset({"ci", "n", "unscored"})
-_WORDS = {
-    "var": "variant",
-    "v": "release",
-    "graph": "synonym graph",
-    "match": "object matcher",
-    "extract": "extractor",
-    "tentative": "tentative claims",
-    "soft": "probabilities in place of verdicts",
-    "responses": "handling of empty responses",
-}
-_VALUE_CHARS = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,17 +136,17 @@ def checked_scores(metric: Metric, wanted: Sequence[str]) -> tuple[ScoreDefiniti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Head:
-    """What is known of a run before its items are read."""
+    """What decides whether a run can be compared, before its items are read."""
 
     source: str
     metric: Metric
     signature: str
     stored: StoredRun | None = None
-    report: _RunReport | None = None
+    report: RunReport | None = None
 
     @classmethod
     def of(cls, source: RunSource) -> _Head:
-        if isinstance(source, _RunReport):
+        if isinstance(source, RunReport):
             if len(source.items) != source.coverage.items:
                 raise InvalidInputError(
                     f"the report holds {len(source.items)} of its {source.coverage.items} items; "
@@ -230,14 +230,14 @@ def _refuse_other(first: _Head, second: _Head, names: Sequence[str], allow: Sequ
         if one.get(key) != other.get(key) and key not in _MAY_DIFFER.union(allow)
     ]
     if different:
-        told = "; ".join(_told(key, one, other) for key in different)
+        fields = "; ".join(_in_words(key, one, other) for key in different)
         raise InvalidInputError(
-            f"{names[0]} and {names[1]} can't be compared: {told}. Score both in the same way, or "
-            f"allow the difference with CompareOptions(allow={','.join(different)})"
+            f"{names[0]} and {names[1]} can't be compared: {fields}. Score both in the same way, "
+            f"or allow the difference with CompareOptions(allow={','.join(different)})"
         )
 
 
-def _told(key: str, one: Mapping[str, str], other: Mapping[str, str]) -> str:
+def _in_words(key: str, one: Mapping[str, str], other: Mapping[str, str]) -> str:
     word = f"{_WORDS[key]} ({key})" if key in _WORDS else key
     values = (fields.get(key, "none")[:_VALUE_CHARS] for fields in (one, other))
     return f"{word} {' and '.join(values)}"
@@ -251,7 +251,7 @@ def _names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
             "for each run"
         )
     names = list(given) or _folder_names(sources)
-    folders = [_real(source) for source in sources if not isinstance(source, _RunReport)]
+    folders = [_real(source) for source in sources if not isinstance(source, RunReport)]
     if twice := [folder for folder in folders if folders.count(folder) > 1]:
         raise InvalidInputError(f"{twice[0]} is given twice; give different runs")
     if repeated := [name for name in names if names.count(name) > 1]:
@@ -267,13 +267,13 @@ def _real(folder: str | Path) -> Path:
 
 
 def _folder_names(sources: Sequence[RunSource]) -> list[str]:
-    """Return the folders' names, with as many parents as it takes to tell them apart."""
+    """Return the folders' names, with as many parents as make them distinct."""
     parts = [
-        (f"run {place}",) if isinstance(source, _RunReport) else _real(source).parts
+        (f"run {place}",) if isinstance(source, RunReport) else _real(source).parts
         for place, source in enumerate(sources, start=1)
     ]
     if len(set(parts)) < len(parts):
-        # One folder twice: the caller refuses its name, which is best told as it was given.
+        # One folder is given twice. The caller refuses it and shows the path as it was given.
         return list(map(str, sources))
     for depth in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-depth:]) for part in parts]

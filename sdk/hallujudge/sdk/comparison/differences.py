@@ -34,6 +34,147 @@ if TYPE_CHECKING:
     from ..report.page import Images
 
 
+def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparison:
+    """Compare runs with the first of them, without judging anything again.
+
+    Items are joined by id. The interval of a difference is the paired bootstrap's over clusters
+    (images or videos), the p-value a permutation test's that swaps clusters between the runs.
+    P-values are corrected by Holm's method for all tests of the comparison.
+
+    Args:
+        runs: Folders of runs, or reports that hold their items; the baseline first.
+        options: Which scores, and how.
+
+    Returns:
+        Differences by score, coverage and changed items of each run against the first.
+
+    Raises:
+        InvalidInputError: There are fewer than two runs, they were scored in different ways, a
+            score is unknown, or no item is scored in both runs of a pair.
+        ArchiveError: A folder does not hold a complete run.
+    """
+    options = options or CompareOptions()
+    return compare_runs(read_runs(runs, options), options)
+
+
+def compare_runs(runs: Sequence[RunData], options: CompareOptions) -> Comparison:
+    """Compare runs that were read."""
+    settings = options.settings()
+    first, *others = runs
+    scores = checked_scores(first.metric, options.scores)
+    pairs = [pair_of(PairedRuns.of(first, other), scores, settings) for other in others]
+    tests = sum(d.p is not None for pair in pairs for d in pair.differences)
+    return Comparison(
+        metric=first.metric.name,
+        variant=first.metric.variant,
+        runs=tuple(_labels(runs, pairs)),
+        pairs=corrected(pairs, 1 - settings.confidence),
+        tests=tests,
+        confidence=settings.confidence,
+        method=settings.text,
+        notes=(*data_notes(runs, options), *_notes(pairs)),
+    )
+
+
+def _labels(runs: Sequence[RunData], pairs: Sequence[Pair]) -> Iterable[RunLabel]:
+    """Yield the labels of the runs; calibrated runs have the signature of their calibration."""
+    corrected_runs = {
+        name for pair in pairs if pair.corrected for name in (pair.first, pair.second)
+    }
+    for run in runs:
+        found = run.calibration if run.name in corrected_runs else None
+        yield run.label if found is None else replace(run.label, signature=found.signature)
+
+
+def pair_of(
+    paired: PairedRuns, scores: Sequence[ScoreDefinition], settings: ComparisonSettings
+) -> Pair:
+    """Return how the second of two runs differs from the first; p-values are not corrected.
+
+    Raises:
+        InvalidInputError: No item is scored in both runs.
+    """
+    names, coverage = (paired.first.name, paired.second.name), paired.coverage()
+    if not coverage.compared:
+        raise InvalidInputError(
+            f"no item is scored in both {names[0]} and {names[1]}; the reasons are in their "
+            "report.json"
+        )
+    found = {
+        difference.score: difference
+        for group, clusters in paired.clusters(scores)
+        for difference in paired_differences(group, clusters, settings)
+    }
+    return Pair(
+        first=names[0],
+        second=names[1],
+        coverage=coverage,
+        differences=tuple(_difference(score, found[score.name]) for score in scores),
+        changes=tuple(paired.changes(scores)),
+        changed_items=paired.changed_items(),
+        corrected=tuple(_differences_of_corrected(paired, scores, settings)),
+    )
+
+
+def _differences_of_corrected(
+    paired: PairedRuns, scores: Sequence[ScoreDefinition], settings: ComparisonSettings
+) -> Iterable[CorrectedDifference]:
+    """Return the differences of corrected scores, of runs with the comparison's confidence."""
+    first, second = paired.first.calibration, paired.second.calibration
+    if first is None or second is None:
+        return ()
+    # The intervals of corrected scores were made with the labels, and are not made again.
+    if {first.confidence, second.confidence} != {settings.confidence}:
+        return ()
+    return corrected_differences(first, second, scores)
+
+
+def _difference(score: ScoreDefinition, found: PairedDifference) -> ScoreDifference:
+    return ScoreDifference(
+        score=score.name,
+        direction=score.direction,
+        first=found.first,
+        second=found.second,
+        difference=found.difference,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        p=found.p,
+        p_corrected=found.p,
+        finding="none",
+        clusters=found.clusters,
+        changed=found.changed,
+    )
+
+
+def corrected(pairs: Sequence[Pair], level: float) -> tuple[Pair, ...]:
+    """Return pairs with p-values corrected for all tests in them, and with findings.
+
+    Args:
+        pairs: Pairs of runs.
+        level: Level of the tests.
+    """
+    p_values = [d.p for pair in pairs for d in pair.differences if d.p is not None]
+    adjusted = iter(holm(p_values))
+
+    def settled(difference: ScoreDifference) -> ScoreDifference:
+        if difference.p is None:
+            return difference
+        p = next(adjusted)
+        return replace(difference, p_corrected=p, finding=_tested_finding(difference, p, level))
+
+    return tuple(replace(pair, differences=tuple(map(settled, pair.differences))) for pair in pairs)
+
+
+def _tested_finding(difference: ScoreDifference, p: float, level: float) -> Finding:
+    """Return what a p-value shows of the second run, in the score's own direction."""
+    if p > level or not difference.difference:
+        return "none"
+    higher = difference.difference > 0
+    if difference.direction == "neither":
+        return "higher" if higher else "lower"
+    return "better" if higher == (difference.direction == "higher") else "worse"
+
+
 def corrected_differences(
     first: Calibration, second: Calibration, scores: Sequence[ScoreDefinition]
 ) -> Iterator[CorrectedDifference]:
@@ -89,6 +230,8 @@ def _correlation(one: CalibratedScore, other: CalibratedScore) -> float:
 
 
 def _reach(one: float, other: float, correlation: float) -> float:
+    """Return how far the interval of a difference reaches, from what both scores' intervals do."""
+    # Rounding may make the variance of two equal scores slightly negative.
     return math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))
 
 
@@ -107,146 +250,6 @@ def _interval_finding(score: ScoreDefinition, low: float, high: float) -> Findin
     if score.direction == "neither":
         return "higher" if low > 0 else "lower"
     return "better" if (low > 0) == (score.direction == "higher") else "worse"
-
-
-def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparison:
-    """Compare runs with the first of them, without judging anything again.
-
-    Items are joined by id. The interval of a difference is the paired bootstrap's over clusters
-    (images or videos), the p-value a permutation test's that swaps clusters between the runs.
-    P-values are corrected by Holm's method for all tests of the comparison.
-
-    Args:
-        runs: Folders of runs, or reports that hold their items; the baseline first.
-        options: Which scores, and how.
-
-    Returns:
-        Differences by score, coverage and changed items of each run against the first.
-
-    Raises:
-        InvalidInputError: There are fewer than two runs, they were scored in different ways, a
-            score is unknown, or no item is scored in both runs of a pair.
-        ArchiveError: A folder does not hold a complete run.
-    """
-    options = options or CompareOptions()
-    return compare_runs(read_runs(runs, options), options)
-
-
-def compare_runs(runs: Sequence[RunData], options: CompareOptions) -> Comparison:
-    """Compare runs that were read."""
-    settings = options.settings()
-    first, *others = runs
-    scores = checked_scores(first.metric, options.scores)
-    pairs = [pair_of(PairedRuns.of(first, other), scores, settings) for other in others]
-    tests = sum(d.p is not None for pair in pairs for d in pair.differences)
-    return Comparison(
-        metric=first.metric.name,
-        variant=first.metric.variant,
-        runs=tuple(_labels(runs, pairs)),
-        pairs=corrected(pairs, 1 - settings.confidence),
-        tests=tests,
-        confidence=settings.confidence,
-        method=settings.text,
-        notes=(*data_notes(runs, options), *_notes(pairs)),
-    )
-
-
-def _labels(runs: Sequence[RunData], pairs: Sequence[Pair]) -> Iterable[RunLabel]:
-    """Yield what is shown of each run; where corrected scores are, with their signature."""
-    corrected_runs = {
-        name for pair in pairs if pair.corrected for name in (pair.first, pair.second)
-    }
-    for run in runs:
-        found = run.calibration if run.name in corrected_runs else None
-        yield run.label if found is None else replace(run.label, signature=found.signature)
-
-
-def pair_of(
-    paired: PairedRuns, scores: Sequence[ScoreDefinition], settings: ComparisonSettings
-) -> Pair:
-    """Return how the second of two runs differs from the first; p-values are not corrected.
-
-    Raises:
-        InvalidInputError: No item is scored in both runs.
-    """
-    names, coverage = (paired.first.name, paired.second.name), paired.coverage()
-    if not coverage.compared:
-        raise InvalidInputError(
-            f"no item is scored in both {names[0]} and {names[1]}; the reasons are in their "
-            "report.json"
-        )
-    found = {
-        difference.score: difference
-        for group, clusters in paired.clusters(scores)
-        for difference in paired_differences(group, clusters, settings)
-    }
-    return Pair(
-        first=names[0],
-        second=names[1],
-        coverage=coverage,
-        differences=tuple(_difference(score, found[score.name]) for score in scores),
-        changes=tuple(paired.changes(scores)),
-        changed_items=paired.changed_items(),
-        corrected=tuple(_differences_of_corrected(paired, scores, settings)),
-    )
-
-
-def _differences_of_corrected(
-    paired: PairedRuns, scores: Sequence[ScoreDefinition], settings: ComparisonSettings
-) -> Iterable[CorrectedDifference]:
-    """Return the differences of corrected scores, of runs with the comparison's confidence."""
-    first, second = paired.first.calibration, paired.second.calibration
-    if first is None or second is None:
-        return ()
-    if {first.confidence, second.confidence} != {settings.confidence}:
-        return ()
-    return corrected_differences(first, second, scores)
-
-
-def _difference(score: ScoreDefinition, found: PairedDifference) -> ScoreDifference:
-    return ScoreDifference(
-        score=score.name,
-        direction=score.direction,
-        first=found.first,
-        second=found.second,
-        difference=found.difference,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
-        p=found.p,
-        p_corrected=found.p,
-        finding="none",
-        clusters=found.clusters,
-        changed=found.changed,
-    )
-
-
-def corrected(pairs: Sequence[Pair], level: float) -> tuple[Pair, ...]:
-    """Return pairs with p-values corrected for all tests in them, and with findings.
-
-    Args:
-        pairs: Pairs of runs.
-        level: Level of the tests.
-    """
-    p_values = [d.p for pair in pairs for d in pair.differences if d.p is not None]
-    adjusted = iter(holm(p_values))
-
-    def settled(difference: ScoreDifference) -> ScoreDifference:
-        if difference.p is None:
-            return difference
-        p = next(adjusted)
-        return replace(difference, p_corrected=p, finding=_tested_finding(difference, p, level))
-
-    return tuple(replace(pair, differences=tuple(map(settled, pair.differences))) for pair in pairs)
-
-
-def _tested_finding(difference: ScoreDifference, p: float, level: float) -> Finding:
-    """Return what a p-value shows of the second run, in the score's own direction."""
-    if p > level or not difference.difference:
-        return "none"
-    higher = difference.difference > 0
-    if difference.direction == "neither":
-        return "higher" if higher else "lower"
-    return "better" if higher == (difference.direction == "higher") else "worse"
 
 
 def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str]:
@@ -306,9 +309,9 @@ def coverage_notes(pair: Pair) -> Iterable[str]:
         f"in {pair.first} only": coverage.only_first,
         f"in {pair.second} only": coverage.only_second,
     }
-    told = ", ".join(f"{count:,} {where}" for where, count in out.items() if count)
-    if told:
-        yield f"Items that count in no difference: {told}. Compared are {coverage.compared:,}."
+    parts = ", ".join(f"{count:,} {where}" for where, count in out.items() if count)
+    if parts:
+        yield f"Items that count in no difference: {parts}. Compared are {coverage.compared:,}."
 
 
 def page_of_two(
@@ -326,7 +329,7 @@ def page_of_two(
         second: Folder of the other run.
         images: Where pictures come from; None for no pictures.
         allow: Fields of the signature that may differ.
-        overview: Address of the page of all runs; empty for a page that stands alone.
+        overview: Address of the page of all runs; empty without one.
 
     Raises:
         InvalidInputError: The runs were scored in different ways, or have no item in common.

@@ -25,89 +25,12 @@ Decision: TypeAlias = Literal["shown", "observed", "possible"]
 CheckKind: TypeAlias = Literal["regression", "maximum", "minimum", "unscored"]
 """What a check limits."""
 
-_TOLD = {
+_QUANTITIES = {
     "regression": "worse than the baseline by",
     "maximum": "value",
     "minimum": "value",
     "unscored": "items without a score",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateCheck:
-    """One limit, and the number that it is for."""
-
-    kind: CheckKind
-    """What is limited."""
-    score: str
-    """The score's name; empty for the share of unscored items."""
-    limit: float
-    """The limit: the largest number that passes, for a minimum the smallest."""
-    value: float
-    """The number: how much worse the run is than the baseline, its score, or the share."""
-    ci_low: float | None
-    """Lower end of the number's interval; None without one."""
-    ci_high: float | None
-    """Upper end of the interval."""
-    passed: bool
-    """Whether the check passed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate(Shown):
-    """The checks of a run."""
-
-    metric: str
-    """The metric's name."""
-    variant: str
-    """The variant."""
-    runs: tuple[RunLabel, ...]
-    """The run, and its baseline if there is one."""
-    checks: tuple[GateCheck, ...]
-    """The checks, in the order in which they were given."""
-    decide: Decision
-    """When a check fails."""
-    confidence: float
-    """Confidence level of the intervals."""
-    method: str
-    """How intervals were made."""
-    notes: tuple[str, ...] = ()
-    """Warnings, one sentence each."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether every check passed."""
-        return all(check.passed for check in self.checks)
-
-    def to_json(self) -> Mapping[str, JsonValue]:
-        """Return the gate as plain values."""
-        return cast("Mapping[str, JsonValue]", {"passed": self.passed, **asdict(self)})
-
-    def page(self) -> Page:
-        """Return the checks as a table."""
-        failed = sum(not check.passed for check in self.checks)
-        grid = Grid(
-            title=f"{failed} of {len(self.checks)} checks failed" if failed else "Passed",
-            headings=(
-                "check",
-                "score",
-                "limit",
-                "found",
-                f"{self.confidence * 100:g}% interval",
-                "result",
-            ),
-            rows=tuple(map(_shown, self.checks)),
-            keys=("kind", "score", "limit", "value", "ci_low", "ci_high", "passed"),
-            values=tuple(tuple(asdict(check).values()) for check in self.checks),
-        )
-        return Page(
-            title=f"{self.metric} ({self.variant}): gate",
-            grids=(grid,),
-            sentences=(_RULES[self.decide],),
-            notes=self.notes,
-            sources={**sources_of(self.runs), "method": self.method},
-        )
-
 
 _RULES: Mapping[Decision, str] = {
     "shown": "A check fails if its whole interval is beyond the limit.",
@@ -115,20 +38,7 @@ _RULES: Mapping[Decision, str] = {
     "possible": "A check fails if any part of its interval is beyond the limit.",
 }
 
-
-def _shown(check: GateCheck) -> tuple[str, ...]:
-    sign = "at least " if check.kind == "minimum" else "at most "
-    signed = check.kind == "regression"
-    return (
-        _TOLD[check.kind],
-        check.score or "–",
-        f"{sign}{check.limit:g}",
-        show_number(check.value, signed=signed),
-        show_range(check.ci_low, check.ci_high, signed=signed),
-        "passed" if check.passed else "failed",
-    )
-
-
+# Results are added up in batches, which numpy adds faster than single results.
 _BATCH = 4096
 
 
@@ -214,6 +124,95 @@ def gate(
     return gate_runs(read_runs(sources, options, least=1), limits, options)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateCheck:
+    """One limit, and the number that it is for."""
+
+    kind: CheckKind
+    """What is limited."""
+    score: str
+    """The score's name; empty for the share of unscored items."""
+    limit: float
+    """The limit: the largest number that passes, for a minimum the smallest."""
+    value: float
+    """The number: how much worse the run is than the baseline, its score, or the share."""
+    ci_low: float | None
+    """Lower end of the number's interval; None without one."""
+    ci_high: float | None
+    """Upper end of the interval."""
+    passed: bool
+    """Whether the check passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate(Shown):
+    """The checks of a run."""
+
+    metric: str
+    """The metric's name."""
+    variant: str
+    """The variant."""
+    runs: tuple[RunLabel, ...]
+    """The run, and its baseline if there is one."""
+    checks: tuple[GateCheck, ...]
+    """The checks, in the order in which they were given."""
+    decide: Decision
+    """When a check fails."""
+    confidence: float
+    """Confidence level of the intervals."""
+    method: str
+    """How intervals were made."""
+    notes: tuple[str, ...] = ()
+    """Warnings, one sentence each."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the gate as plain values."""
+        return cast("Mapping[str, JsonValue]", {"passed": self.passed, **asdict(self)})
+
+    def page(self) -> Page:
+        """Return the checks as a table."""
+        failed = sum(not check.passed for check in self.checks)
+        grid = Grid(
+            title=f"{failed} of {len(self.checks)} checks failed" if failed else "Passed",
+            headings=(
+                "check",
+                "score",
+                "limit",
+                "found",
+                f"{self.confidence * 100:g}% interval",
+                "result",
+            ),
+            rows=tuple(map(_shown, self.checks)),
+            keys=("kind", "score", "limit", "value", "ci_low", "ci_high", "passed"),
+            values=tuple(tuple(asdict(check).values()) for check in self.checks),
+        )
+        return Page(
+            title=f"{self.metric} ({self.variant}): gate",
+            grids=(grid,),
+            sentences=(_RULES[self.decide],),
+            notes=self.notes,
+            sources={**sources_of(self.runs), "method": self.method},
+        )
+
+
+def _shown(check: GateCheck) -> tuple[str, ...]:
+    sign = "at least " if check.kind == "minimum" else "at most "
+    signed = check.kind == "regression"
+    return (
+        _QUANTITIES[check.kind],
+        check.score or "–",
+        f"{sign}{check.limit:g}",
+        show_number(check.value, signed=signed),
+        show_range(check.ci_low, check.ci_high, signed=signed),
+        "passed" if check.passed else "failed",
+    )
+
+
 def gate_runs(runs: Sequence[RunData], limits: GateLimits, options: CompareOptions) -> Gate:
     """Check runs that were read: the run, and its baseline if there is one."""
     run, settings = runs[0], options.settings()
@@ -235,14 +234,6 @@ def gate_runs(runs: Sequence[RunData], limits: GateLimits, options: CompareOptio
         method=settings.text,
         notes=(*data_notes(runs, options), *(coverage_notes(pair) if pair else ())),
     )
-
-
-def report_of(run: RunData, confidence: float) -> Report:
-    """Return the report of a run's results, with intervals of a confidence."""
-    tally, results = Tally(run.metric), iter(run.results.values())
-    while batch := list(islice(results, _BATCH)):
-        tally.add_all(batch)
-    return tally.finish(IntervalSettings(confidence=confidence), version=run.fields.get("v", ""))
 
 
 def _pair(runs: Sequence[RunData], limits: GateLimits, options: CompareOptions) -> Pair | None:
@@ -311,7 +302,7 @@ def _decided(kind: CheckKind, name: str, limit: float, found: Score, decide: Dec
         )
     else:
         low_end, high_end = low, high
-    # The end of the interval that decides: the best one, or the worst one.
+    # For a minimum, signs are turned, so that a larger number is worse for every kind of limit.
     ends = (low_end, high_end) if kind != "minimum" else (-high_end, -low_end)
     beyond = ends[1 if decide == "possible" else 0]
     passed = beyond <= (limit if kind != "minimum" else -limit)
@@ -335,3 +326,11 @@ def _unscored(run: RunData, pair: Pair | None, limits: GateLimits) -> Iterator[G
         ci_high=None,
         passed=share <= limits.max_unscored,
     )
+
+
+def report_of(run: RunData, confidence: float) -> Report:
+    """Return the report of a run's results, with intervals of a confidence."""
+    tally, results = Tally(run.metric), iter(run.results.values())
+    while batch := list(islice(results, _BATCH)):
+        tally.add_all(batch)
+    return tally.finish(IntervalSettings(confidence=confidence), version=run.fields.get("v", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -21,37 +22,18 @@ if TYPE_CHECKING:
     from hallujudge.metrics.framework.statistics_table import Clusters
 
 
+# Results are added up in batches, which numpy adds faster than single results.
 _BATCH = 4096
+
+# Ids that an error names of each run.
 _NAMED = 3
 
+_Value = TypeVar("_Value")
 
-def common_items(runs: Sequence[RunData]) -> list[str]:
-    """Return the ids that all runs have, in the order of the first run.
-
-    Raises:
-        InvalidInputError: There are none, or an item belongs to another image in another run.
-    """
-    first, *others = runs
-    common = [key for key in first.results if all(key in run.results for run in others)]
-    if not common:
-        known = ", ".join(f"{run.name} has {_examples(run.results)}" for run in runs)
-        raise InvalidInputError(
-            f"no item id is in all runs: {known}. Give runs over the same items"
-        )
-    for key in common:
-        for run in others:
-            if run.results[key].group_id != first.results[key].group_id:
-                raise InvalidInputError(
-                    f"item {key!r:.80} belongs to {first.results[key].group_id!r:.80} in "
-                    f"{first.name} and to {run.results[key].group_id!r:.80} in {run.name}; give "
-                    "runs over the same images"
-                )
-    return common
-
-
-def _examples(results: Mapping[str, ItemResult]) -> str:
-    shown = ", ".join(f"{key!r:.40}" for key in islice(results, _NAMED))
-    return f"{shown}, …" if len(results) > _NAMED else shown or "no items"
+Change: TypeAlias = Literal[
+    "better", "worse", "mixed", "other", "unscored in the second run", "unscored in the first run"
+]
+"""How an item changed from the first run to the second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,45 +144,8 @@ class PairedRuns:
         return tuple(
             score
             for score in scores
-            if not _undefined(score.value({name: totals[name] for name in score.columns})[0])
+            if not math.isnan(score.value({name: totals[name] for name in score.columns})[0])
         )
-
-
-def _undefined(value: float) -> bool:
-    return value != value
-
-
-def _tallied(
-    metric: Metric, pairs: Iterable[tuple[ItemResult, ItemResult]]
-) -> tuple[Clusters, Clusters]:
-    """Add up pairs of results, each side for itself."""
-    first, second = Tally(metric), Tally(metric)
-    pairs = iter(pairs)
-    while batch := list(islice(pairs, _BATCH)):
-        first.add_all([one for one, _ in batch])
-        second.add_all([other for _, other in batch])
-    return first.clusters(), second.clusters()
-
-
-def _changes(score: ScoreDefinition, known: Sequence[tuple[float, float]]) -> ScoreChanges:
-    best = {"higher": score.high, "lower": score.low}.get(score.direction)
-    return ScoreChanges(
-        score=score.name,
-        direction=score.direction,
-        higher=sum(b > a for a, b in known),
-        lower=sum(b < a for a, b in known),
-        same=sum(a == b for a, b in known),
-        newly_wrong=sum(a == best != b for a, b in known),
-        newly_right=sum(b == best != a for a, b in known),
-    )
-
-
-_Value = TypeVar("_Value")
-
-Change: TypeAlias = Literal[
-    "better", "worse", "mixed", "other", "unscored in the second run", "unscored in the first run"
-]
-"""How an item changed from the first run to the second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +191,64 @@ def changed_items(
     """
     paired = PairedRuns.of(*read_runs((first, second), options or CompareOptions()))
     changed = [key for key in paired.common if _differs(paired, key)]
-    told = _lines(first, frozenset(changed)), _lines(second, frozenset(changed))
+    # Only these items' lines are kept: a run may have a million.
+    one, other = (_lines(source, frozenset(changed)) for source in (first, second))
     for key in changed:
-        yield _change(paired, key, told[0][key], told[1][key])
+        yield _change(paired, key, one[key], other[key])
+
+
+def common_items(runs: Sequence[RunData]) -> list[str]:
+    """Return the ids that all runs have, in the order of the first run.
+
+    Raises:
+        InvalidInputError: There are none, or an item belongs to another image in another run.
+    """
+    first, *others = runs
+    common = [key for key in first.results if all(key in run.results for run in others)]
+    if not common:
+        known = ", ".join(f"{run.name} has {_examples(run.results)}" for run in runs)
+        raise InvalidInputError(
+            f"no item id is in all runs: {known}. Give runs over the same items"
+        )
+    for key in common:
+        for run in others:
+            if run.results[key].group_id != first.results[key].group_id:
+                raise InvalidInputError(
+                    f"item {key!r:.80} belongs to {first.results[key].group_id!r:.80} in "
+                    f"{first.name} and to {run.results[key].group_id!r:.80} in {run.name}; give "
+                    "runs over the same images"
+                )
+    return common
+
+
+def _examples(results: Mapping[str, ItemResult]) -> str:
+    shown = ", ".join(f"{key!r:.40}" for key in islice(results, _NAMED))
+    return f"{shown}, …" if len(results) > _NAMED else shown or "no items"
+
+
+def _tallied(
+    metric: Metric, pairs: Iterable[tuple[ItemResult, ItemResult]]
+) -> tuple[Clusters, Clusters]:
+    """Add up pairs of results, each side for itself."""
+    first, second = Tally(metric), Tally(metric)
+    pairs = iter(pairs)
+    while batch := list(islice(pairs, _BATCH)):
+        first.add_all([one for one, _ in batch])
+        second.add_all([other for _, other in batch])
+    return first.clusters(), second.clusters()
+
+
+def _changes(score: ScoreDefinition, known: Sequence[tuple[float, float]]) -> ScoreChanges:
+    best = {"higher": score.high, "lower": score.low}.get(score.direction)
+    return ScoreChanges(
+        score=score.name,
+        direction=score.direction,
+        higher=sum(b > a for a, b in known),
+        lower=sum(b < a for a, b in known),
+        same=sum(a == b for a, b in known),
+        newly_wrong=sum(a == best != b for a, b in known),
+        newly_right=sum(b == best != a for a, b in known),
+    )
 
 
 def _differs(paired: PairedRuns, key: str) -> bool:

@@ -24,44 +24,52 @@ from .item_pairs import PairedRuns, common_items
 from .results import Pair, RunLabel, Shown, sources_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderboardRow:
-    """A run and its place."""
+def leaderboard(
+    *runs: RunSource, score: str = "", options: CompareOptions | None = None
+) -> Leaderboard:
+    """Rank runs by a score, without judging anything again.
 
-    rank: int
-    """Rank, counted from 1; equal scores have equal ranks."""
-    run: str
-    """The run's name."""
-    value: float
-    """Its score, over the items that are scored in all runs."""
-    ci_low: float | None
-    """Lower end of the score's interval; None without one."""
-    ci_high: float | None
-    """Upper end of the interval."""
-    groups: str
-    """Letters; runs that share a letter can't be told apart."""
-    unscored: int
-    """How many of the run's items are unscored."""
+    All runs are ranked over the items that are scored in every one of them. Every pair is tested,
+    and p-values are corrected by Holm's method for the number of pairs.
 
+    Args:
+        runs: Folders of runs, or reports that hold their items.
+        score: The score's name; empty for the metric's first score with a better end.
+        options: How runs are compared; its ``scores`` are not used.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairTest:
-    """Two runs, tested against each other."""
-
-    first: str
-    """The run with the better rank."""
-    second: str
-    """The other run."""
-    difference: float
-    """Second minus first."""
-    ci_low: float | None
-    """Lower end of the difference's interval; None without one."""
-    ci_high: float | None
-    """Upper end of the interval."""
-    p: float
-    """Two-sided p-value of the paired permutation test."""
-    p_corrected: float
-    """The p-value after Holm's correction for all pairs of runs."""
+    Raises:
+        InvalidInputError: There are fewer than two runs, they were scored in different ways, the
+            score is unknown or has no better end, or no item is scored in all runs.
+        ArchiveError: A folder does not hold a complete run.
+    """
+    options = options or CompareOptions()
+    settings = options.settings()
+    data = read_runs(runs, options)
+    chosen = _chosen(data[0], score)
+    compared = _over_common_items(data, chosen)
+    ranked = sorted(
+        (
+            (_row(run, each, chosen, options), each)
+            for run, each in zip(data, compared, strict=True)
+        ),
+        key=lambda entry: entry[0].value * (-1 if chosen.direction == "higher" else 1),
+    )
+    rows = [row for row, _ in ranked]
+    pairs = _pairs([each for _, each in ranked], chosen, settings)
+    tests = tuple(_test(pair) for pair in pairs)
+    return Leaderboard(
+        metric=data[0].metric.name,
+        variant=data[0].metric.variant,
+        score=chosen.name,
+        direction=chosen.direction,
+        items=pairs[0].coverage.compared,
+        runs=tuple(run.label for run in data),
+        rows=_grouped(rows, tests, 1 - settings.confidence),
+        tests=tests,
+        confidence=settings.confidence,
+        method=settings.text,
+        notes=(*data_notes(data, options), *_notes(data, pairs)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +134,46 @@ class Leaderboard(Shown):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderboardRow:
+    """A run and its place."""
+
+    rank: int
+    """Rank, counted from 1; equal scores have equal ranks."""
+    run: str
+    """The run's name."""
+    value: float
+    """Its score, over the items that are scored in all runs."""
+    ci_low: float | None
+    """Lower end of the score's interval; None without one."""
+    ci_high: float | None
+    """Upper end of the interval."""
+    groups: str
+    """Letters; runs that share a letter can't be told apart."""
+    unscored: int
+    """How many of the run's items are unscored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairTest:
+    """Two runs, tested against each other."""
+
+    first: str
+    """The run with the better rank."""
+    second: str
+    """The other run."""
+    difference: float
+    """Second minus first."""
+    ci_low: float | None
+    """Lower end of the difference's interval; None without one."""
+    ci_high: float | None
+    """Upper end of the interval."""
+    p: float
+    """Two-sided p-value of the paired permutation test."""
+    p_corrected: float
+    """The p-value after Holm's correction for all pairs of runs."""
+
+
 def _shown_row(row: LeaderboardRow) -> tuple[str, ...]:
     return (
         str(row.rank),
@@ -145,54 +193,6 @@ def _shown_test(test: PairTest) -> tuple[str, ...]:
         show_range(test.ci_low, test.ci_high, signed=True),
         show_p(test.p),
         show_p(test.p_corrected),
-    )
-
-
-def leaderboard(
-    *runs: RunSource, score: str = "", options: CompareOptions | None = None
-) -> Leaderboard:
-    """Rank runs by a score, without judging anything again.
-
-    All runs are ranked over the items that are scored in every one of them. Every pair is tested,
-    and p-values are corrected by Holm's method for the number of pairs.
-
-    Args:
-        runs: Folders of runs, or reports that hold their items.
-        score: The score's name; empty for the metric's first score with a better end.
-        options: How runs are compared; its ``scores`` are not used.
-
-    Raises:
-        InvalidInputError: There are fewer than two runs, they were scored in different ways, the
-            score is unknown or has no better end, or no item is scored in all runs.
-        ArchiveError: A folder does not hold a complete run.
-    """
-    options = options or CompareOptions()
-    settings = options.settings()
-    data = read_runs(runs, options)
-    chosen = _chosen(data[0], score)
-    compared = _over_common_items(data, chosen)
-    ranked = sorted(
-        (
-            (_row(run, each, chosen, options), each)
-            for run, each in zip(data, compared, strict=True)
-        ),
-        key=lambda entry: entry[0].value * (-1 if chosen.direction == "higher" else 1),
-    )
-    rows = [row for row, _ in ranked]
-    pairs = _pairs([each for _, each in ranked], chosen, settings)
-    tests = tuple(_test(pair) for pair in pairs)
-    return Leaderboard(
-        metric=data[0].metric.name,
-        variant=data[0].metric.variant,
-        score=chosen.name,
-        direction=chosen.direction,
-        items=pairs[0].coverage.compared,
-        runs=tuple(run.label for run in data),
-        rows=_grouped(rows, tests, 1 - settings.confidence),
-        tests=tests,
-        confidence=settings.confidence,
-        method=settings.text,
-        notes=(*data_notes(data, options), *_notes(data, pairs)),
     )
 
 

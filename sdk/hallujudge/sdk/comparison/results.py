@@ -21,6 +21,146 @@ if TYPE_CHECKING:
 Finding: TypeAlias = Literal["better", "worse", "higher", "lower", "none"]
 """What a test shows of the second run; ``none`` shows neither a difference nor equality."""
 
+# Columns of the machine-readable formats.
+_KEYS = (
+    "first",
+    "second",
+    "score",
+    "direction",
+    "first_value",
+    "second_value",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "p",
+    "p_corrected",
+    "finding",
+    "clusters",
+    "changed",
+    "items",
+)
+
+
+class Shown(ABC):
+    """A result with a table: ``print(result)``, a notebook's cell, ``result.to_pandas()``."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the result as plain values."""
+
+    @abstractmethod
+    def page(self) -> Page:
+        """Return the result as tables and sentences."""
+
+    def to_text(self) -> str:
+        """Return the result as JSON text, which is deterministic; ends with a line feed."""
+        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_pandas(self) -> DataFrame:
+        """Return the first table as a DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from ..report.export_formats import frame
+
+        return frame(self.page().grids[0].records())
+
+    def __str__(self) -> str:
+        from ..report.table_pages import render_page
+
+        return render_page(self.page()).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        from ..report.table_pages import notebook_page
+
+        return notebook_page(self.page())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Shown):
+    """Runs compared with the first of them."""
+
+    metric: str
+    """The metric's name."""
+    variant: str
+    """The variant."""
+    runs: tuple[RunLabel, ...]
+    """The runs, the baseline first."""
+    pairs: tuple[Pair, ...]
+    """Each run after the first, compared with the first."""
+    tests: int
+    """How many tests Holm's correction is for."""
+    confidence: float
+    """Confidence level of the intervals; 1 minus the level of the tests."""
+    method: str
+    """How intervals and p-values were made; quote it with them."""
+    notes: tuple[str, ...] = ()
+    """Warnings, one sentence each."""
+
+    def __getitem__(self, score: str) -> ScoreDifference:
+        """Return the difference of a score between the first two runs.
+
+        Raises:
+            KeyError: No score has that name.
+        """
+        return self.pairs[0][score]
+
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the comparison as plain values."""
+        return cast("Mapping[str, JsonValue]", asdict(self))
+
+    def page(self) -> Page:
+        """Return the comparison as tables and sentences."""
+        rows = [(pair, each) for pair in self.pairs for each in pair.differences]
+        single = len(self.pairs) == 1
+        names = (self.pairs[0].first, self.pairs[0].second) if single else ("first", "second")
+        differences = Grid(
+            title=f"Differences: {_subject(self.pairs)}",
+            headings=(
+                *(() if single else ("run",)),
+                "score",
+                "better end",
+                *names,
+                "difference",
+                f"{self.confidence * 100:g}% interval",
+                "p",
+                "p (Holm)",
+                f"{names[1] if single else 'run'} is",
+            ),
+            rows=tuple(_shown(pair, each, single=single) for pair, each in rows),
+            keys=_KEYS,
+            values=tuple(_values(pair, each) for pair, each in rows),
+            spare=("better end", "p", "first", "second"),
+        )
+        return Page(
+            title=f"{self.metric} ({self.variant}): comparison",
+            grids=(
+                differences,
+                *(_corrected(pair, self.confidence) for pair in self.pairs if pair.corrected),
+                *(_changes(pair) for pair in self.pairs if pair.changes),
+            ),
+            sentences=tuple(self._sentences()),
+            notes=self.notes,
+            sources={**sources_of(self.runs), "method": self.method},
+        )
+
+    def _sentences(self) -> list[str]:
+        level = f"{1 - self.confidence:.4g}"
+        return [
+            *(
+                f"{pair.second} against {pair.first}: {pair.coverage.compared:,} items are scored "
+                f"in both; {pair.changed_items:,} of them have other statistics."
+                for pair in self.pairs
+            ),
+            "Intervals: paired bootstrap over images or videos. p: permutation test that swaps "
+            f"them between the runs. p (Holm): corrected for all {self.tests} tests of this "
+            f"comparison. Runs are told apart if it is at most {level}; not told apart does not "
+            "mean equal.",
+        ]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLabel:
@@ -159,146 +299,6 @@ class Pair:
             if difference.score == score:
                 return difference
         raise KeyError(score)
-
-
-class Shown(ABC):
-    """A result with a table: ``print(result)``, a notebook's cell, ``result.to_pandas()``."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def to_json(self) -> Mapping[str, JsonValue]:
-        """Return the result as plain values."""
-
-    @abstractmethod
-    def page(self) -> Page:
-        """Return the result as tables and sentences."""
-
-    def to_text(self) -> str:
-        """Return the result as JSON text, which is deterministic; ends with a line feed."""
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def to_pandas(self) -> DataFrame:
-        """Return the first table as a DataFrame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        from ..report.export_formats import frame
-
-        return frame(self.page().grids[0].records())
-
-    def __str__(self) -> str:
-        from ..report.table_pages import render_page
-
-        return render_page(self.page()).rstrip("\n")
-
-    def _repr_html_(self) -> str:
-        from ..report.table_pages import notebook_page
-
-        return notebook_page(self.page())
-
-
-_KEYS = (
-    "first",
-    "second",
-    "score",
-    "direction",
-    "first_value",
-    "second_value",
-    "difference",
-    "ci_low",
-    "ci_high",
-    "p",
-    "p_corrected",
-    "finding",
-    "clusters",
-    "changed",
-    "items",
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Shown):
-    """Runs compared with the first of them."""
-
-    metric: str
-    """The metric's name."""
-    variant: str
-    """The variant."""
-    runs: tuple[RunLabel, ...]
-    """The runs, the baseline first."""
-    pairs: tuple[Pair, ...]
-    """Each run after the first, compared with the first."""
-    tests: int
-    """How many tests Holm's correction is for."""
-    confidence: float
-    """Confidence level of the intervals; 1 minus the level of the tests."""
-    method: str
-    """How intervals and p-values were made; quote it with them."""
-    notes: tuple[str, ...] = ()
-    """Warnings, one sentence each."""
-
-    def __getitem__(self, score: str) -> ScoreDifference:
-        """Return the difference of a score between the first two runs.
-
-        Raises:
-            KeyError: No score has that name.
-        """
-        return self.pairs[0][score]
-
-    def to_json(self) -> Mapping[str, JsonValue]:
-        """Return the comparison as plain values."""
-        return cast("Mapping[str, JsonValue]", asdict(self))
-
-    def page(self) -> Page:
-        """Return the comparison as tables and sentences."""
-        rows = [(pair, each) for pair in self.pairs for each in pair.differences]
-        single = len(self.pairs) == 1
-        names = (self.pairs[0].first, self.pairs[0].second) if single else ("first", "second")
-        differences = Grid(
-            title=f"Differences: {_subject(self.pairs)}",
-            headings=(
-                *(() if single else ("run",)),
-                "score",
-                "better end",
-                *names,
-                "difference",
-                f"{self.confidence * 100:g}% interval",
-                "p",
-                "p (Holm)",
-                f"{names[1] if single else 'run'} is",
-            ),
-            rows=tuple(_shown(pair, each, single=single) for pair, each in rows),
-            keys=_KEYS,
-            values=tuple(_values(pair, each) for pair, each in rows),
-            spare=("better end", "p", "first", "second"),
-        )
-        return Page(
-            title=f"{self.metric} ({self.variant}): comparison",
-            grids=(
-                differences,
-                *(_corrected(pair, self.confidence) for pair in self.pairs if pair.corrected),
-                *(_changes(pair) for pair in self.pairs if pair.changes),
-            ),
-            sentences=tuple(self._sentences()),
-            notes=self.notes,
-            sources={**sources_of(self.runs), "method": self.method},
-        )
-
-    def _sentences(self) -> list[str]:
-        level = f"{1 - self.confidence:.4g}"
-        return [
-            *(
-                f"{pair.second} against {pair.first}: {pair.coverage.compared:,} items are scored "
-                f"in both; {pair.changed_items:,} of them have other statistics."
-                for pair in self.pairs
-            ),
-            "Intervals: paired bootstrap over images or videos. p: permutation test that swaps "
-            f"them between the runs. p (Holm): corrected for all {self.tests} tests of this "
-            f"comparison. Runs are told apart if it is at most {level}; not told apart does not "
-            "mean equal.",
-        ]
 
 
 def _corrected(pair: Pair, confidence: float) -> Grid:
