@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 EXTRACTORS = ("rules", "spacy", "llm", "sentences", "given")
-"""The names of extractors; ``given``: answers come with claims, and nothing is extracted."""
+"""The names of extractors; with ``given``, answers come with claims."""
 GIVEN = "given"
 """The extractor name for items that come with keywords: nothing is extracted."""
 DEFAULT_PIPELINE = "en_core_web_sm"
 """The spaCy pipeline that is used if none is named."""
 TENTATIVE = ("keep", "omit")
-"""What to do with claims that a response hedges or makes a condition of."""
+"""Whether hedged and conditional claims are kept."""
 _MARKING = ("rules", "spacy")
 """The extractors that mark tentative claims."""
 _TENTATIVE_MODALITIES = (Modality.HEDGED, Modality.CONDITIONAL)
@@ -56,7 +56,7 @@ class ExtractedClaims:
     omitted: int = 0
     """How many tentative claims were left out."""
     reason: str = ""
-    """Why extraction failed; empty: it succeeded."""
+    """Why extraction failed; empty if it succeeded."""
     detail: str = ""
     """A sentence about the reason."""
 
@@ -225,7 +225,7 @@ class FoundKeywords:
     behaviors: tuple[str, ...] = ()
     """Behaviours, in the order of the text."""
     object_spans: _KeywordSpans = ()
-    """The places of the objects; empty: the keywords were given."""
+    """The places of the objects; empty if the keywords were given."""
     behavior_spans: _KeywordSpans = ()
     """The places of the behaviours."""
 
@@ -256,7 +256,7 @@ class FoundPair:
     predicted: FoundKeywords = FoundKeywords()
     """The keywords of the model's description."""
     reason: str = ""
-    """Why extraction failed; empty: it succeeded."""
+    """Why extraction failed; empty if it succeeded."""
     detail: str = ""
     """A sentence about the reason."""
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ..work_recorder import JudgeState
 
 
+# Batch files replace servers, but an endpoint needs an address; .invalid is never resolved.
 _NOWHERE = "http://batch.invalid/v1"
 
 
@@ -85,9 +86,9 @@ class JudgeFactory:
         self._models: MatcherModels | None = None
 
     def check(self) -> None:
-        """Refuse settings that cannot work: addresses, dialects, the judge order, the cache file.
+        """Reject settings that cannot work: addresses, dialects, the judge order, the cache file.
 
-        A server calls it at start, so that a mistake does not first appear in a run.
+        A server calls it at start, so that a mistake is found before the first run.
 
         Raises:
             InvalidInputError: A setting cannot be used.
@@ -131,7 +132,7 @@ class JudgeFactory:
         return Router(judges, escalation)
 
     def matcher_weights(self, name: str, matcher: MatcherSettings) -> str:
-        """Return the SHA-256 of a judge's sentence encoder; empty: the judge has no matcher.
+        """Return the SHA-256 of a judge's sentence encoder, or empty if it has no matcher.
 
         This loads the matcher's encoder, which :meth:`judge` then shares.
 
@@ -148,7 +149,7 @@ class JudgeFactory:
 
     @property
     def small_models(self) -> Mapping[str, str]:
-        """The models that the settings give to small judges, by judge."""
+        """The models of small judges in the settings, by judge."""
         return read_small_models(self.settings.small_models)
 
     def choice_judge(
@@ -468,24 +469,24 @@ def _names(text: str) -> tuple[str, ...]:
 def check_probabilities(
     factory: JudgeFactory, name: str, others: str = "a small judge, or "
 ) -> None:
-    """Refuse a judge that states no probabilities; no model is loaded for it.
+    """Reject a judge that reports no probabilities, without loading a model.
 
     Args:
-        factory: Knows the judges.
-        name: The judge's name; of ``router``, one judge that states some is enough.
-        others: Judges of the family that are no language models and state some, for the message.
+        factory: Builds the judges.
+        name: The judge's name; for ``router``, one judge that reports them is enough.
+        others: Other judges of the family that report them, for the message.
 
     Raises:
-        InvalidInputError: It states none, is unknown or is not configured.
+        InvalidInputError: The judge reports none, is unknown or is not configured.
     """
-    if not any(_states_probabilities(factory, part) for part in judges_of(factory.settings, name)):
+    if not any(_reports_probabilities(factory, part) for part in judges_of(factory.settings, name)):
         raise InvalidInputError(
             f"the option soft needs probabilities, and the judge {name!r} gives none; use "
             f"{others}a language model whose server reports log-probabilities"
         )
 
 
-def _states_probabilities(factory: JudgeFactory, part: str) -> bool:
+def _reports_probabilities(factory: JudgeFactory, part: str) -> bool:
     if part in ("llm", "fallback"):
         return factory.llm(part).reports_probabilities
     return part in ALL_SMALL_JUDGES

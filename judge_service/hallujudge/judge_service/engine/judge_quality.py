@@ -37,7 +37,7 @@ _SHOWN_HASH = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """A configuration's figures on the half of the data that no threshold was chosen by."""
+    """A configuration's figures on the half of the data that did not choose its thresholds."""
 
     extractor: str
     """``rules`` or ``sentences``."""
@@ -46,7 +46,7 @@ class Agreement:
     model: str
     """The name of the sentence encoder, for the table."""
     weights: str
-    """The SHA-256 of its weights, by which it is known whatever its folder is called."""
+    """The SHA-256 of its weights, which do not depend on the name of its folder."""
     keep_above: float
     """Cosine above which a reference is kept."""
     support_above: float
@@ -71,9 +71,9 @@ class KeywordQuality:
     kind: str
     """``objects`` or ``behaviors``."""
     precision: float
-    """Share of the listed keywords that are annotated."""
+    """Share of the extracted keywords that are annotated."""
     recall: float
-    """Share of the annotated keywords that are listed."""
+    """Share of the annotated keywords that are extracted."""
 
 
 # The row "held out, 50" of docs/explanation/rule-extractor-quality.md, which a test compares.
@@ -171,7 +171,7 @@ def _is_of(known: Agreement, extractor: str, settings: MatcherSettings, weights:
 
 
 def keywords_note(extractor: str) -> str:
-    """Return the note on what takes keywords from descriptions; empty: they are given.
+    """Return the note on how well the extractor finds keywords.
 
     Args:
         extractor: ``rules``, ``llm`` or ``given``.
@@ -209,8 +209,8 @@ def given_verdicts_note(score: str, verdicts: str) -> str:
     """Return the note on scores that rest on verdicts of an unknown judge.
 
     Args:
-        score: What rests on them, with its verb.
-        verdicts: What they are, in the plural.
+        score: The scores that rest on them, with the verb.
+        verdicts: The plural noun for them.
     """
     return (
         f"{score} on {verdicts} that came with the responses. How their judge does on known data "
@@ -220,10 +220,10 @@ def given_verdicts_note(score: str, verdicts: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportCard:
-    """What a run keeps of its judge's report card."""
+    """The parts of a judge's report card that a run keeps."""
 
     judge: str
-    """The signature of the judge that the card is of."""
+    """The signature of the card's judge."""
     sha256: str
     """The card's hash."""
     note: str

@@ -32,9 +32,10 @@ _ItemT = TypeVar("_ItemT", bound=Item)
 
 
 class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
-    """Scores each item by its response, or by what a language model says of it.
+    """Scores each item by its response, or by the judgement of a language model.
 
-    A family's subclass says what is asked (:meth:`question`) and what follows (:meth:`judged`).
+    A family's subclass makes the question (:meth:`question`) and reads the choice
+    (:meth:`judged`).
 
     Args:
         metric: The metric.
@@ -67,7 +68,7 @@ class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
         }
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """Return one result for each item, in order: all questions of a batch are asked at once."""
+        """Return one result for each item, in order; a batch's questions are asked together."""
         if self.judge is None:
             return await super().evaluate(items)
         mine: list[_ItemT] = checked_items(items, self.item_type)  # type: ignore[arg-type]  # a family's own type

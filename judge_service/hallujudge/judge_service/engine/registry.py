@@ -102,7 +102,7 @@ class MetricEntry:
     judges: bool = False
     """Whether a judge decides its claims."""
     judge_option: str = ""
-    """The option that names the judge; empty: no judge is asked."""
+    """The option that names the judge; empty if the metric has no judge."""
     judge_trial: Trial | None = None
     """A small example with a clear judgement, for a language model that ``judge_option`` names."""
     reads_english: bool = False
@@ -110,7 +110,7 @@ class MetricEntry:
     group_by: tuple[str, ...] = ()
     """The fields by which results are grouped by default."""
     parses: Callable[[ScoreSpec], bool] = lambda _: False
-    """Returns whether a run parses sentences by rules, which takes a hundred times as long."""
+    """Returns whether a run parses sentences, which takes a hundred times as long as matching."""
     loads_models: Callable[[ScoreSpec], bool] = lambda _: False
     """Returns whether a run loads models, such as sentence encoders."""
     reference_notes: Callable[[ScoreSpec, Collection[str]], tuple[str, ...]] = lambda *_: ()

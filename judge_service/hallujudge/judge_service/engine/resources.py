@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-# The size of the cache of graphs; the least recently used graph is dropped first.
+# The most graphs in the cache; the least recently used one is dropped first.
 _KEPT_GRAPHS = 32
 # Bytes of a graph for each character of its text, measured with words of five letters.
 _GRAPH_FACTOR = 40
@@ -87,7 +87,7 @@ class Resources:
         Raises:
             NotFoundError: No shipped graph has this name.
             InvalidInputError: The text is not a valid graph.
-            OverloadedError: There is no memory for it.
+            OverloadedError: The memory budget is full.
         """
         with self._lock:
             if source in self._graphs:
@@ -108,7 +108,7 @@ class Resources:
         return graph
 
     def _take(self, size: int) -> None:
-        """Take memory for a graph; kept graphs give way.
+        """Take memory for a graph; kept graphs are dropped if there is too little.
 
         Raises:
             OverloadedError: There is not enough.
@@ -151,7 +151,7 @@ class Offers:
 
     @contextmanager
     def opening(self, option: str, offered: tuple[str, ...]) -> Iterator[None]:
-        """Answer in the same way if a model that is offered is not on this machine.
+        """Raise the same error if an offered model is not on this machine.
 
         Raises:
             NotFoundError: The block did not find a model, or can't use it.

@@ -39,6 +39,7 @@ _RESULT_CHARS = 30
 _SHORT_REPORT = 64
 # Reports of fewer items take some milliseconds.
 _LONG_REPORT = 2_000
+# Callers choose specs, so both the number of pipelines and their texts are bounded.
 _MOST_PIPELINES = 64
 _MOST_GRAPH_CHARS = 4 << 20
 
@@ -63,7 +64,7 @@ class Engine:
             InvalidInputError: Another part of the spec is invalid.
         """
         kept = self._kept.get(spec)
-        if kept is not None:  # pipelines with models are not kept
+        if kept is not None:  # only pipelines without models are kept
             return ScoringSession(spec, kept.pipeline, settings=kept.settings)
         entry = metric_entry(spec.metric)
         # Signatures need the version of a language model's server, which has to be requested.
@@ -161,7 +162,7 @@ class ScoringSession:
         return self._judges is not None
 
     def progress(self) -> RunProgress:
-        """Return what the run is doing while it has no results."""
+        """Return the progress of the run while it has no results."""
         return self._judges.progress() if self._judges else RunProgress()
 
     async def score(self, items: Sequence[Item]) -> list[ItemResult]:
@@ -205,7 +206,7 @@ class ScoringSession:
         return estimates
 
     async def make_report(self) -> Report:
-        """Return the report; the end of the call ends a long one between two groups."""
+        """Return the report; a long one stops between two groups when the call ends."""
         if self._added <= _SHORT_REPORT and not self._spec.group_by:
             return self.report()
         return await _in_some_thread(self.report, long=self._added > _LONG_REPORT)
@@ -222,12 +223,12 @@ class ScoringSession:
 
 
 async def _in_some_thread(work: Callable[[], _T], *, long: bool) -> _T:
-    """Run work in a thread; work of some milliseconds does not queue behind longer work."""
+    """Run work in a thread; only long work queues for the threads that callers share."""
     return await (in_thread(work) if long else asyncio.to_thread(work))
 
 
 class KeptPipeline(NamedTuple):
-    """A pipeline, and what it says of itself, which stays the same."""
+    """A pipeline and its settings, which stay the same."""
 
     pipeline: Pipeline
     """The pipeline."""
@@ -238,7 +239,7 @@ class KeptPipeline(NamedTuple):
 
 
 class KeptPipelines:
-    """The pipelines of the last specs that need no models. They keep nothing of a run.
+    """The pipelines of the last specs that need no models. They keep no data of a run.
 
     Without them a call with one caption takes 1.5 times as long (docs/decisions/one-item.md).
 
@@ -278,7 +279,7 @@ class KeptPipelines:
 
 
 def _key_of_spec(spec: ScoreSpec) -> Hashable:
-    """Return what pipelines depend on."""
+    """Return the fields of a spec that its pipeline depends on."""
     return (
         spec.metric,
         spec.variant,

@@ -41,7 +41,7 @@ class ScoreSpec:
     metric: str
     """The metric's name."""
     variant: str = ""
-    """The variant; empty: the metric's default."""
+    """The variant; empty for the metric's default."""
     graphs: Mapping[str, GraphSource] = field(default_factory=dict)
     """Role -> graph."""
     options: Mapping[str, str] = field(default_factory=dict)

@@ -17,14 +17,14 @@ TICK_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """A sign of life of a run."""
+    """The progress of a run that has no results yet."""
 
     answers: int = 0
-    """Answers that the run's language models gave so far, to any run."""
+    """Answers of the run's language models so far, to any run."""
     cost: float | None = None
     """What their answers cost, or None if unknown, as for a server's models."""
     waiting: str = ""
-    """What is waited for, in one sentence; empty: nothing, the run is at work."""
+    """What the run is waiting for, in one sentence; empty while it works."""
 
 
 async def ordered_map(
@@ -76,7 +76,7 @@ async def with_ticks(
     """
     async with aclosing(source):
         while True:
-            coming = asyncio.ensure_future(_next_result(source))
+            coming = asyncio.ensure_future(anext(source))
             try:
                 while not (await asyncio.wait({coming}, timeout=seconds))[0]:
                     yield None
@@ -89,7 +89,3 @@ async def with_ticks(
             except StopAsyncIteration:
                 return
             yield value
-
-
-def _next_result(source: AsyncGenerator[_T, None]) -> Awaitable[_T]:
-    return anext(source)

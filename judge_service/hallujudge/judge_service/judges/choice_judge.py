@@ -27,13 +27,13 @@ class Chosen:
     """The answer to one question, or why there is none."""
 
     choice: str = ""
-    """The choice; empty: no judge made one."""
+    """The choice; empty if no judge made one."""
     margin: float | None = None
     """Its log-probability minus that of the best other choice, if reported."""
     probabilities: tuple[float, ...] | None = None
     """The probability of each offered choice among all of them, in their order, if reported."""
     reason: str = ""
-    """Why there is no choice: the reason of the first judge that failed, or a small margin."""
+    """The reason of the first judge that failed, or a small margin, if there is no choice."""
     detail: str = ""
     """The reasons of all judges in words."""
     asked: tuple[Asked, ...] = field(default=())
@@ -101,7 +101,7 @@ class ChoiceJudge:
         """Return one answer for each question, in order.
 
         Raises:
-            InvalidInputError: A key is rejected, or there is no such model.
+            InvalidInputError: A key is rejected, or the model does not exist.
             UnavailableError: A judge answered no call for a long time.
         """
         for judge in self.judges:
@@ -194,7 +194,7 @@ class ChoiceJudge:
 
 
 class _Passed(NamedTuple):
-    """A judge whose answer was not kept, or that gave none."""
+    """A judge whose answer was not kept, or that returned none."""
 
     declined: Declined
     """Why."""

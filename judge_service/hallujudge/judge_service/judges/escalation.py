@@ -17,20 +17,21 @@ from ..errors import InvalidInputError, fault_of
 from .judge_interface import Declined, JudgeIdentity
 
 CASCADE_SCHEMA = "hallujudge.cascade/1"
+# Characters of a judge's signature in a note.
 _REFERENCE = 300
 _TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What a learnt threshold promises, as ``cascade.json`` has it."""
+    """The promise of a learned threshold, from ``cascade.json``."""
 
     judge: str
     """The signature of the judge whose verdicts were labelled."""
     target: float
     """The least agreement of kept verdicts with labels."""
     confidence: float
-    """How often a threshold that is learnt like this keeps its promise."""
+    """How often thresholds learned in this way keep their promise."""
     labels: int
     """Labelled claims with kept verdicts."""
     sha256: str
@@ -48,7 +49,7 @@ class Escalation:
     abstain: bool = False
     """Whether such a claim stays without a verdict, though there is a next judge."""
     promise: Promise | None = None
-    """What the threshold promises, if it was learnt."""
+    """The promise of the threshold, if it was learned."""
 
     @classmethod
     def of(cls, *, below: str, cascade: str, abstain: str) -> Escalation | None:
@@ -77,7 +78,7 @@ class Escalation:
         return replace(made, abstain=abstain == "yes")
 
     def check(self, identity: JudgeIdentity) -> None:
-        """Refuse a threshold that was learnt from another judge than the first one.
+        """Reject a threshold that was learned from another judge than the first one.
 
         Raises:
             InvalidInputError: It was.
@@ -136,15 +137,15 @@ class Escalation:
 def history_before(
     kept: Sequence[Declined], names: Sequence[str], now: Sequence[Declined], *, escalates: bool
 ) -> tuple[Declined, ...] | None:
-    """Return why earlier judges gave no verdict when a later judge's is found in the cache.
+    """Return why earlier judges returned no verdict when a later judge's is in the cache.
 
     Each run compares margins again, so that a verdict which was asked for because of a small
     margin counts only if the margin is too small in this run, too.
 
     Args:
-        kept: What the cache keeps: why earlier judges gave none then.
+        kept: The reasons in the cache, from when the verdict was made.
         names: The earlier judges of this run, in order; empty for the first judge.
-        now: Why the first judge's verdict is not kept in this run; empty: it is not known.
+        now: Why the first judge's verdict is not kept in this run; empty if unknown.
         escalates: Whether margins are compared in this run.
 
     Returns:

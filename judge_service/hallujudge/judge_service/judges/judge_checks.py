@@ -47,7 +47,7 @@ class Check:
 
 
 async def check_endpoint(judge: LlmJudge) -> list[Check]:
-    """Model, answers, structured output, log-probabilities and repeatability of a judge's server.
+    """Check the model, answers, structured output, log-probabilities and repeatability of a server.
 
     Makes at most five calls and does not use the cache.
 
@@ -73,7 +73,7 @@ async def check_endpoint(judge: LlmJudge) -> list[Check]:
 
 
 async def check_small(judge: Router) -> Check:
-    """Whether a small judge supports a claim that the scene graph states, and not a foreign one.
+    """Check that a small judge supports a claim of the scene graph, and not a foreign one.
 
     Args:
         judge: The small judge as it would be used.
@@ -161,13 +161,16 @@ async def _constraint(client: ChatClient) -> Check:
             },
         )
     )
-    said = reply.reply.content
-    if word in said and said.strip().strip('{}": ').removeprefix("verdict").strip('": ') == word:
+    content = reply.reply.content
+    if (
+        word in content
+        and content.strip().strip('{}": ').removeprefix("verdict").strip('": ') == word
+    ):
         return Check(name="structured output", ok=True, detail="enforced")
     return Check(
         name="structured output",
         ok=False,
-        detail=f"accepted but ignored: {said[:80]!r}; verdicts are still read strictly, and "
+        detail=f"accepted but ignored: {content[:80]!r}; verdicts are still read strictly, and "
         "more of them will be unscored",
     )
 
@@ -182,10 +185,10 @@ def _logprobs(reply: ChatReply) -> Check:
 
 def _repeats(replies: list[ChatReply]) -> Check:
     # Counts of cached tokens differ from call to call and do not matter here.
-    said = {replace(reply, tokens=(), cached_tokens=0, model="") for reply in replies}
-    if len(said) == 1:
+    distinct = {replace(reply, tokens=(), cached_tokens=0, model="") for reply in replies}
+    if len(distinct) == 1:
         return Check(name="repeatability", ok=True, detail=f"{len(replies)} equal answers")
-    detail = f"{len(said)} different answers to {len(replies)} equal requests"
+    detail = f"{len(distinct)} different answers to {len(replies)} equal requests"
     return Check(name="repeatability", ok=False, detail=detail)
 
 
@@ -209,7 +212,7 @@ async def retry_claims(judge: LlmJudge, items: Sequence[JudgeRequestItem]) -> li
     """Return how verdicts change on repetition, on rewording, with more claims a call, by order.
 
     Each way asks about every claim; replies of other ways and of the verdict cache are not used.
-    Verdicts flip between supported and not supported; another wrong part is no flip.
+    Verdicts flip between supported and not supported; another wrong part is not a flip.
 
     Args:
         judge: The judge.

@@ -17,7 +17,7 @@ DIGITS = 6
 
 
 class Declined(NamedTuple):
-    """A judge that gave no verdict on a claim, and why."""
+    """A judge that returned no verdict on a claim, and why."""
 
     judge: str
     """Its name."""
@@ -40,7 +40,7 @@ class JudgeRequestItem:
     reference_objects: tuple[str, ...] = ()
     """Objects of the image that no triplet names."""
     fallback_history: tuple[tuple[Declined, ...], ...] = ()
-    """Why earlier judges gave no verdict, one entry per claim; empty: this is the first judge."""
+    """Why earlier judges gave no verdict, one entry per claim; empty for the first judge."""
 
     def picked(
         self, indices: Sequence[int], history: Sequence[tuple[Declined, ...]]
@@ -89,7 +89,7 @@ class JudgedItem:
     """Verdicts on an item's claims, and the judges that were called."""
 
     verdicts: tuple[ClaimVerdict, ...]
-    """One for each claim, in order; unscored if no judge gave a verdict."""
+    """One for each claim, in order; unscored if no judge returned a verdict."""
     asked: tuple[Asked, ...] = ()
     """The judges that were called, in order."""
 
@@ -100,28 +100,28 @@ class JudgedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """What is known of an item from earlier calls."""
+    """Verdicts on an item from earlier calls."""
 
     verdicts: tuple[ClaimVerdict | None, ...]
-    """One for each claim; None if it is not known."""
+    """One for each claim; None if unknown."""
     fallback_history: tuple[tuple[Declined, ...], ...]
-    """Why earlier judges gave no verdict when this one did, one entry for each claim."""
+    """Why earlier judges returned no verdict when this one did, one entry for each claim."""
     usage: Usage
-    """What the replies took when they were made."""
+    """The usage of the replies when they were made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeIdentity:
-    """What verdicts depend on apart from the inputs. Judges of equal identity judge alike."""
+    """Everything that verdicts depend on, apart from the inputs."""
 
     kind: str
     """``llm``, ``matcher`` or another family."""
     model: str
     """The model's id or folder name."""
     revision: str = ""
-    """The weights' revision or digest; empty: not known."""
+    """The weights' revision or digest; empty if unknown."""
     server: str = ""
-    """What serves it and in which version, such as ``vllm 0.32.0``; empty: not known."""
+    """What serves it and in which version, such as ``vllm 0.32.0``; empty if unknown."""
     template: str = ""
     """Name, version and hash of the prompt template."""
     parameters: tuple[tuple[str, str], ...] = ()
@@ -181,8 +181,8 @@ class Judge(Protocol):
     ) -> list[JudgedItem]:
         """Return verdicts on every claim of every item, in order.
 
-        A claim without verdict is unscored with a reason. Only what makes every further call
-        pointless, such as a rejected key, is raised.
+        A claim without verdict is unscored with a reason. Only errors that every further
+        call would repeat, such as a rejected key, are raised.
 
         Args:
             items: Claims and references.

@@ -48,7 +48,7 @@ class Question:
     extra: Mapping[str, object] = field(default_factory=dict)
     """More parameters of the request, such as values for the model's chat template."""
     affinity: str = ""
-    """The image that it is about, in whatever words; empty: it is not known."""
+    """A text that is equal for all questions about an image; empty if unknown."""
 
     def schema(self) -> dict[str, object]:
         """The JSON schema of the answer, every claim's number a required key."""
@@ -83,8 +83,8 @@ def questions_of(
 
     Args:
         item: Claims and references.
-        claims_per_call: Claims in one call at most; 1 asks for a bare choice, as published.
-        wording: One of :data:`WORDINGS` for single triplets; empty: the usual prompt.
+        claims_per_call: Maximum claims in one call; with 1 the reply is a choice, as published.
+        wording: One of :data:`WORDINGS` for single triplets; empty for the usual prompt.
     """
     scene = fenced("SCENE", dict.fromkeys(map(as_line, item.reference_triplets)))
     objects = fenced("OBJECTS", [as_line(dict.fromkeys(item.reference_objects))])

@@ -28,14 +28,14 @@ _WRAPPING = " \t\r\n\"'`*."
 
 
 class ReadAnswer(NamedTuple):
-    """What a reply says about one claim."""
+    """The part of a reply about one claim."""
 
     choice: str
-    """The choice; empty: there is none."""
+    """The choice; empty if there is none."""
     margin: float | None = None
     """Its log-probability minus that of the best other choice, if reported."""
     reason: str = ""
-    """Why there is no choice."""
+    """The reason if there is no choice."""
     detail: str = ""
     """The reason in words."""
     probabilities: tuple[float, ...] | None = None

@@ -40,7 +40,7 @@ _ENTRY_TOKENS = 32
 
 @dataclass(slots=True)
 class _Draft:
-    """An item's verdicts while they come in."""
+    """The answers on an item, as they arrive."""
 
     item: JudgeRequestItem
     answers: dict[int, ReadAnswer] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class _Draft:
         return reading_of(question, [history[index] for index in question.claims])
 
     def add(self, question: Question, reply: ReadReply) -> None:
-        """Take over what a reply says."""
+        """Add the answers of a reply."""
         found = zip(question.claims, reply.answers, reply.fallback_history, strict=True)
         for index, answer, history in found:
             if answer is not None:
@@ -69,11 +69,11 @@ class LlmJudge:
         name: Its name in evidence, such as ``llm`` or ``fallback``.
         client: Calls the model.
         cache: Keeps replies between runs; without it, they are kept in memory only.
-        claims_per_call: Claims in one call at most; 1 asks for a bare choice, as published.
-        wording: An equivalent prompt for single triplets; empty: the usual one.
+        claims_per_call: Maximum claims in one call; with 1 the reply is a choice, as published.
+        wording: An equivalent prompt for single triplets; empty for the usual one.
         revision: The weights' revision or digest, where known.
-        server: What serves the model and in which version; empty: a vLLM server is asked for it,
-            and it is unknown for others.
+        server: The server's name and version. If empty, a vLLM server is asked for it, and it is
+            unknown for others.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class LlmJudge:
             server=self._declared_server,
             template="+".join(template.label for template in templates),
             parameters=(
-                *((name, _shown(value)) for name, value in sent.items()),
+                *((name, json.dumps(value)) for name, value in sent.items()),
                 ("constraint", settings.sent_constraint),
             ),
         )
@@ -140,7 +140,7 @@ class LlmJudge:
         """Return verdicts on every claim of every item, in order.
 
         Raises:
-            InvalidInputError: The key is rejected, or there is no such model.
+            InvalidInputError: The key is rejected, or the model does not exist.
             UnavailableError: The judge answered no call for a long time.
         """
         await self.identify()
@@ -176,11 +176,11 @@ class LlmJudge:
 
         Args:
             question: The question, with one choice to make.
-            history: Why earlier judges gave no answer.
+            history: Why earlier judges returned no answer.
             has_fallback: Whether another judge is asked if this one fails.
 
         Raises:
-            InvalidInputError: The key is rejected, or there is no such model.
+            InvalidInputError: The key is rejected, or the model does not exist.
             UnavailableError: The judge answered no call for a long time.
         """
         try:
@@ -262,7 +262,7 @@ class LlmJudge:
         )
 
     def verdict_of(self, claim: ClaimParts, answer: ReadAnswer) -> ClaimVerdict:
-        """Return the verdict that a reply gives on a claim."""
+        """Return the verdict of a reply on a claim."""
         if not answer.choice:
             return unscored_claim(claim, answer.reason, answer.detail, self.name)
         supported = answer.choice == "supported"
@@ -360,7 +360,7 @@ async def estimate_judge(
     counter: TokenCounter | None = None,
     prices: Prices | None = None,
 ) -> Estimate:
-    """Counts what a run would send. No chat call is made.
+    """Estimate the calls of a run, without a chat call.
 
     Args:
         judge: The judge, with its cache.
@@ -380,10 +380,6 @@ async def estimate_judge(
                 )
 
     return await estimate_calls(judge.name, judge.client, calls(), counter, prices)
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value)
 
 
 def _version_of(body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The router: judges in order, each asked about the claims that those before left open."""
+"""The router: judges in order, each called for the claims that the earlier ones left open."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ from .judge_interface import (
 
 @dataclass(slots=True)
 class _Progress:
-    """What is known of an item so far."""
+    """An item's verdicts so far."""
 
     item: JudgeRequestItem
     verdicts: list[ClaimVerdict | None]
     fallback_history: list[tuple[Declined, ...]]
     usage: dict[str, Usage] = field(default_factory=dict)
-
     abstained: set[int] = field(default_factory=set)
 
     def pending(self, judge: str) -> list[int]:
@@ -51,7 +50,7 @@ class _Progress:
         return self.item.picked(pending, [self.fallback_history[index] for index in pending])
 
     def decline(self, index: int, declined: Declined) -> None:
-        """Add why a judge gives no verdict on a claim."""
+        """Add why a judge returned no verdict on a claim."""
         self.fallback_history[index] = (*self.fallback_history[index], declined)
 
     def add_usage(self, judge: str, usage: Usage) -> None:
@@ -62,10 +61,10 @@ class _Progress:
 class Router:
     """Judges in order, the preferred one first.
 
-    A claim goes to the next judge if one gives no verdict on it: because it cannot be reached,
+    A claim goes to the next judge if one returns no verdict on it: because it cannot be reached,
     refuses, replies outside the choices, or has no budget left. With an escalation, it also goes
     there if the first judge's verdict has too small a margin. Every verdict names its judge, and
-    every item keeps why the earlier judges gave none.
+    every item keeps why the earlier judges returned none.
 
     Before any judge is called, the verdicts that the judges know are looked up in the same order.
     So a verdict of the fallback is found again instead of asking the first judge again: a second

@@ -182,7 +182,7 @@ class ServedJudge(LlmJudge):
         )
 
     def verdict_of(self, claim: ClaimParts, answer: ReadAnswer) -> ClaimVerdict:
-        """Return the verdict that a reply gives on a claim."""
+        """Return the verdict of a reply on a claim."""
         if not answer.choice:
             return unscored_claim(claim, answer.reason, answer.detail, self.name)
         supported, score = answer.choice == self._preset.supported, None

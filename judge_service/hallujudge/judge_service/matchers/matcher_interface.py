@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-if TYPE_CHECKING:
     Vectors: TypeAlias = NDArray[np.float32]
 
 PROTOCOLS = ("published", *SMALL_JUDGES)
@@ -62,7 +61,7 @@ class Encoder(Protocol):
 
 
 class PairModel(Protocol):
-    """A classifier that gives the probability that a premise supports a claim."""
+    """A classifier that returns the probability that a premise supports a claim."""
 
     @property
     def label(self) -> str:
@@ -119,7 +118,7 @@ class MatcherSettings:
     model: str = "minilm"
     """The sentence encoder: ``minilm``, ``mpnet``, a model id or a folder."""
     small_model: str = ""
-    """The model of a small judge: a model id or a folder; empty: that of its authors."""
+    """The model of a small judge: a model id or a folder; empty for that of its authors."""
     backend: str = "auto"
     """``onnx``, ``torch`` or ``auto``."""
     device: str = "cpu"
@@ -135,7 +134,7 @@ class MatcherSettings:
     parts: str = "objects"
     """``objects``: verdicts name the wrong part of unsupported claims; ``none``: they do not."""
     threads: int = 0
-    """The threads of onnxruntime; 0: its default. Results do not depend on it."""
+    """The threads of onnxruntime; 0 for its default. Results do not depend on it."""
     cached_vectors: int = 20_000
     """How many vectors are kept between calls."""
     cache_folder: Path | None = None
@@ -182,6 +181,7 @@ class MatcherSettings:
         return [Violation(field=name, description=text) for name, text in found]
 
 
+# The released script strips the notation of a tuple from the text of a triplet.
 _DROPPED = str.maketrans("", "", "(),")
 
 

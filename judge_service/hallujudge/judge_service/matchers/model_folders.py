@@ -59,7 +59,7 @@ class ModelFolder:
 
     @property
     def size(self) -> int:
-        """The size of the weights, in bytes; 0: there are none yet."""
+        """The size of the weights, in bytes; 0 if there are none yet."""
         return self.weights.stat().st_size if self.weights.is_file() else 0
 
     def read_json(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Sentence encoders on onnxruntime, which starts faster than torch and gives equal vectors."""
+"""Sentence encoders on onnxruntime, which starts faster than torch and returns equal vectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OnnxEncoder:
     Args:
         model: The model.
         cache: The cache of written graphs.
-        threads: The threads of onnxruntime; 0: its default.
+        threads: The threads of onnxruntime; 0 for its default.
 
     Raises:
         MissingExtraError: onnxruntime, onnx, tokenizers or safetensors is not installed.

@@ -211,7 +211,7 @@ class _Writer:
         )
 
     def _distance_bias(self) -> str:
-        """Return MPNet's learnt attention bias for each head and bucket of distance."""
+        """Return MPNet's learned attention bias for each head and bucket of distance."""
         import numpy as np
 
         buckets = _distance_buckets(self._shape.max_tokens, self._shape.buckets)

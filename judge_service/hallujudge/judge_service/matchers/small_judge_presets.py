@@ -1,4 +1,4 @@
-"""The small judges: what their models read, what they return, and what is known of them."""
+"""The table of small judges: the inputs, outputs and known accuracy of their models."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class SmallPreset:
     title: str
     """The model's name."""
     model: str
-    """The hub id of the authors' weights; empty: the option ``small_model`` names the model."""
+    """The hub id of the authors' weights; empty if the option ``small_model`` must name it."""
     head: Head
     """Where the probability is read."""
     template: str
-    """The input, with ``{premise}``, ``{claim}`` and ``{eos}``; empty: a pair of two texts."""
+    """The input, with ``{premise}``, ``{claim}`` and ``{eos}``; empty for a pair of two texts."""
     limit: int
-    """The maximum number of tokens of an input; 0: that of the model's files."""
+    """The maximum number of tokens of an input; 0 for that of the model's files."""
     chunk: int
-    """The maximum length of a premise, in ``unit``; 0: as long as the input permits."""
+    """The maximum length of a premise, in ``unit``; 0 for the length that the input permits."""
     unit: Literal["tokens", "words"] = "tokens"
     """The unit of ``chunk``."""
     tokenizer: str = ""
@@ -54,7 +54,7 @@ class SmallPreset:
     licence: str
     """The licence of the weights."""
     reported: str
-    """The accuracy that the authors report, with its source; empty: none was found."""
+    """The accuracy that the authors report, with its source; empty if none was found."""
     measured: str = "not measured: weights not at hand"
     """The agreement that was measured on Tri-HE's checked answers."""
 

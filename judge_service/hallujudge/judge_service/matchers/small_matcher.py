@@ -204,14 +204,14 @@ class SmallMatcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidates:
-    """What a claim is compared with."""
+    """The premises that a claim is compared with."""
 
     claim: str
     """The claim as a sentence."""
     facts: int
     """How many sentences its references have."""
     premises: tuple[Premise, ...]
-    """The premises; empty: the claim itself is too long."""
+    """The premises; empty if the claim itself is too long."""
     overhead: int
     """The number of tokens of the input without a premise."""
 
@@ -253,7 +253,7 @@ class Room:
     tokens: int
     """In tokens."""
     chunk: int = 0
-    """In the unit of the preset; 0: only tokens count."""
+    """In the unit of the preset; 0 if only tokens are limited."""
 
 
 def hypothesis(claim: Sequence[str]) -> str:

@@ -292,7 +292,7 @@ class TorchWeights:
         """Return the maximum number of tokens of an input.
 
         Args:
-            wanted: That of the authors' code; 0: what the model's files say.
+            wanted: The limit of the authors' code; 0 for that of the model's files.
         """
         positions = self._positions()
         if wanted:
@@ -302,7 +302,7 @@ class TorchWeights:
         return min(limit, positions) if limit < _NO_LIMIT else positions
 
     def _positions(self) -> int:
-        """Return the number of position embeddings; 0: positions are relative."""
+        """Return the number of position embeddings; 0 if positions are relative."""
         config = self._config
         kind = config.get("model_type")
         if kind == "deberta-v2" and not config.get("position_biased_input", True):

@@ -46,9 +46,9 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
         return sum(len(text) for text in self.texts(item) if text)
 
     def texts(self, item: EventHallusionItem) -> Sequence[str | None]:
-        """Return what the model answered, and what was said about its description."""
-        said = [question.response for question in item.questions]
-        return [*said, item.judgement if self.judge is None else item.response]
+        """Return the model's answers, and the judgement or the text of its description."""
+        last = item.judgement if self.judge is None else item.response
+        return [*(question.response for question in item.questions), last]
 
     def result(self, item: EventHallusionItem) -> ItemResult:
         """Return the result of one video, with its split among the fields."""
@@ -66,19 +66,18 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
     def judged(self, item: EventHallusionItem, chosen: Chosen | None) -> ItemResult:
         """Return the result of a video with the judge's choice as its judgement.
 
-        A description that is there and has no choice has failed: its judgement is empty. In
-        ``published`` a failed judgement counts as wrong, but one with a small margin did not fail:
-        it is missing.
+        The judgement of a description without a choice is empty. In ``published`` such a failed
+        judgement counts as wrong, but one with a small margin is missing.
         """
         choice: str | None = chosen.choice if chosen is not None else ""
         if item.response is None or (self.metric.variant == "published" and _is_left(chosen)):
             choice = None
-        said = replace(item, judgement=choice)
+        judged = replace(item, judgement=choice)
         if chosen is None:
-            return self.result(said)
+            return self.result(judged)
         # The first choice is yes: the description is right.
         probability = chosen.probabilities[0] if chosen.probabilities else None
-        result = _with_split(item, self.result_of(said, self.score(said, probability)))
+        result = _with_split(item, self.result_of(judged, self.score(judged, probability)))
         if result.outcome is Outcome.UNSCORED and not choice:
             result = replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
         assert isinstance(result.evidence, EventHallusionEvidence), "every judged video has it"
@@ -113,7 +112,7 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
 
         Args:
             item: The video.
-            probability: Probability that its description is right, if a judge states one.
+            probability: Probability that its description is right, if the judge reports one.
         """
         if self.metric.variant == "corrected":
             item = replace(item, questions=tuple(map(self._without_failed, item.questions)))
@@ -124,9 +123,8 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
         return replace(question, response=None) if failed else question
 
     def unread(self, item: EventHallusionItem) -> Problem:
-        """Return why a video is unscored of which nothing could be parsed."""
-        said = [text or "" for text in self.texts(item)]
-        shown = next((text[:80] for text in said if text), "")
+        """Return why a video without a parsed answer or judgement is unscored."""
+        shown = next((text[:80] for text in self.texts(item) if text), "")
         return UnscoredReason.ANSWER_UNPARSED, f"no answer or judgement can be parsed: {shown!r}"
 
 

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 _CHOICES = {"correct": RIGHT, "incorrect": WRONG, "unclear": UNCLEAR}
-_DIGITS = 6  # As many as judges state.
+_DIGITS = 6  # as judges round probabilities
 _SLOTS = ("question", "reference", "prediction")
 
 
 class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchMetric]):
-    """Parses yes/no answers, takes the correctness that they came with, or asks a judge."""
+    """Parses yes/no answers, uses the given correctness, or asks a judge."""
 
     item_type = HallusionBenchItem
     response_name = "the answer"

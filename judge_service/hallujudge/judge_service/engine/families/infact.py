@@ -45,7 +45,7 @@ class InfactPipeline(TextPipeline[InfactItem, InfactMetric]):
         failed = self._failed(item)
         kept = {operator: run for operator, run in item.runs.items() if operator not in failed}
         result = super().result(replace(item, runs=kept) if failed else item)
-        return replace(result, fields=_fields(item), evidence=_told(result.evidence, failed))
+        return replace(result, fields=_fields(item), evidence=_with_failed(result.evidence, failed))
 
     def _failed(self, item: InfactItem) -> dict[str, UnscoredReason]:
         """Return the operators whose response is empty or a failure text, with the reason.
@@ -97,7 +97,9 @@ class InfactPipeline(TextPipeline[InfactItem, InfactMetric]):
 _FAILED = (UnscoredReason.RESPONSE_EMPTY, UnscoredReason.RESPONSE_FAILED)
 
 
-def _told(evidence: Evidence | None, failed: Mapping[str, UnscoredReason]) -> Evidence | None:
+def _with_failed(
+    evidence: Evidence | None, failed: Mapping[str, UnscoredReason]
+) -> Evidence | None:
     """Return the evidence with a run for each failed call."""
     if not isinstance(evidence, InfactEvidence):
         return evidence

@@ -1,1 +1,0 @@
-"""Sentence encoders on onnxruntime: the graph writer, its cache and the encoder."""
