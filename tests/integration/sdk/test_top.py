@@ -12,8 +12,7 @@ from textual.widgets import DataTable, Static
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.sdk import AsyncClient
-from hallujudge.sdk.top.reading import fetch, metrics_url
-from hallujudge.sdk.top.screen import TopApp
+from hallujudge.sdk.top import TopApp, fetch, metrics_url
 
 
 def rows(app: TopApp, name: str) -> list[list[str]]:

@@ -1,4 +1,30 @@
-"""Converters between values and protobuf messages, made from the definitions of both."""
+"""Converters between values and protobuf messages, made from the definitions of both.
+
+A value (a dataclass or a named tuple) and its message have the same field names. The converter of
+a pair is built once, from type hints and the message descriptor. It checks that neither side has a
+field that the other lacks.
+
+===========================  ==================================================================
+value                        message
+===========================  ==================================================================
+``str``, ``int``, …          the same; ``T | None`` is an ``optional`` field
+``Literal``                  ``string``; empty means the default
+``Enum``                     an enum with the same names after a prefix; None is UNSPECIFIED
+a value                      a message; absent means None or the default
+``tuple[T, ...]``            a repeated field
+``tuple[T, ...] | None``     a message whose only field is ``repeated … values``
+``tuple[A, B]``              a message with two fields, by position
+``Mapping[str, T]``          a map, or repeated rows whose first field is the key
+``A | B``                    a ``oneof`` of the same name; members by the names of the classes
+===========================  ==================================================================
+
+Only where a pair differs in more is something written by hand: a :class:`Codec` for a type, a
+:class:`FieldShape` for a field that the message spreads over several, or :class:`Rearranged` for a
+field whose content is rearranged first.
+
+Converters write to messages in place, because protobuf copies a nested message that is passed to a
+constructor.
+"""
 
 from __future__ import annotations
 
@@ -36,55 +62,6 @@ from .fields import (
     wrapped_list,
 )
 
-
-def enum_codec(field: ValueField, theirs: FieldDescriptor) -> ScalarCodec:
-    """Return the converter of an enum.
-
-    Raises:
-        MismatchError: The members have different names.
-    """
-    known = theirs.enum_type
-    if known is None:
-        raise MismatchError(f"{theirs.full_name} is not an enum")
-    numbers = enum_numbers(without_none(field.hint), known)
-    members: dict[int, enum.Enum | None] = {number: member for member, number in numbers.items()}
-    # By name: the hash of an enum's member is computed in Python.
-    by_name = {member.name: number for member, number in numbers.items()}
-
-    def write(member: enum.Enum) -> int:
-        return by_name[member._name_]
-
-    if type(None) in members_of(field.hint):
-        # A member that a later release adds counts as none.
-        return ScalarCodec(write, members.get)
-
-    return ScalarCodec(write, _Members(members, known.name).__getitem__)
-
-
-class _Members(dict[int, Any]):
-    """The members of an enum by number. Looking one up calls no Python code."""
-
-    def __init__(self, members: dict[int, Any], name: str) -> None:
-        super().__init__(members)
-        self._name = name
-
-    def __missing__(self, number: int) -> Any:
-        raise MalformedError(f"{number} is not a known {self._name}")
-
-
-def literal_codec(literals: tuple[Any, ...], field: ValueField) -> ScalarCodec:
-    """Return the converter of a text that is one of a few."""
-
-    def read(text: str) -> Any:
-        if not text and field.default is not None:
-            return field.default()
-        if text not in literals:
-            raise MalformedError(f"{text!r} is not one of {', '.join(literals)}")
-        return text
-
-    return ScalarCodec(lambda text: text, read)
-
-
 _SCALARS = (Kind.SCALAR, Kind.NUMBER, Kind.OPTIONAL)
 
 
@@ -93,7 +70,7 @@ class Codecs:
 
     Args:
         types: Converters that are written by hand, by value type and name of the message.
-        shapes: The same for single fields, by value type and name of the field.
+        shapes: Converters of single fields, by value type and name of the field.
         rearranged: Fields that are rearranged, by value type and name of the field.
         unions: The classes of a hint that does not list them, such as a protocol.
     """
@@ -230,7 +207,7 @@ class Codecs:
         return kinds.map_of_messages(name, codec)
 
     def _optional_pair(self, value_type: Any, descriptor: Descriptor) -> tuple[str, str] | None:
-        """Return the fields of a value that has two optional scalars; None for another."""
+        """Return the fields of a value with exactly two optional scalars, or None."""
         if len(descriptor.fields) != 2 or not is_dataclass(value_type):
             return None
         first, second = self.fields(value_type, descriptor)
@@ -276,8 +253,56 @@ class Codecs:
         return found[0], self.of(found[0], theirs.message_type)
 
 
+def enum_codec(field: ValueField, theirs: FieldDescriptor) -> ScalarCodec:
+    """Return the converter of an enum.
+
+    Raises:
+        MismatchError: The members have different names.
+    """
+    known = theirs.enum_type
+    if known is None:
+        raise MismatchError(f"{theirs.full_name} is not an enum")
+    numbers = enum_numbers(without_none(field.hint), known)
+    members: dict[int, enum.Enum | None] = {number: member for member, number in numbers.items()}
+    # Keyed by name, because the hash of an enum member is computed in Python.
+    by_name = {member.name: number for member, number in numbers.items()}
+
+    def write(member: enum.Enum) -> int:
+        return by_name[member._name_]
+
+    if type(None) in members_of(field.hint):
+        # A member that a later release adds is read as None.
+        return ScalarCodec(write, members.get)
+
+    return ScalarCodec(write, _Members(members, known.name).__getitem__)
+
+
+class _Members(dict[int, Any]):
+    """The members of an enum by number; a successful lookup runs no Python code."""
+
+    def __init__(self, members: dict[int, Any], name: str) -> None:
+        super().__init__(members)
+        self._name = name
+
+    def __missing__(self, number: int) -> Any:
+        raise MalformedError(f"{number} is not a known {self._name}")
+
+
+def literal_codec(literals: tuple[Any, ...], field: ValueField) -> ScalarCodec:
+    """Return the converter of a text with few possible values."""
+
+    def read(text: str) -> Any:
+        if not text and field.default is not None:
+            return field.default()
+        if text not in literals:
+            raise MalformedError(f"{text!r} is not one of {', '.join(literals)}")
+        return text
+
+    return ScalarCodec(lambda text: text, read)
+
+
 def _member_of(content: Any, names: Mapping[Any, str], field: ValueField) -> str:
-    """Return the member of a subclass."""
+    """Return the oneof's member for a subclass of a known class."""
     for cls in type(content).__mro__:
         if cls in names:
             return names[cls]
@@ -296,7 +321,7 @@ def _scalar_kind(theirs: FieldDescriptor) -> Kind:
 
 
 def _is_row(value_type: Any, descriptor: Descriptor, fields: Iterable[Field]) -> bool:
-    """Return whether a value is a named tuple of scalars, in the order of the message's fields."""
+    """Return whether a value is a named tuple of scalars, with its message's fields in order."""
     names = tuple(field.name for field in descriptor.fields)
     scalars = all(field.kind in _SCALARS for field in fields)
     return scalars and getattr(value_type, "_fields", None) == names

@@ -25,6 +25,13 @@ from .field_loops import inner_reader_of, inner_writer_of, writer_of
 from .fields import Codec, Convert, Field, Fill, MalformedError, Rearranged, invalid, message_of
 from .kinds import EVIDENCE, KINDS, TASKS
 
+# Room for the note that `shrink` adds; a note has a few hundred bytes.
+_NOTE_BYTES = 1024
+
+
+# Where values have another shape than their messages
+
+
 _LAYOUTS: Mapping[str, GraphLayout] = {
     "": "auto",
     "auto": "auto",
@@ -56,7 +63,7 @@ def _read_graph(message: Any) -> GraphSource:
 _GRAPH_TYPES: Mapping[tuple[Any, str], Codec] = {
     (GraphSource, "GraphSource"): Codec(_write_graph, _read_graph)
 }
-"""The name of a shipped graph is a string, not a message."""
+"""The name of a shipped graph is a string, while its value is a class of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +76,7 @@ class _Declined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _JudgePart:
-    """The work of one judge, as evidence keeps it."""
+    """The work of one judge, with the fields of its JSON in evidence."""
 
     judge: str
     answered: int
@@ -111,10 +118,9 @@ _JUDGING: Mapping[tuple[Any, str], Rearranged] = {
     (evidence, "judging"): _PARTS
     for evidence in (TriHeEvidence, HallusionBenchEvidence, EventHallusionEvidence)
 }
-"""Evidence keeps the judges' parts as JSON."""
+"""Evidence holds the work of each judge as JSON; its message declares the fields."""
 
 
-_NOTE_BYTES = 1024
 _Groups = Mapping[str, Mapping[str, Mapping[str, Score]]]
 
 
@@ -148,58 +154,6 @@ _GROUPS: Mapping[tuple[Any, str], Rearranged] = {
 """Groups are sent as rows with their field and value."""
 
 
-def pieces_of(report: scoring_pb2.Report, max_bytes: int) -> Iterator[pb.ScoreStreamResponse]:
-    """Yield the messages that carry a report: batches of its groups, then the report.
-
-    Only groups can be many: a report has as many as the items have different values.
-
-    Args:
-        report: The report; its groups are removed if they are sent by themselves.
-        max_bytes: Size from which groups are sent by themselves, and size of their batches.
-    """
-    if report.ByteSize() > max_bytes:
-        batch, size = pb.GroupBatch(), 0
-        for group in report.groups:
-            if batch.groups and size + group.ByteSize() > max_bytes:
-                yield pb.ScoreStreamResponse(groups=batch)
-                batch, size = pb.GroupBatch(), 0
-            batch.groups.append(group)
-            size += group.ByteSize()
-        yield pb.ScoreStreamResponse(groups=batch)
-        report.ClearField("groups")
-    yield pb.ScoreStreamResponse(report=report)
-
-
-def shrink(response: pb.ScoreResponse, max_bytes: int) -> None:
-    """Leave out what does not fit into one message, and say so in the report's notes.
-
-    First the groups of the report, then the evidence of items: what was scored is kept.
-
-    Args:
-        response: The response; it is changed.
-        max_bytes: The largest message.
-    """
-    for name, remove in (("groups", _remove_groups), ("the evidence of items", _remove_evidence)):
-        # A note is a few hundred bytes.
-        if (size := response.ByteSize()) <= max_bytes - _NOTE_BYTES:
-            return
-        remove(response)
-        response.report.notes.append(
-            f"This response leaves out {name}: with them it has {size} bytes, and a message may "
-            f"have {max_bytes} (max_message_bytes). ScoreStream sends them in pieces."
-        )
-
-
-def _remove_groups(response: pb.ScoreResponse) -> None:
-    response.report.ClearField("groups")
-
-
-def _remove_evidence(response: pb.ScoreResponse) -> None:
-    for result in response.results:
-        if (kind := result.WhichOneof("evidence")) is not None:
-            result.ClearField(kind)
-
-
 CODECS = Codecs(
     types={**tri_he.TYPES, **_GRAPH_TYPES},
     shapes=tri_he.SHAPES,
@@ -214,7 +168,7 @@ _ValueT = TypeVar("_ValueT")
 
 
 class _ItemCodec(NamedTuple):
-    """The converter of one type of items: what all items have, and the task."""
+    """The converter of one type of items: the common fields, and the task."""
 
     kind: str
     fields: tuple[Field, ...]
@@ -256,7 +210,7 @@ def item_to_proto(item: Item) -> pb.Item:
 
 
 def _unsendable(item: Item, codec: _ItemCodec) -> InvalidInputError:
-    """Return the error of an item with a field that protobuf does not take."""
+    """Return the error of an item with a field that protobuf does not accept."""
     for within, fields in (("", codec.fields), (f"{codec.kind}.", codec.task_fields)):
         for field in fields:
             message = pb.Item()
@@ -300,7 +254,7 @@ def items_from_proto(
 
 
 def read_item(message: pb.Item, item_type: type[Item]) -> Item | MalformedError:
-    """Return the item of a message, or what is wrong with it, for :func:`items_of`."""
+    """Return the item of a message, or its error, for :func:`items_of`."""
     try:
         return _checked(_item(message), item_type)
     except MalformedError as err:
@@ -439,6 +393,57 @@ def write_report(report: Report, message: scoring_pb2.Report) -> None:
 def report_from_proto(message: scoring_pb2.Report) -> Report:
     """Return the report of a message."""
     return _read(Report, message, "report")
+
+
+def pieces_of(report: scoring_pb2.Report, max_bytes: int) -> Iterator[pb.ScoreStreamResponse]:
+    """Yield the messages that carry a report: batches of its groups, then the report.
+
+    Only the groups can make a report large: there is one for each value of a field.
+
+    Args:
+        report: The report; its groups are removed if they are sent separately.
+        max_bytes: Size from which groups are sent separately, and size of their batches.
+    """
+    if report.ByteSize() > max_bytes:
+        batch, size = pb.GroupBatch(), 0
+        for group in report.groups:
+            if batch.groups and size + group.ByteSize() > max_bytes:
+                yield pb.ScoreStreamResponse(groups=batch)
+                batch, size = pb.GroupBatch(), 0
+            batch.groups.append(group)
+            size += group.ByteSize()
+        yield pb.ScoreStreamResponse(groups=batch)
+        report.ClearField("groups")
+    yield pb.ScoreStreamResponse(report=report)
+
+
+def shrink(response: pb.ScoreResponse, max_bytes: int) -> None:
+    """Remove what does not fit into one message, and add a note to the report.
+
+    The report's groups are removed first, then the items' evidence; scores are kept.
+
+    Args:
+        response: The response; it is changed.
+        max_bytes: The largest message.
+    """
+    for name, remove in (("groups", _remove_groups), ("the evidence of items", _remove_evidence)):
+        if (size := response.ByteSize()) <= max_bytes - _NOTE_BYTES:
+            return
+        remove(response)
+        response.report.notes.append(
+            f"This response leaves out {name}: with them it has {size} bytes, and a message may "
+            f"have {max_bytes} (max_message_bytes). ScoreStream sends them in pieces."
+        )
+
+
+def _remove_groups(response: pb.ScoreResponse) -> None:
+    response.report.ClearField("groups")
+
+
+def _remove_evidence(response: pb.ScoreResponse) -> None:
+    for result in response.results:
+        if (kind := result.WhichOneof("evidence")) is not None:
+            result.ClearField(kind)
 
 
 def found_claim_to_proto(found: FoundClaim) -> pb.Claim:

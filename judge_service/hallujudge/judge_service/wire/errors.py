@@ -36,16 +36,16 @@ __all__ = ["PUSHBACK_TRAILER", "error_from_rpc", "pushback", "shortened", "statu
 PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
 """The delay that gRPC's own retries use; other clients use RetryInfo."""
 
-# A status travels in the headers behind a call, which gRPC limits to 8 KiB together. The message is
-# there twice: once with up to three bytes for each of its own, and once in the details, which grow
-# by a third. 3 * 1,000 + 4/3 * (1,000 + 1,200 + 600 + names) is below 7,200.
+# A status is sent in the trailers of a call, which gRPC limits to 8 KiB in total. The message is
+# sent twice: percent-encoded with up to three bytes for each byte, and in the details, which base64
+# enlarges by a third. 3 * 1,000 + 4/3 * (1,000 + 1,200 + 600 + names) is below 7,200.
 _MESSAGE_BYTES = 1_000
 _VIOLATIONS_BYTES = 1_200
 _VIOLATION_BYTES = 400
 _METADATA_BYTES = 80
 _METADATA_PAIRS = 6
 
-# gRPC writes addresses as parts of a URI.
+# gRPC writes IPv6 addresses as parts of a URI.
 _IPV6 = re.compile(r"ipv6:%5B[0-9A-Za-z:.%]{2,64}?%5D")
 
 _BY_CODE: dict[grpc.StatusCode, type[HallujudgeError]] = {
@@ -84,8 +84,8 @@ def status_of(error: HallujudgeError) -> status_pb2.Status:
 
 
 def shortened(text: str, max_bytes: int) -> str:
-    """Return a text that has at most so many bytes; one that is cut ends with ``…``."""
-    # Half a character can't be sent; it is replaced.
+    """Return a text cut to a number of bytes; a text that was cut ends with ``…``."""
+    # A lone surrogate can't be encoded; it is replaced.
     data = text.encode(errors="replace")
     if len(data) <= max_bytes:
         return data.decode()
@@ -98,7 +98,7 @@ def _short_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def _bad_request(violations: Iterable[Violation]) -> error_details_pb2.BadRequest:
-    """Return the first violations, as many as have room."""
+    """Return the first violations, as many as fit."""
     message = error_details_pb2.BadRequest()
     for violation in violations:
         row = message.field_violations.add(
@@ -112,7 +112,7 @@ def _bad_request(violations: Iterable[Violation]) -> error_details_pb2.BadReques
 
 
 def pushback(error: HallujudgeError) -> tuple[tuple[str, str], ...]:
-    """Return the trailer that tells gRPC when to retry."""
+    """Return the trailer from which gRPC's own retries take their delay."""
     if error.retry_after is None:
         return ()
     return ((PUSHBACK_TRAILER, str(int(error.retry_after * 1000))),)
@@ -158,9 +158,10 @@ def _own(status: status_pb2.Status) -> HallujudgeError | None:
 
 
 def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
-    told = isinstance(error, (grpc.Call, grpc.aio.AioRpcError))
-    code = error.code() if told else grpc.StatusCode.UNKNOWN
-    details = _IPV6.sub(lambda found: unquote(found[0]), (error.details() if told else "") or "")
+    has_status = isinstance(error, (grpc.Call, grpc.aio.AioRpcError))
+    code = error.code() if has_status else grpc.StatusCode.UNKNOWN
+    text = (error.details() if has_status else "") or ""
+    details = _IPV6.sub(lambda found: unquote(found[0]), text)
     kind = _BY_CODE.get(code, InternalError)
     if kind is UnavailableError:
         return UnavailableError(
@@ -185,7 +186,7 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
 
 
 def _why(details: str) -> str:
-    """What gRPC says of a connection, without the target, which it repeats for unknown hosts."""
+    """Return why gRPC has no connection, without the target, which it repeats."""
     if details.startswith("errors resolving"):
         return f"its host is not known: {details.rstrip(']').rpartition(': ')[2]}"
     return details or "no connection"

@@ -25,7 +25,7 @@ def writer_of(fields: Sequence[Field]) -> Fill:
 
     def write_held(value: Any, message: Any) -> None:
         for name, get in scalars:
-            # Writing a default would take protobuf longer than this test; lists below, likewise.
+            # Testing is faster than writing a default with protobuf, for the lists below as well.
             if content := get(value):
                 setattr(message, name, content)
         for name, get in optional:
@@ -72,10 +72,6 @@ def inner_writer_of(fields: Sequence[Field], inner: str, inner_fields: Sequence[
             raise err.within(inner) from None
 
     return write
-
-
-def _getters(fields: Sequence[Field], kind: Kind) -> _Getters:
-    return tuple((f.name, attrgetter(f.name)) for f in fields if f.kind is kind)
 
 
 def reader_of(value_type: Any, fields: Sequence[Field]) -> Convert:
@@ -134,7 +130,7 @@ def row_functions(row_type: type, fields: Sequence[Field]) -> tuple[Fill, Conver
     def read_optional(message: Any) -> Any:
         contents = list(get(message))
         for index, name in optional:
-            # What is not empty is there; asking protobuf takes longer than looking.
+            # A non-empty field is present; HasField takes longer than this test.
             if not contents[index] and not message.HasField(name):
                 contents[index] = None
         return make(contents)
@@ -142,6 +138,10 @@ def row_functions(row_type: type, fields: Sequence[Field]) -> tuple[Fill, Conver
     if optional:
         return write, read_optional
     return write, get if row_type is tuple else lambda message: make(get(message))
+
+
+def _getters(fields: Sequence[Field], kind: Kind) -> _Getters:
+    return tuple((f.name, attrgetter(f.name)) for f in fields if f.kind is kind)
 
 
 def _converted(fields: Sequence[Field], kind: Kind) -> tuple[tuple[str, Convert, Fill], ...]:
@@ -169,7 +169,7 @@ def _reader(fields: Sequence[Field]) -> _Read:
     def read_held(message: Any) -> list[Any]:
         contents = list(get(message))
         for index, name in optional:
-            # What is not empty is there; asking protobuf takes longer than looking.
+            # A non-empty field is present; HasField takes longer than this test.
             if not contents[index] and not message.HasField(name):
                 contents[index] = None
         try:
@@ -195,7 +195,7 @@ def _reader(fields: Sequence[Field]) -> _Read:
 
 
 def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that gives some attributes as a tuple."""
+    """Return a function that returns some attributes as a tuple."""
     if len(names) > 1:
         return attrgetter(*names)
     if not names:

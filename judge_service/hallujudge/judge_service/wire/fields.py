@@ -41,7 +41,7 @@ class ValueField(NamedTuple):
     hint: Any
     """Its type."""
     default: Callable[[], Any] | None
-    """Makes its default; None: it has none."""
+    """Makes its default, or None if it is required."""
 
 
 def fields_of(value_type: Any) -> list[ValueField]:
@@ -76,13 +76,13 @@ def without_none(hint: Any) -> Any:
 
 
 def members_of(hint: Any) -> tuple[Any, ...]:
-    """Return the members of a union; the hint itself if it is not a union."""
+    """Return the members of a union, or a hint that is not a union as its only member."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
 def is_repeated(field: FieldDescriptor) -> bool:
     """Return whether a message's field is repeated, maps included."""
-    # protobuf 7 has no `label`, and 5 no `is_repeated`. Messages have no default.
+    # protobuf 7 lacks `label`, and protobuf 5 `is_repeated`. Singular messages have no default.
     if field.message_type is not None and field.has_presence:
         return False
     return isinstance(field.default_value, list)
@@ -117,7 +117,7 @@ def is_scalar(hint: Any, field: FieldDescriptor) -> bool:
 
 
 def wrapped_list(field: FieldDescriptor) -> FieldDescriptor | None:
-    """Return the ``values`` of a message that is a list which can be absent."""
+    """Return the field ``values`` of a message that is an optional list, or None."""
     message = field.message_type
     if message is None or [inner.name for inner in message.fields] != ["values"]:
         return None
@@ -125,7 +125,7 @@ def wrapped_list(field: FieldDescriptor) -> FieldDescriptor | None:
 
 
 def row_fields(hint: Any, row: Descriptor) -> tuple[str, str]:
-    """Return the names of key and value in the rows of a mapping; no value name: several fields."""
+    """Return the names of key and value in the rows of a mapping; "" for several value fields."""
     key, *rest = row.fields
     scalar = without_none(get_args(hint)[1])
     single = len(rest) == 1 and is_plain(get_args(hint)[1], rest[0])
@@ -149,7 +149,7 @@ def enum_numbers(hint: type[enum.Enum], descriptor: EnumDescriptor) -> dict[enum
 
 
 def literals_of(hint: Any) -> tuple[Any, ...]:
-    """Return the values of a ``Literal``; none for another hint."""
+    """Return the values of a ``Literal``, or nothing for another hint."""
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
@@ -158,8 +158,8 @@ class MalformedError(ValueError):
 
     Args:
         problem: What is wrong and what to do.
-        place: The field, as a path below the message that is converted. Converters of the messages
-            around it put their own field in front.
+        place: The field, as a path relative to the converted message. Converters of enclosing
+            messages prepend their own field.
     """
 
     def __init__(self, problem: str, place: str = "") -> None:
@@ -168,13 +168,13 @@ class MalformedError(ValueError):
         self.place = place
 
     def within(self, place: str) -> MalformedError:
-        """Return the same error as the message around it sees it."""
+        """Return the error with the field of the enclosing message prepended."""
         joint = "." if self.place and not self.place.startswith("[") else ""
         return MalformedError(self.problem, f"{place}{joint}{self.place}")
 
 
 def invalid(error: MalformedError, within: str = "") -> InvalidInputError:
-    """Return the error that callers see.
+    """Return the error for callers.
 
     Args:
         error: What is wrong.
@@ -195,7 +195,7 @@ class Codec(NamedTuple):
     """A converter for a pair of a value type and a message."""
 
     write: Fill
-    """Value, message -> nothing; it writes the value to the message."""
+    """Writes a value to a message."""
     read: Convert
     """Message -> value."""
 
@@ -232,20 +232,20 @@ class Rearranged(NamedTuple):
 
 
 class Kind(enum.Enum):
-    """What is done about a field."""
+    """How a field is converted."""
 
     SCALAR = enum.auto()
     """Both sides have the same content; an empty one is not written."""
     NUMBER = enum.auto()
-    """The same, and written in any case: -0.0 counts as empty and differs from the default."""
+    """The same, but always written: -0.0 is falsy and still differs from the default."""
     OPTIONAL = enum.auto()
-    """Both sides have the same content, and a message can lack it."""
+    """Both sides have the same content, which may be absent."""
     ENUM = enum.auto()
     """A scalar is converted; None is not written."""
     LIST = enum.auto()
     """A repeated field or a map is converted."""
     MESSAGE = enum.auto()
-    """A message is converted, which can be absent."""
+    """A message is converted, which may be absent."""
     SHAPED = enum.auto()
     """The message spreads the field over others."""
 
@@ -260,7 +260,7 @@ class Field(NamedTuple):
     write: Fill
     """Writes the content to the message that has the field."""
     read: Convert
-    """Content of the message's field -> content of the value's; of ``SHAPED`` the whole message."""
+    """Reads the content of the message's field; for ``SHAPED``, of the whole message."""
     absent: Callable[[], Any]
     """Makes the content of a field that the message lacks."""
 
@@ -295,7 +295,7 @@ def repeated_scalars(name: str) -> Field:
         getattr(message, name).extend(content)
 
     def read(found: Any) -> tuple[Any, ...]:
-        # A slice is a list, from which a tuple is made faster than from protobuf's container.
+        # A slice is a list, which becomes a tuple faster than protobuf's container does.
         return tuple(found[:]) if found else ()
 
     return Field(name, Kind.LIST, write, read, tuple)
@@ -339,8 +339,8 @@ def map_of_messages(name: str, codec: Codec) -> Field:
 def map_of_optional_pairs(name: str, pair: tuple[str, str], read: Convert) -> Field:
     """Return a field that holds a mapping from texts to values with two optional scalars.
 
-    INFACT's runs are such values, and an item has many of them: a loop over their two fields takes
-    half as long again.
+    INFACT's runs are such values, and an item has many of them. The general loop over their fields
+    would take half as long again.
     """
     first, second = pair
     get_pair = attrgetter(first, second)
@@ -443,7 +443,7 @@ def rearranged(field: Field, how: Rearranged) -> Field:
 
 
 def absent_of(field: ValueField) -> Callable[[], Any]:
-    """Return what stands for a message that is not there."""
+    """Return what makes the content of a field whose message is absent."""
     if type(None) in members_of(field.hint):
         return lambda: None
     if field.default is not None:
@@ -469,7 +469,7 @@ def _pairs_reader(key: str, value: str, optional: bool) -> Convert:
 
 
 def _sorted_map(found: Any) -> dict[str, Any]:
-    """Return a map's content. Maps have no order on the wire; sorted, they have one."""
+    """Return a map's content, sorted because maps have no order on the wire."""
     if not found:
         return {}
     return {key: found[key] for key in sorted(found)}
@@ -482,7 +482,7 @@ def _each(read: Convert) -> Convert:
         try:
             return tuple(map(read, messages))
         except MalformedError:
-            # Which one it was is only looked for where one is wrong.
+            # The index is only determined after an error, to keep the usual case fast.
             return tuple(_located(read, message, f"[{i}]") for i, message in enumerate(messages))
 
     return read_all

@@ -25,7 +25,7 @@ _PREFIX = "JOB_STATE_"
 
 
 class WireCodec:
-    """Stores values as their messages; see :class:`JobCodec`."""
+    """Encodes what the job database stores as messages; see :class:`JobCodec`."""
 
     def spec(self, content: bytes) -> ScoreSpec:
         """Return a spec."""
@@ -54,7 +54,7 @@ class WireCodec:
 
 
 def job_to_proto(job: Job) -> jobs_pb2.Job:
-    """Return a job as a message, with its spec if that was read."""
+    """Return a job as a message, with its spec if it was loaded."""
     message = jobs_pb2.Job(
         id=job.id,
         request_id=job.request_id,
@@ -73,14 +73,14 @@ def job_to_proto(job: Job) -> jobs_pb2.Job:
 
 
 def state_of(message: jobs_pb2.Job) -> str:
-    """Return the state of a job in lower case; one that a later release adds is ``unknown``."""
+    """Return the state of a job in lower case, or ``unknown`` for a state of a later release."""
     known = jobs_pb2.JobState.DESCRIPTOR.values_by_number.get(message.state)
     name = known.name.removeprefix(_PREFIX) if known is not None else ""
     return JobState[name].value if name in JobState.__members__ else "unknown"
 
 
 def details_to_proto(details: JobDetails) -> jobs_pb2.GetJobResponse:
-    """Return a job with what it holds beside items."""
+    """Return a job with everything that is stored with it, except its items."""
     return jobs_pb2.GetJobResponse(
         job=job_to_proto(details.job),
         header=scoring_pb2.Report.FromString(details.header),

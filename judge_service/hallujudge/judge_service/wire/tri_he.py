@@ -1,4 +1,8 @@
-"""Tri-HE on the wire: triplets, and evidence without the scene graphs of its items."""
+"""Tri-HE on the wire: triplets, and evidence without the scene graphs of its items.
+
+The client has sent the scene graph of each item, and a result that returned it would double the
+size of every message. The server therefore removes it, and the client adds it again.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +59,7 @@ TYPES: Mapping[tuple[Any, str], Codec] = {
     (Triplet, "Triplet"): Codec(_write_triplet, _read_triplet),
     (ClaimParts, "Triplet"): Codec(_write_given, _read_triplet),
 }
-"""A triplet keeps the text of its file, which is not one of its parts."""
+"""A triplet that was read from a file also keeps the text that it had there."""
 
 SHAPES: Mapping[tuple[Any, str], FieldShape] = {
     (ClaimVerdict, "triplet"): FieldShape(("triplet", "sentence"), _write_claim, _read_claim)
@@ -77,8 +81,8 @@ def with_graphs(items: Sequence[Item], results: Sequence[ItemResult]) -> list[It
     """Return the results as they were before :func:`without_graphs`.
 
     Args:
-        items: What was sent.
-        results: What came back, in order.
+        items: The items that were sent.
+        results: The results that were received, in order.
     """
     return [_with_graph(*pair) for pair in zip(items, results, strict=True)]
 

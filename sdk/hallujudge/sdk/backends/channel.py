@@ -21,8 +21,18 @@ from ..errors import InvalidInputError
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
 
-
 _MAX_FILE_BYTES = 1 << 20
+
+# gRPC's message for a write to a call that has ended, and how long the server's own status may
+# take to arrive after it.
+_WRITE_FAILED = "Internal error from Core"
+_STATUS_SECONDS = 2.0
+
+# How long a connection for a diagnosis may take.
+_DIAGNOSIS_SECONDS = 2.0
+# The first bytes of every HTTP/2 connection, with an empty SETTINGS frame.
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+_SETTINGS_FRAME = 4
 
 
 def open_channel(
@@ -41,32 +51,6 @@ def open_channel(
         certificate_chain=_read("tls_cert", connection.tls_cert),
     )
     return grpc.aio.secure_channel(target, credentials, options=options)
-
-
-def call_metadata(connection: Connection) -> tuple[tuple[str, str], ...]:
-    """Return the metadata that calls carry: the API key, if there is one."""
-    if not connection.api_key:
-        return ()
-    return (("authorization", f"Bearer {connection.api_key.reveal()}"),)
-
-
-def check_key(target: str, connection: Connection) -> None:
-    """Refuse to send a key that others could read on its way.
-
-    Raises:
-        InvalidInputError: The server is on another machine, and the connection is plain text, or
-            the key has characters that can't be sent.
-    """
-    if not connection.api_key:
-        return
-    if not connection.api_key.reveal().isascii() or not connection.api_key.reveal().isprintable():
-        raise InvalidInputError("the API key has characters that no key has; check where it is set")
-    if not connection.is_tls and not is_here(target):
-        raise InvalidInputError(
-            f"the API key would be readable on its way to {target!r}; connect over TLS: set "
-            "Connection(tls_ca=…) to the authority of the server's certificate, or to system",
-            metadata={"target": target},
-        )
 
 
 def _authorities(connection: Connection) -> bytes | None:
@@ -88,14 +72,105 @@ def _read(name: str, path: str) -> bytes | None:
     return data
 
 
-_SECONDS = 2.0
-# The first bytes of every HTTP/2 connection, with an empty SETTINGS frame.
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-_SETTINGS_FRAME = 4
+def call_metadata(connection: Connection) -> tuple[tuple[str, str], ...]:
+    """Return the metadata that calls carry: the API key, if there is one."""
+    if not connection.api_key:
+        return ()
+    return (("authorization", f"Bearer {connection.api_key.reveal()}"),)
+
+
+def trace_headers() -> tuple[tuple[str, str], ...]:
+    """Return the W3C headers of the active span, if the program records traces.
+
+    This never loads OpenTelemetry: a program with an active span has loaded it already.
+    """
+    if "opentelemetry.trace" not in sys.modules:
+        return ()
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    headers: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(headers)
+    return tuple(headers.items())
+
+
+def check_key(target: str, connection: Connection) -> None:
+    """Refuse to send an API key that others could read on the network.
+
+    Raises:
+        InvalidInputError: The server is on another machine, and the connection is plain text, or
+            the key has characters that can't be sent.
+    """
+    if not connection.api_key:
+        return
+    if not connection.api_key.reveal().isascii() or not connection.api_key.reveal().isprintable():
+        raise InvalidInputError("the API key has characters that no key has; check where it is set")
+    if not connection.is_tls and not is_here(target):
+        raise InvalidInputError(
+            f"the API key would be readable on its way to {target!r}; connect over TLS: set "
+            "Connection(tls_ca=…) to the authority of the server's certificate, or to system",
+            metadata={"target": target},
+        )
+
+
+async def responses_of(call: Any) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
+    """Yield the messages of a stream; if it fails, raise the error that the server sent.
+
+    A server may end a stream while the client is writing to it. gRPC then reports a failed write
+    instead of the server's status, or before it.
+    """
+    status = _ServerStatus(call)
+    try:
+        async for response in call:
+            yield response
+    except grpc.aio.AioRpcError as err:
+        if err.details() != _WRITE_FAILED:
+            raise
+        raise (await status.arrived() or err) from err
+    finally:
+        call.cancel()
+
+
+class _ServerStatus:
+    """The status that a server sent for a call, even if gRPC reports a different one."""
+
+    def __init__(self, call: Any) -> None:
+        self._error: grpc.aio.AioRpcError | None = None
+        self._arrived = asyncio.Event()
+        call.add_done_callback(self._done)
+
+    async def arrived(self) -> grpc.aio.AioRpcError | None:
+        """Return the status as an error, or None if it does not arrive in time."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._arrived.wait(), _STATUS_SECONDS)
+        return self._error
+
+    def _done(self, call: Any) -> None:
+        # Register the callback again for each status: a later one overwrites this one.
+        details = _now(call.details())
+        if details != _WRITE_FAILED and not self._arrived.is_set():
+            self._error = grpc.aio.AioRpcError(
+                _now(call.code()),
+                grpc.aio.Metadata(),
+                _now(call.trailing_metadata()),
+                details=details,
+            )
+            self._arrived.set()
+
+
+def _now(answer: Coroutine[Any, Any, Any]) -> Any:
+    """Return the result of a coroutine that never suspends."""
+    try:
+        answer.send(None)
+    except StopIteration as done:
+        return done.value
+    answer.close()
+    raise AssertionError("a call that is done keeps its status waiting")
 
 
 def diagnose(target: str, connection: Connection) -> str:
-    """Connect once more without gRPC, and return what is wrong with TLS; empty: nothing is seen.
+    """Connect again without gRPC, and return what is wrong with TLS or an empty text.
+
+    gRPC's own error does not say whether the other side speaks TLS or rejects a certificate.
 
     Args:
         target: The server's address.
@@ -116,11 +191,11 @@ def _over_tls(address: tuple[str, int], connection: Connection) -> str:
         context = _context(connection)
     except ssl.SSLError as err:
         return f"the TLS files of this client can't be used ({_reason(err)}); check them"
-    with socket.create_connection(address, _SECONDS) as plain:
+    with socket.create_connection(address, _DIAGNOSIS_SECONDS) as plain:
         try:
             with context.wrap_socket(plain, server_hostname=address[0]) as secure:
-                # With TLS 1.3 a server looks at the client's certificate after the handshake, and
-                # gRPC's servers then close the connection without a word.
+                # With TLS 1.3 a server checks the client's certificate after the handshake, and
+                # gRPC's servers then close the connection without an alert.
                 secure.sendall(_PREFACE)
                 return "" if _answers(secure) else _refused(connection, "it hangs up")
         except ssl.SSLCertVerificationError as err:
@@ -176,7 +251,7 @@ def _refused(connection: Connection, reason: str) -> str:
 
 
 def _in_plain_text(address: tuple[str, int]) -> str:
-    with socket.create_connection(address, _SECONDS) as plain:
+    with socket.create_connection(address, _DIAGNOSIS_SECONDS) as plain:
         plain.sendall(_PREFACE)
         answer = b""
         with suppress(OSError):
@@ -185,9 +260,9 @@ def _in_plain_text(address: tuple[str, int]) -> str:
         return ""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    # Nothing is sent: this only finds out whether the server speaks TLS.
+    # Nothing is sent here; this only tests whether the server speaks TLS.
     context.verify_mode = ssl.CERT_NONE
-    with socket.create_connection(address, _SECONDS) as plain:
+    with socket.create_connection(address, _DIAGNOSIS_SECONDS) as plain:
         try:
             with context.wrap_socket(plain):
                 pass
@@ -202,77 +277,3 @@ def _in_plain_text(address: tuple[str, int]) -> str:
 
 def _reason(err: ssl.SSLError) -> str:
     return (err.reason or str(err)).replace("_", " ").lower()
-
-
-# gRPC's message for a write to a call that has ended, and the wait for the server's own status.
-_WRITE_FAILED = "Internal error from Core"
-_STATUS_SECONDS = 2.0
-
-
-async def responses_of(call: Any) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
-    """Yield the messages of a stream; if it fails, raise the error that the server sent.
-
-    A server may end a stream while the client is writing to it. gRPC then reports its own status,
-    a failed write, in place of the server's, or before the server's arrives.
-    """
-    status = _ServerStatus(call)
-    try:
-        async for response in call:
-            yield response
-    except grpc.aio.AioRpcError as err:
-        if err.details() != _WRITE_FAILED:
-            raise
-        raise (await status.arrived() or err) from err
-    finally:
-        call.cancel()
-
-
-class _ServerStatus:
-    """The status that a server sent for a call, even if gRPC reports a different one."""
-
-    def __init__(self, call: Any) -> None:
-        self._error: grpc.aio.AioRpcError | None = None
-        self._told = asyncio.Event()
-        call.add_done_callback(self._done)
-
-    async def arrived(self) -> grpc.aio.AioRpcError | None:
-        """Return the status as an error; None if it does not arrive in time."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._told.wait(), _STATUS_SECONDS)
-        return self._error
-
-    def _done(self, call: Any) -> None:
-        # Register the callback again for each status: a later one overwrites this one.
-        details = _now(call.details())
-        if details != _WRITE_FAILED and not self._told.is_set():
-            self._error = grpc.aio.AioRpcError(
-                _now(call.code()),
-                grpc.aio.Metadata(),
-                _now(call.trailing_metadata()),
-                details=details,
-            )
-            self._told.set()
-
-
-def _now(answer: Coroutine[Any, Any, Any]) -> Any:
-    """Return the result of a coroutine that never suspends."""
-    try:
-        answer.send(None)
-    except StopIteration as done:
-        return done.value
-    answer.close()
-    raise AssertionError("a call that is done keeps its status waiting")
-
-
-def trace_headers() -> tuple[tuple[str, str], ...]:
-    """Return the W3C headers of the active span; none if the program records no traces.
-
-    OpenTelemetry is not loaded for this: a program that has an active span has loaded it.
-    """
-    if "opentelemetry.trace" not in sys.modules:
-        return ()
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    headers: dict[str, str] = {}
-    TraceContextTextMapPropagator().inject(headers)
-    return tuple(headers.items())

@@ -24,7 +24,7 @@ class JobInfo:
     id: str
     """Id of the job."""
     request_id: str
-    """Id of the request that created it; the same request creates no other job."""
+    """Id of the request that created it; repeating the request creates no second job."""
     state: str
     """``open``, ``queued``, ``running``, ``done``, ``failed`` or ``cancelled``."""
     items: int
@@ -34,7 +34,7 @@ class JobInfo:
     unscored: int
     """Items that are unscored for a reason."""
     problem: str
-    """Why the job failed or waits; empty: there is no problem."""
+    """Why the job failed or waits; empty if there is no problem."""
     problem_detail: str
     """The problem in words."""
     created_at: float

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..archives.inputs import ItemSource as _ItemSource
+from ..archives.inputs import ItemSource
 from ..backends.base import BatchResult, header_of
 from ..errors import InvalidInputError
 from ..runs.manifest import Manifest
@@ -30,25 +30,13 @@ if TYPE_CHECKING:
     from . import JobInfo
 
 
-_KEY = "notes"
-_MOST_NOTES, _MOST_CHARS = 20, 2_000
-
-
-def with_notes(manifest: Manifest, notes: Sequence[str]) -> Manifest:
-    """Return the manifest that a job keeps, with the notes for its report."""
-    return replace(manifest, run={**manifest.run, _KEY: list(notes)}) if notes else manifest
-
-
-def without_notes(manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
-    """Return the manifest as a run at the server writes it, and the notes of its report."""
-    run = dict(manifest.run)
-    kept = run.pop(_KEY, ())
-    notes = kept[:_MOST_NOTES] if isinstance(kept, list) else ()
-    return replace(manifest, run=run), tuple(str(note)[:_MOST_CHARS] for note in notes)
-
-
-# Messages of about a megabyte, and far fewer of them than batches.
+# Batches of one message, which then has about a megabyte.
 _BATCHES = 8
+
+# Notes on the references travel in the note of a job, because its items hold no files.
+_KEY = "notes"
+# Other programs may write notes too, which must not fill a report.
+_MOST_NOTES, _MOST_CHARS = 20, 2_000
 
 
 async def submit_run(
@@ -56,12 +44,12 @@ async def submit_run(
 ) -> JobInfo:
     """Submit a run as a job, and return the job.
 
-    Submitting that was stopped goes on where it was when the same run is submitted again.
+    If submitting was interrupted, submitting the same run again continues it.
 
     Args:
-        backend: Has the connection.
+        backend: The connection to the server.
         prepared: The run.
-        request_id: Id of the request; empty: a hash of the files and settings, so that the same
+        request_id: Id of the request; by default a hash of the files and settings, so that the same
             run is one job.
 
     Raises:
@@ -69,8 +57,8 @@ async def submit_run(
     """
     spec, items = prepared.spec, prepared.items
     header = await backend.header(spec)
-    # Hashing reads every file; other work on the event loop goes on.
-    manifest = await asyncio.to_thread(manifest_of, prepared, header, {"server": True})
+    # Hashing reads every file, so that a thread does it.
+    manifest = await asyncio.to_thread(manifest_of, prepared, header, backend.origin())
     notes = await asyncio.to_thread(reference_notes, spec, items)
     note = with_notes(manifest, notes).to_text()
     jobs = RemoteJobs(backend)
@@ -88,7 +76,7 @@ async def submit_run(
 
 
 def _refuse_other(job: JobContent, manifest: Manifest, request_id: str) -> None:
-    """Refuse a job that the request id created before for another run."""
+    """Refuse the job of an earlier request with the same id if it is for a different run."""
     before = Manifest.of_text(job.note, f"the note of job {job.info.id}")
     if differences := before.differences(manifest):
         raise InvalidInputError(
@@ -120,7 +108,7 @@ async def fetch_job(
         jobs: The jobs of the server.
         content: The job.
         folder: The folder.
-        resume: Whether to go on with what the folder holds of the job.
+        resume: Whether to continue with the part of the job that the folder holds.
         html: Whether ``report.html`` is written.
         watch: Receives the progress.
 
@@ -134,9 +122,9 @@ async def fetch_job(
             f"job {info.id} is {info.state}{why}; {info.scored + info.unscored} of {info.items} "
             "items are answered, and there is no report of the rest"
         )
-    manifest, told = without_notes(_manifest(content))
+    manifest, notes = without_notes(_manifest(content))
     header = header_of(content.header)
-    header = replace(header, notes=(*told, *header.notes))
+    header = replace(header, notes=(*notes, *header.notes))
     started = folder.start(manifest, resume=resume)
     if watch is not None:
         watch.started(started)
@@ -144,7 +132,7 @@ async def fetch_job(
     options = SaveOptions(keep_text=keep_text, html=html)
     maker = PartMaker(header.metric, content.spec.group_by, options)
     source = _JobParts(jobs=jobs, job_id=info.id, maker=maker)
-    items = _ItemSource(count=info.items, make=lambda: iter(()))
+    items = ItemSource(count=info.items, make=lambda: iter(()))
     report = await score_parts(folder, started, source, items, content.spec, header, watch)
     if not started.complete:
         await asyncio.to_thread(folder.finish, report, html=html)
@@ -168,13 +156,13 @@ class _JobParts:
     job_id: str
     maker: PartMaker
 
-    async def parts(self, items: _ItemSource, first: int) -> AsyncGenerator[Part, None]:  # noqa: ARG002
-        """Yield the parts from a position on, in the batches of a run of these items."""
+    async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:  # noqa: ARG002
+        """Yield the parts from a position on, in the batches that scoring the items has."""
         waiting: list[tuple[Item, ItemResult]] = []
         async with aclosing(self.jobs.results(self.job_id, first)) as pages:
             async for page in pages:
                 waiting += page
-                # The last batch may go on in the next page.
+                # The last batch may continue on the next page.
                 for batch in list(batches(item for item, _ in waiting))[:-1]:
                     yield self._part(waiting, len(batch), first)
                     first += len(batch)
@@ -182,7 +170,20 @@ class _JobParts:
             yield self._part(waiting, len(waiting), first)
 
     def _part(self, waiting: list[tuple[Item, ItemResult]], count: int, first: int) -> Part:
-        """Return the part of the first pairs, which wait no longer."""
+        """Remove the first pairs, and return their part."""
         items, results = zip(*waiting[:count], strict=True)
         del waiting[:count]
         return self.maker.make(BatchResult(items=items, results=results), first)
+
+
+def with_notes(manifest: Manifest, notes: Sequence[str]) -> Manifest:
+    """Return the manifest that is stored with a job, with the notes for its report."""
+    return replace(manifest, run={**manifest.run, _KEY: list(notes)}) if notes else manifest
+
+
+def without_notes(manifest: Manifest) -> tuple[Manifest, tuple[str, ...]]:
+    """Return the manifest of a run at the server, and the notes of its report."""
+    run = dict(manifest.run)
+    kept = run.pop(_KEY, ())
+    notes = kept[:_MOST_NOTES] if isinstance(kept, list) else ()
+    return replace(manifest, run=run), tuple(str(note)[:_MOST_CHARS] for note in notes)

@@ -13,14 +13,12 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from ..errors import HallujudgeError, InvalidInputError
-from .run_pages import OVERVIEW, FoundRun, find_runs, message_page, overview_page
+from .run_pages import OVERVIEW, FoundRun, find_runs, live_page, message_page, overview_page
 
-__all__ = [
-    "Viewer",
-]
-
+__all__ = ["Viewer"]
 
 _LOOPBACK = "127.0.0.1"
+# How long a browser may take to send a request.
 _SECONDS = 30
 
 
@@ -28,7 +26,7 @@ class Viewer:
     """Serves the pages of a folder's runs on loopback, for reading only.
 
     Args:
-        folder: The folder; its runs are searched again at each look.
+        folder: The folder, which is searched again at each request.
         port: Port to listen on; 0 for a free one.
 
     Raises:
@@ -52,7 +50,7 @@ class Viewer:
 
     @property
     def address(self) -> str:
-        """Where the overview is."""
+        """The URL of the overview."""
         return f"http://{_LOOPBACK}:{self._server.server_address[1]}/"
 
     def serve(self) -> None:
@@ -84,13 +82,13 @@ class _Server(ThreadingHTTPServer):
     address_family = socket.AF_INET
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of a browser that went away before its page was sent."""
+        """Ignore a browser that closed its connection before the page was sent."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]  # both are passed on
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers GET with a page; everything else is refused."""
+    """Answers GET with a page, and refuses other methods."""
 
     pages: Callable[[str, Mapping[str, str]], tuple[HTTPStatus, str]]
     server_version = "hallujudge"
@@ -111,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, page)
 
     def _is_local(self) -> bool:
-        # Another site's name may resolve to loopback; its pages must not read ours.
+        # The name of another site may resolve to loopback, and its pages must not read these.
         host = (self.headers.get("Host") or "").rpartition(":")[0]
         return host in (_LOOPBACK, "localhost")
 
@@ -148,7 +146,6 @@ def _complete(runs: list[FoundRun], query: Mapping[str, str], key: str) -> Found
 
 def _run_page(run: FoundRun) -> str:
     from ..runs import read_run
-    from .run_pages import live_page
 
     if run.under_way:
         with suppress(FileNotFoundError):

@@ -20,6 +20,14 @@ from ..runs.journal import read_kept
 from ..runs.manifest import ITEMS, JOURNAL, MANIFEST, REPORT, Manifest, partial
 from ..runs.stored_runs import RunUnderWay, read_run, read_under_way
 
+OVERVIEW = "/"
+"""Address of the page of all runs."""
+
+_NAME_CHARS = 120
+_RESUME = "To go on with a run that stopped, repeat its command with "
+# Fields of a signature that do not depend on how items were scored.
+_OF_ITEMS = frozenset({"ci", "n", "unscored"})
+
 _MOST_RUNS = 2_000
 _DEPTH = 6
 
@@ -39,7 +47,7 @@ class FoundRun:
     items: int = 0
     """How many items it has."""
     writing: bool | None = None
-    """Whether a process writes to it now; None where the system can't tell."""
+    """Whether a process is writing to it, or None if unknown."""
     date: str = ""
     """Day on which its report was written."""
     problem: str = ""
@@ -52,12 +60,12 @@ class FoundRun:
 
     @property
     def title(self) -> str:
-        """Name on a page; empty for the folder itself."""
+        """Title of its page; empty for the folder itself."""
         return "" if self.name == "." else self.name
 
     @property
     def state(self) -> str:
-        """What a run without a report does."""
+        """The state of a run without a report."""
         if self.writing is None:
             return "Not complete"
         return "Under way" if self.writing else "Stopped"
@@ -108,15 +116,6 @@ def _read(run: Path, folder: Path) -> FoundRun:
         )
     except (HallujudgeError, OSError) as err:
         return FoundRun(name=name, folder=run, problem=str(err))
-
-
-OVERVIEW = "/"
-"""Address of the page of all runs."""
-
-_NAME_CHARS = 120
-_RESUME = "To go on with a run that stopped, repeat its command with "
-# Parts of a signature that say nothing about how items were scored.
-_OF_ITEMS = frozenset({"ci", "n", "unscored"})
 
 
 def overview_page(runs: Sequence[FoundRun]) -> str:
@@ -180,11 +179,11 @@ def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bo
     if differing:
         fields = _fields(report)
         cells.append(", ".join(f"{key}:{fields.get(key, 'none')}" for key in sorted(differing)))
-    # Before the scores, which may be more than fit.
+    # Before the scores, which may not all fit on the screen.
     cells += [f"{report.coverage.items:,}", f"{report.coverage.unscored:,}"]
     cells += [_score(report, name) for name in names]
     data = [element("td", cell) for cell in cells]
-    # The key keeps what is chosen in the row when the page is brought up to date.
+    # With the key, the row keeps its selection when the page is updated.
     return element("tr", element("th", named, scope="row"), *data, data_key=run.name)
 
 
@@ -214,7 +213,7 @@ def _fields(report: Report) -> dict[str, str]:
 
 
 def _differing(reports: Sequence[Report]) -> set[str]:
-    """Return the fields of the signatures that matter and are not the same everywhere."""
+    """Return the relevant fields in which the signatures differ."""
     fields = [_fields(report) for report in reports]
     keys = {key for of in fields for key in of} - _OF_ITEMS
     return {key for key in keys if len({of.get(key) for of in fields}) > 1}
@@ -254,13 +253,13 @@ def _problems(runs: Sequence[FoundRun]) -> Iterator[Markup]:
 
 
 def live_page(run: FoundRun) -> str:
-    """Return the page of a run under way; it keeps itself up to date.
+    """Return the page of a run under way, which updates itself.
 
     Args:
         run: The run.
 
     Raises:
-        FileNotFoundError: The run was completed meanwhile.
+        FileNotFoundError: The run has been completed in the meantime.
     """
     held = read_under_way(run.folder)
     about = replace(held.about, title=run.title or held.about.title, overview=OVERVIEW)
@@ -276,20 +275,20 @@ def _progress(run: FoundRun, held: RunUnderWay) -> Markup:
     total = held.manifest.items
     return element(
         "section",
-        element("p", *_told(run, held), id="live-state", role="status"),
+        element("p", *_progress_text(run, held), id="live-state", role="status"),
         element("progress", value=str(held.items), max=str(max(total, 1)), aria_label="Progress"),
         _class="under-way",
         aria_label="Progress of the run",
     )
 
 
-def _told(run: FoundRun, held: RunUnderWay) -> Iterator[Content]:
+def _progress_text(run: FoundRun, held: RunUnderWay) -> Iterator[Content]:
     yield element("b", f"{run.state}: ")
     yield f"{held.items:,} of {counted(held.manifest.items, 'item')} scored; "
     yield f"last written {_ago(held)}. "
     yield "The scores are of these items. " if held.items else "Items are shown once scored. "
     if not run.writing:
-        yield "To go on with a run that stopped, repeat its command with "
+        yield _RESUME
         yield element("code", "--resume")
         yield "."
 

@@ -160,9 +160,8 @@ class Work:
     def __init__(self, settings: WorkerSettings) -> None:
         resources = Resources(memory=MemoryBudget(settings.max_graph_bytes))
         self._calls = Calls(Engine(resources, keep_graphs=True), settings)
-        self._runner = (
-            asyncio.Runner()
-        )  # opened with the first task, since forks must not share a loop
+        # Its loop is opened with the first task, because forks must not share one.
+        self._runner = asyncio.Runner()
         self._kinds: Mapping[str, Callable[[Task], Awaitable[Reply]]] = {
             "score": self._score,
             "open": self._open,

@@ -1,16 +1,118 @@
-"""The screen of `hallujudge top`: rates and states of a server, from two readings."""
+"""``hallujudge top``: a server at work, in the terminal.
+
+The server's metrics page is read at intervals, the difference of two readings is summarized, and
+the summary is shown.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rich.text import Text
 
-from ..errors import MissingExtraError, UnavailableError
-from .reading import Reading
+from hallujudge.judge_service.settings.connection import web_address
+
+from .errors import InvalidInputError, MissingExtraError, UnavailableError
+
+try:
+    from prometheus_client.parser import text_string_to_metric_families
+    from textual.app import App, ComposeResult
+    from textual.binding import Binding, BindingType
+    from textual.widgets import DataTable, Footer, Static
+except ModuleNotFoundError as err:
+    raise MissingExtraError.of("hallujudge top", "top") from err
+
+_MAX_BYTES = 8 << 20
+_TIMEOUT_SECONDS = 5.0
+
+_CLIENTS = ("client", "waiting", "calls/s", "items/s", "errors/s", "judge calls", "cost")
+_JUDGES = (
+    "judge", "state", "running", "waiting", "limit", "calls/s", "failures/s", "seconds", "tokens/s",
+    "cost",
+)  # fmt: skip
+_METRICS = ("metric", "items/s", "scored", "unscored", "most frequent reason")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The samples of a server at one moment."""
+
+    at: float
+    """The moment, in seconds."""
+    samples: Mapping[str, list[tuple[dict[str, str], float]]] = field(default_factory=dict)
+    """The labels and values of each metric."""
+
+    def total(self, name: str, **labels: str) -> float:
+        """Return the sum of a metric's samples that have these labels."""
+        wanted = labels.items()
+        return sum(value for found, value in self.samples.get(name, ()) if wanted <= found.items())
+
+    def values(self, label: str, *names: str) -> list[str]:
+        """Return the values of a label in some metrics, sorted."""
+        found = (labels for name in names for labels, _ in self.samples.get(name, ()))
+        return sorted({labels[label] for labels in found if label in labels})
+
+
+def metrics_url(address: str) -> str:
+    """Return the URL of the metrics of an address, such as ``127.0.0.1:9464``.
+
+    Raises:
+        InvalidInputError: It is not an address of a web server.
+    """
+    url = address if "://" in address else f"http://{address}"
+    parts = web_address(url)
+    if parts is None:
+        raise InvalidInputError(
+            f"{address!r} is not the address of a metrics page; give HOST:PORT, with the port that "
+            "the server's --metrics-port names"
+        )
+    return url if parts.path.strip("/") else url.rstrip("/") + "/metrics"
+
+
+def fetch(url: str) -> Reading:
+    """Read a server's metrics.
+
+    Raises:
+        UnavailableError: The address does not answer, or not with metrics.
+    """
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 - http only
+            data = response.read(_MAX_BYTES + 1)
+    except (OSError, ValueError) as err:
+        reason = getattr(err, "reason", err)
+        reason = getattr(reason, "strerror", None) or reason
+        raise UnavailableError(
+            f"{url} does not answer: {reason}; start the server with --metrics-port"
+        ) from err
+    if len(data) > _MAX_BYTES:
+        raise UnavailableError(
+            f"{url} sends more than {_MAX_BYTES} bytes; it is not a metrics page"
+        )
+    return parse(data.decode("utf-8", "replace"), time.monotonic())
+
+
+def parse(text: str, at: float) -> Reading:
+    """Return the samples of a page.
+
+    Raises:
+        UnavailableError: It is not a page of a Hallujudge server.
+    """
+    samples: dict[str, list[tuple[dict[str, str], float]]] = {}
+    try:
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+    except (ValueError, IndexError, KeyError) as err:
+        raise UnavailableError("the page is not one of metrics; check the address") from err
+    if "hallujudge_build_info" not in samples:
+        raise UnavailableError("the page is not a Hallujudge server's; check the address")
+    return Reading(at=at, samples=samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,19 +120,19 @@ class Client:
     """A caller: a key, or all callers without one."""
 
     key: str
-    """The id of the key, or a word for callers without one."""
+    """The id of the key, or a label for callers without one."""
     waiting: int
-    """Calls that wait."""
+    """Waiting calls."""
     calls: float
-    """Calls that ended, in a second."""
+    """Completed calls per second."""
     items: float
-    """Items, in a second."""
+    """Items per second."""
     errors: float
-    """Calls that failed, in a second."""
+    """Failed calls per second."""
     judge_calls: int
-    """Calls to language models since the server began."""
+    """Calls to language models since the server started."""
     cost: float
-    """Money since the server began."""
+    """Cost since the server started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,37 +144,37 @@ class Judge:
     state: str
     """``ok``, or ``not called`` while its calls fail."""
     running: int
-    """Calls under way."""
+    """Running calls."""
     waiting: int
-    """Calls that wait for a place."""
+    """Calls that wait for a free place."""
     limit: int
-    """Calls that may be under way."""
+    """Maximum number of running calls."""
     calls: float
-    """Calls answered or failed, in a second."""
+    """Calls answered or failed per second."""
     failures: float
-    """Calls that failed, in a second."""
+    """Failed calls per second."""
     seconds: float | None
-    """Mean time of a call; None: there was none."""
+    """Mean time of a call, or None without calls."""
     tokens: float
-    """Tokens sent and received, in a second."""
+    """Tokens sent and received per second."""
     cost: float
-    """Money since the server began."""
+    """Cost since the server started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRow:
-    """A metric's items."""
+    """The items of a metric."""
 
     metric: str
     """The metric."""
     items: float
-    """Items, in a second."""
+    """Items per second."""
     scored: int
-    """Scored items since the server began."""
+    """Scored items since the server started."""
     unscored: int
-    """Unscored items since the server began."""
+    """Unscored items since the server started."""
     reason: str
-    """The most frequent reason of unscored items; empty: there are none."""
+    """The most frequent reason of unscored items; empty without unscored items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,31 +184,31 @@ class Summary:
     version: str
     """Its release."""
     ready: bool
-    """Whether calls are welcome."""
+    """Whether the server accepts calls."""
     running: int
-    """Calls that run."""
+    """Running calls."""
     running_limit: int
-    """Calls that may run."""
+    """Maximum number of running calls."""
     waiting: int
-    """Calls that wait."""
+    """Waiting calls."""
     waiting_limit: int
-    """Calls that may wait."""
+    """Maximum number of waiting calls."""
     memory: float
-    """The share of the memory budget that is held."""
+    """The used share of the memory budget."""
     calls: float
-    """Calls that ended, in a second."""
+    """Completed calls per second."""
     items: float
-    """Items, in a second."""
+    """Items per second."""
     wait_seconds: float | None
-    """Mean time that calls waited; None: there was none."""
+    """Mean waiting time of calls, or None without calls."""
     cost: float
-    """Money since the server began."""
+    """Cost since the server started."""
     cost_per_hour: float
-    """Money in an hour, at the present rate."""
+    """Cost per hour at the current rate."""
     cache_hits: float | None
-    """The share of replies that were known; None: none was looked up."""
+    """The share of replies found in a cache, or None without lookups."""
     fallbacks: int
-    """Claims that went on to the next judge."""
+    """Claims that were passed to the next judge."""
     clients: tuple[Client, ...]
     """Callers, the busiest first."""
     judges: tuple[Judge, ...]
@@ -123,18 +225,18 @@ class _Pair:
     now: Reading
 
     def grown(self, name: str, **labels: str) -> float:
-        """Return by how much a counter grew; after a restart, its value."""
+        """Return the increase of a counter, or its value after a restart of the server."""
         now = self.now.total(name, **labels)
         before = self.before.total(name, **labels)
         return now - before if now >= before else now
 
     def rate(self, name: str, **labels: str) -> float:
-        """Return by how much a counter grows in a second."""
+        """Return the increase of a counter per second."""
         seconds = self.now.at - self.before.at
         return self.grown(name, **labels) / seconds if seconds > 0 else 0.0
 
     def mean(self, name: str, **labels: str) -> float | None:
-        """Return the mean of what a histogram counted in between, or else of all of it."""
+        """Return the mean of a histogram since the last reading, or else since the start."""
         count = self.grown(f"{name}_count", **labels)
         if count:
             return self.grown(f"{name}_sum", **labels) / count
@@ -143,7 +245,7 @@ class _Pair:
 
 
 def summarize(before: Reading, now: Reading) -> Summary:
-    """Return what two readings show; rates are those between them."""
+    """Return the state at a reading, with rates since an earlier one."""
     pair = _Pair(before, now)
     limit = now.total("hallujudge_memory_limit_bytes")
     lookups = now.total("hallujudge_cache_lookups_total")
@@ -231,23 +333,8 @@ def _most_frequent_reason(now: Reading, metric: str) -> str:
     return max(found, default=(0.0, ""))[1]
 
 
-try:
-    from textual.app import App, ComposeResult
-    from textual.binding import Binding, BindingType
-    from textual.widgets import DataTable, Footer, Static
-except ModuleNotFoundError as err:
-    raise MissingExtraError.of("hallujudge top", "top") from err
-
-_CLIENTS = ("client", "waiting", "calls/s", "items/s", "errors/s", "judge calls", "cost")
-_JUDGES = (
-    "judge", "state", "running", "waiting", "limit", "calls/s", "failures/s", "seconds", "tokens/s",
-    "cost",
-)  # fmt: skip
-_METRICS = ("metric", "items/s", "scored", "unscored", "most frequent reason")
-
-
 class TopApp(App[None]):
-    """Shows a server's clients, queue, judges, rates and cost, again and again.
+    """Shows a server's clients, queue, judges, rates and cost, updated at intervals.
 
     Args:
         read: Reads the server's metrics; may block.
@@ -286,7 +373,7 @@ class TopApp(App[None]):
         yield Footer()
 
     async def on_mount(self) -> None:
-        """Read for the first time, then again and again."""
+        """Read now, and then at intervals."""
         await self.action_read()
         self.set_interval(self._interval, self.action_read)
 
@@ -313,12 +400,12 @@ class TopApp(App[None]):
         table: DataTable[Text] = self.query_one(f"#{name}", DataTable)
         table.clear()
         for first, *rest in rows:
-            # Text, not a plain string: names are not markup.
+            # A plain string would be parsed as markup, and names may contain brackets.
             table.add_row(Text(first), *(_cell(value) for value in rest))
 
 
 def _cell(value: str) -> Text:
-    """Return a cell; numbers stand to the right."""
+    """Return a cell; numbers are aligned to the right."""
     return Text(value, justify="right" if value[:1].isdigit() else "left")
 
 

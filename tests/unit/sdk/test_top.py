@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.sdk.errors import InvalidInputError, UnavailableError
-from hallujudge.sdk.top.reading import fetch, metrics_url, parse
-from hallujudge.sdk.top.screen import summarize
+from hallujudge.sdk.top import fetch, metrics_url, parse, summarize
 
 PAGE = """
 hallujudge_build_info{{version="1.2"}} 1.0

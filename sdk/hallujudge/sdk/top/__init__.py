@@ -1,1 +1,0 @@
-"""`hallujudge top`: a server at work, in the terminal."""
