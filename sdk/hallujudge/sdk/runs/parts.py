@@ -254,6 +254,20 @@ class Entry:
             raise ValueError(f"not an entry of a journal: {err}") from err
 
 
+def tally_of(entries: Iterable[Entry], metric: Metric, group_by: Sequence[str]) -> Tally:
+    """Return the statistics of the items in journal entries.
+
+    Args:
+        entries: The entries.
+        metric: The metric of the run.
+        group_by: Fields to report groups by.
+    """
+    tally = Tally(metric, group_by)
+    for entry in entries:
+        tally.merge_bytes(entry.tally)
+    return tally
+
+
 class PartMaker:
     """Makes the parts of a run.
 

@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
 
-from ..backends.base import metric_of
+from ..backends.base import BatchResult, metric_of
 from ..errors import InvalidInputError, MissingExtraError, OutputError
+from ..report import render_csv, render_latex, render_markdown, render_table
 from ..report.export_formats import frame
+from ..report.page.first_screen import render_notebook
 from ..score_run import SaveOptions
+from .folder import RunFolder
 from .parts import PartMaker
+from .run_inputs import manifest_of_report
 from .saved_items import from_messages, response_of, to_messages
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from pyarrow import Schema
-
-    from ..backends.base import BatchResult
 
 
 ItemLine: TypeAlias = "Mapping[str, Any]"
@@ -294,10 +296,6 @@ class RunReport(Report):
                 the run read and that would be overwritten.
             OutputError: The files can't be written.
         """
-        from ..backends.base import BatchResult
-        from .folder import RunFolder
-        from .run_inputs import manifest_of_report
-
         if len(self.items) != self.coverage.items:
             raise InvalidInputError(
                 f"the report holds {len(self.items)} of its {self.coverage.items} items; score "
@@ -341,22 +339,16 @@ class RunReport(Report):
     @property
     def latex(self) -> str:
         """The scores as a LaTeX table with booktabs' rules and the signature as a footnote."""
-        from ..report import render_latex
-
         return render_latex(self)
 
     @property
     def markdown(self) -> str:
         """The report as GitHub-flavoured Markdown."""
-        from ..report import render_markdown
-
         return render_markdown(self)
 
     @property
     def csv(self) -> str:
         """The scores of the run and of its groups as CSV, with all digits."""
-        from ..report import render_csv
-
         return render_csv(self)
 
     def _lines(self) -> Iterator[Mapping[str, Any]]:
@@ -369,11 +361,7 @@ class RunReport(Report):
             yield {**entry.result.to_json(), "statistics": statistics, "response": entry.response}
 
     def __str__(self) -> str:
-        from ..report import render_table
-
         return render_table(self).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        from ..report.page.first_screen import render_notebook
-
         return render_notebook(self)

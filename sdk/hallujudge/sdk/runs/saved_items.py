@@ -22,14 +22,13 @@ from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import ArchiveError
+from ..report.page import HtmlPage, Images, PageAbout
 from ..report.page.page_parts import KEPT_PAGE_ITEMS, MOST_PAGE_ITEMS
 from .manifest import JOURNAL
 
 if TYPE_CHECKING:
     from msgspec.json import Encoder
 
-    from ..report import HtmlPage, PageAbout
-    from ..report.page import Images
     from ..score_run import SaveOptions
     from .manifest import Manifest
 
@@ -396,8 +395,6 @@ def page_parts(shown: Iterable[bytes]) -> Sequence[bytes]:
 
 
 def _page_of(shown: Iterable[bytes]) -> HtmlPage:
-    from ..report import HtmlPage
-
     page = HtmlPage()
     for part in shown:
         for item, result in shown_items(part):
@@ -407,8 +404,6 @@ def _page_of(shown: Iterable[bytes]) -> HtmlPage:
 
 def about_of(manifest: Manifest | None) -> PageAbout:
     """Return title and inputs of a page from a manifest: the responses' file, and the hashes."""
-    from ..report import PageAbout
-
     if manifest is None:
         return PageAbout()
     inputs = tuple(_named_inputs(manifest.inputs))

@@ -14,10 +14,13 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from ..archives.records import Record
 from ..backends.base import RunHeader, metric_of
 from ..errors import ArchiveError
+from ..report.page import Images, PageAbout
+from ..report.page.document import content_digest, held_parts
+from ..report.page.first_screen import run_identity
 from .folder import is_locked
 from .journal import read_kept
 from .manifest import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT, Manifest, partial
-from .parts import Entry
+from .parts import Entry, tally_of
 from .result_files import (
     head_of,
     interval_named,
@@ -28,13 +31,11 @@ from .result_files import (
     result_of,
     stored_report,
 )
+from .run_report import items_frame, write_parquet
 from .saved_items import about_of, page_parts, questions_of, render_page, shown_items
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from ..report import PageAbout
-    from ..report.page import Images
 
 
 # Results that are read from the disk at once, so that memory stays bounded.
@@ -105,10 +106,7 @@ class StoredRun:
             ArchiveError: See :meth:`entries`.
         """
         groups = self.manifest.settings.get("group_by", ()) if self.manifest else ()
-        tally = Tally(self.metric, groups)
-        for entry in self.entries():
-            tally.merge_bytes(entry.tally)
-        return tally
+        return tally_of(self.entries(), self.metric, groups)
 
     def page(self, about: PageAbout | None = None, images: Images | None = None) -> str:
         """Return the report as an HTML page.
@@ -131,16 +129,13 @@ class StoredRun:
         return replace(about_of(self.manifest), calibration=self.calibration())
 
     def identity(self) -> str:
-        """Return what the labels of the run's page name it by.
+        """Return the name of the run in the labels of its page.
 
         Raises:
             ArchiveError: See :meth:`entries`.
         """
-        from ..report.page.document import content_digest
-        from ..report.page.document import held_parts as held
-        from ..report.page.first_screen import run_identity
-
-        content = about_of(self.manifest).content or content_digest(held(self.page_parts()))
+        content = about_of(self.manifest).content
+        content = content or content_digest(held_parts(self.page_parts()))
         return run_identity(self.signature, content)
 
     def calibration(self) -> Calibration | None:
@@ -198,8 +193,6 @@ class StoredRun:
             ArchiveError: A line can't be read, or is from another run.
             MissingExtraError: pandas is not installed.
         """
-        from .run_report import items_frame
-
         return items_frame(self.lines)
 
     def items_to_parquet(self, path: str | Path | None = None) -> Path:
@@ -213,8 +206,6 @@ class StoredRun:
             MissingExtraError: pyarrow is not installed.
             OutputError: The file can't be written.
         """
-        from .run_report import write_parquet
-
         target = self.folder / PARQUET if path is None else Path(path)
         write_parquet(target, self.lines)
         return target
@@ -347,9 +338,7 @@ def read_under_way(folder: Path) -> RunUnderWay:
 
 def _report_so_far(manifest: Manifest, entries: Iterable[Entry], path: Path) -> Report:
     header = _header_of(manifest)
-    tally = Tally(header.metric, manifest.settings.get("group_by", ()))
-    for entry in entries:
-        tally.merge_bytes(entry.tally)
+    tally = tally_of(entries, header.metric, manifest.settings.get("group_by", ()))
     return header.report(tally, interval_named(manifest.settings.get("interval", ""), path))
 
 
