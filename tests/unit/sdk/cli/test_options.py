@@ -1,4 +1,4 @@
-"""Options of commands that call a server."""
+"""Options of servers and judges, which several commands share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from support.running import assert_refused, here
+
+from hallujudge.sdk.cli.options import JudgeOptions
 
 
 def score(folder: Path, *more: str) -> list[str | Path]:
@@ -34,3 +36,12 @@ def test_half_a_pair_is_named(tmp_path: Path, flag: str, other: str) -> None:
 def test_an_address_needs_a_port(tmp_path: Path, address: str) -> None:
     said = f"the server's address '{address}' has no port from 1 to 65535; give HOST:PORT"
     assert_refused(here(*score(tmp_path, "--server", address)), said)
+
+
+def test_several_servers_are_one_setting() -> None:
+    options = JudgeOptions(llm_url=["http://gpu1/v1", "http://gpu2/v1"], llm_model="m")
+    assert options.given() == {"llm_url": "http://gpu1/v1,http://gpu2/v1", "llm_model": "m"}
+
+
+def test_what_is_not_given_is_no_setting() -> None:
+    assert JudgeOptions(llm_url=[]).given() == {}

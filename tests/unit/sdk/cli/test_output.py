@@ -11,7 +11,7 @@ from hallujudge.sdk.cli.output import in_flags, typed_flags
     ("message", "shown"),
     [
         ("name it with InputOptions(id_key=…)", "name it with --id-key"),
-        ("set Client(progress_timeout=…)", "set --progress-timeout"),
+        ("set Timeouts(progress_timeout=…)", "set --progress-timeout"),
         ("which InputOptions(key_map=…) names", "which --map names"),
         ("with ScoreRun(variant=corrected): what", "with --variant corrected: what"),
         ("or set the option count_empty to score it", "or set --count-empty to score it"),

@@ -1,0 +1,97 @@
+"""``hallujudge metrics`` prints what metrics declare, ``hallujudge doctor`` what does not work."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from support.running import here
+
+from hallujudge import synonym_graphs
+from hallujudge.judge_service import installation
+from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.server.judge_servicer import metric_info
+from hallujudge.sdk.cli import info_commands, main
+
+
+def test_the_list_names_every_metric(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    starts = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert starts == list(metric_names())
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_a_page_shows_everything_in_80_columns(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["metrics", "show", name]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    entry = metric_entry(name)
+    words = text.split()
+    for declared in (*entry.variants, *entry.score_names):
+        assert declared in words
+    assert all(option.name in words for option in entry.options)
+    assert all(column.name in words for column in entry.metric.columns)
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_json_and_the_wire_say_the_same(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics", "show", name, "--format", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    message = metric_info(metric_entry(name))
+    assert shown["summary"] == message.summary
+    assert [score["meaning"] for score in shown["scores"]] == [s.meaning for s in message.scores]
+    assert [score["direction"] for score in shown["scores"]] == [
+        s.direction for s in message.scores
+    ]
+    assert [score["unit"] for score in shown["scores"]] == [s.unit for s in message.scores]
+    assert [option["default"] for option in shown["options"]] == [
+        option.default_value for option in message.options
+    ]
+    assert [v["name"] for v in shown["variants"]] == [v.name for v in message.variants]
+    assert [p["title"] for p in shown["papers"]] == [p.title for p in message.papers]
+    assert [s["name"] for s in shown["statistics"]] == [s.name for s in message.statistics]
+
+
+def test_an_unknown_metric_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics", "show", "bleu"]) == 2
+    assert "chair" in capsys.readouterr().err
+    assert main(["metrics", "list", "--format", "xml"]) == 2
+    assert "table, json" in capsys.readouterr().err
+
+
+@pytest.fixture
+def only_pope(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try one metric and no graphs: the others take seconds."""
+    monkeypatch.setattr(info_commands, "metric_names", lambda: ["pope"])
+    monkeypatch.setattr(synonym_graphs, "shipped_graphs", lambda: [])
+
+
+@pytest.mark.usefixtures("only_pope")
+def test_a_wrong_score_of_a_metrics_example_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = metric_entry("pope")
+    wrong = replace(entry, trial=replace(entry.trial, value=0.25))
+    monkeypatch.setattr(info_commands, "metric_entry", lambda _name: wrong)
+    run = here("doctor")
+    assert run.returncode == 1
+    assert (
+        "FAILED  metric pope here: accuracy of a small example is 1.0, not 0.25: "
+        "this installation scores wrongly; install hallujudge again"
+    ) in run.stdout
+
+
+@pytest.mark.usefixtures("only_pope")
+def test_a_missing_optional_part_is_named_with_its_command_and_does_not_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(installation.EXTRA_MODULES, "draw", ("a_module_that_nobody_has",))
+    run = here("doctor")
+    assert run.returncode == 0
+    lines = [line for line in run.stdout.splitlines() if "extra draw:" in line]
+    assert len(lines) == 1, run.stdout
+    assert lines[0].startswith("absent  extra draw: a_module_that_nobody_has missing: pip install ")
+    assert "resvg" in lines[0]
