@@ -16,6 +16,7 @@ from .joins import IdCheck
 from .layouts.archive_reader import ArchiveReader, yes_or_no
 from .local_files import STDIN
 from .records import Record, canonical_id, response_value
+from .table_files import EXCEL_CELL_CHARS
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.responses import ResponseCheck
@@ -33,8 +34,6 @@ _MOST_DUPLICATES = 10
 # A reply that reached the limit of tokens, in the words of OpenAI's and Inspect AI's logs.
 _CUT_OFF = ("length", "max_tokens")
 _STOP_PATHS = ("finish_reason", "stop_reason", "output.choices.0.stop_reason")
-# Excel silently truncates longer cells.
-_EXCEL_CELL_CHARS = 32_767
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,6 +320,6 @@ def _is_failure(value: object) -> bool:
 
 
 def _is_cut_off(record: Record, value: object) -> bool:
-    if isinstance(value, str) and len(value) == _EXCEL_CELL_CHARS:
+    if isinstance(value, str) and len(value) == EXCEL_CELL_CHARS:
         return True
     return any(value_at(record.values, path) in _CUT_OFF for path in _STOP_PATHS)

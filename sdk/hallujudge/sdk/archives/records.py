@@ -15,6 +15,10 @@ from ..errors import ArchiveError, InvalidInputError
 from .json_files import named, read_batches
 from .json_lines import Mark, Marks
 
+ID_FLAG = "InputOptions(id_key=…)"
+"""The option that names the key of the id, for messages."""
+TEXT_FLAG = "InputOptions(text_key=…)"
+"""The option that names the key of the text, for messages."""
 # "logs" is of lmms-eval until 0.2.3, "samples" of Inspect AI.
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 # A record may have parts of these names: only lists of objects that have ids count.
@@ -324,12 +328,6 @@ def canonical_id(value: object, place: str) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     raise ArchiveError(f"{place}: {shown(value)} is not an id; give a number or a text")
-
-
-ID_FLAG = "InputOptions(id_key=…)"
-"""The option that names the key of the id, for messages."""
-TEXT_FLAG = "InputOptions(text_key=…)"
-"""The option that names the key of the text, for messages."""
 
 
 def choose_key(

@@ -35,7 +35,7 @@ _DECLARED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\r?\n')
 # What has more digits than a float holds exactly stays a text.
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 # Excel silently truncates longer cells.
-_EXCEL_CELL_CHARS = 32_767
+EXCEL_CELL_CHARS = 32_767
 
 
 def read_frame(frame: object, name: str) -> list[Record] | None:
@@ -321,10 +321,10 @@ def _cut_cells(records: Iterable[Record], path: Path) -> Iterator[str]:
     cut = [
         record.place.removeprefix(f"{path} ")
         for record in records
-        if any(isinstance(v, str) and len(v) >= _EXCEL_CELL_CHARS for v in record.values.values())
+        if any(isinstance(v, str) and len(v) >= EXCEL_CELL_CHARS for v in record.values.values())
     ]
     if cut:
         yield (
-            f"{path}: cells of {_EXCEL_CELL_CHARS:,} characters, where Excel cuts texts off, in "
+            f"{path}: cells of {EXCEL_CELL_CHARS:,} characters, where Excel cuts texts off, in "
             f"{named(cut)}"
         )
