@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hallujudge.judge.v1 import chair_pb2, pope_pb2, tri_he_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.wire import convert, kinds
+from hallujudge.judge_service.wire import convert
 from hallujudge.metrics import (
     AnswerEvidence,
     ChairEvidence,
@@ -132,9 +132,9 @@ def texts_of(value: Any) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("kind", kinds.TASKS)
+@pytest.mark.parametrize("kind", convert.TASKS)
 def test_items_of_every_family(kind: str) -> None:
-    @given(built(kinds.TASKS[kind]))
+    @given(built(convert.TASKS[kind]))
     def check(item: Item) -> None:
         sent = convert.item_to_proto(item).SerializeToString()
         back = convert.item_from_proto(pb.Item.FromString(sent))
@@ -159,7 +159,7 @@ def test_evidence_of_every_family(evidence_type: type) -> None:
 
 def test_every_task_and_evidence_on_the_wire_is_tried() -> None:
     oneofs = pb.Item.DESCRIPTOR.oneofs_by_name
-    assert {field.name for field in oneofs["task"].fields} == set(kinds.TASKS)
+    assert {field.name for field in oneofs["task"].fields} == set(convert.TASKS)
     evidence = pb.ItemResult.DESCRIPTOR.oneofs_by_name["evidence"]
     assert {field.message_type.name for field in evidence.fields if field.message_type} == {
         cls.__name__ for cls in EVIDENCE
@@ -194,7 +194,7 @@ def test_all_items_that_are_wrong_are_named() -> None:
     )
     messages = [chair, pb.Item(id="3"), pb.Item(chair=chair_pb2.ChairTask()), pope]
     with pytest.raises(InvalidInputError) as caught:
-        convert.items_from_proto(messages, kinds.TASKS["chair"], within="batch.items")
+        convert.items_from_proto(messages, convert.TASKS["chair"], within="batch.items")
     assert [violation.field for violation in caught.value.violations] == [
         "batch.items[1].task",
         "batch.items[2].id",
@@ -203,7 +203,7 @@ def test_all_items_that_are_wrong_are_named() -> None:
     assert caught.value.message.startswith("batch.items[1].task: is missing")
     assert "3 of 4 items" in caught.value.message
     told = "".join(v.description for v in caught.value.violations) + caught.value.message
-    assert not any(cls.__name__ in told for cls in kinds.TASKS.values())
+    assert not any(cls.__name__ in told for cls in convert.TASKS.values())
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,11 @@ from . import tri_he
 from .codec import Codecs
 from .field_loops import inner_reader_of, inner_writer_of, writer_of
 from .fields import Codec, Convert, Field, Fill, MalformedError, Rearranged, invalid, message_of
-from .kinds import EVIDENCE, KINDS, TASKS
+from .kinds import evidence_types, item_types
 
+TASKS = item_types()
+"""Task -> the type of its items."""
+_TASK_OF = {item_type: task for task, item_type in TASKS.items()}
 # Room for the note that `shrink` adds; a note has a few hundred bytes.
 _NOTE_BYTES = 1024
 
@@ -158,7 +161,7 @@ CODECS = Codecs(
     types={**tri_he.TYPES, **_GRAPH_TYPES},
     shapes=tri_he.SHAPES,
     rearranged={**_JUDGING, **_GROUPS},
-    unions={Evidence: EVIDENCE},
+    unions={Evidence: evidence_types()},
 )
 
 _ValueT = TypeVar("_ValueT")
@@ -198,13 +201,14 @@ def item_to_proto(item: Item) -> pb.Item:
     Raises:
         InvalidInputError: A field can't be sent.
     """
-    codec = _item_codec(KINDS[type(item)])
+    codec = _item_codec(_TASK_OF[type(item)])
     message = pb.Item()
     try:
         codec.write(item, message)
     except MalformedError as err:
         raise invalid(MalformedError(err.problem, f"item {item.id!r}, {err.place}")) from None
     except (TypeError, ValueError) as err:
+        # protobuf's error does not name the field, so that each field is tried again on its own.
         raise _unsendable(item, codec) from err
     return message
 
@@ -269,6 +273,7 @@ def items_of(read: Sequence[Item | MalformedError], *, within: str) -> list[Item
     """
     items = [item for item in read if isinstance(item, Item)]
     if len(items) < len(read):
+        # All problems at once, so that a client can fix its items in one pass.
         problems = [
             problem.within(f"{within}[{index}]")
             for index, problem in enumerate(read)
@@ -308,7 +313,9 @@ def _checked(item: Item, item_type: type[Item]) -> Item:
     if not item.id:
         raise MalformedError("is empty; give each item an id", "id")
     if not isinstance(item, item_type):
-        raise MalformedError(f"the metric needs a {KINDS[item_type]!r} task", KINDS[type(item)])
+        raise MalformedError(
+            f"the metric needs a {_TASK_OF[item_type]!r} task", _TASK_OF[type(item)]
+        )
     return item
 
 

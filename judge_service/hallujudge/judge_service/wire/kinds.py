@@ -1,63 +1,80 @@
-"""The types of items and evidence that messages can carry. Importing this loads no protobuf."""
+"""The types of items and evidence that messages can carry.
+
+They are named here and imported when they are needed, so that a run imports its own family only.
+Importing this loads no protobuf.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 
-from hallujudge.metrics import (
-    AnswerEvidence,
-    ChairEvidence,
-    ChairItem,
-    InfactEvidence,
-    InfactItem,
-    Item,
-    OrderEvidence,
-    PopeItem,
-    TriHeEvidence,
-    TriHeItem,
-    VidhalItem,
-)
-from hallujudge.metrics.amber import AmberEvidence, AmberItem
-from hallujudge.metrics.event_hallusion import EventHallusionEvidence, EventHallusionItem
-from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
-from hallujudge.metrics.hallusion_bench.question_groups import HallusionBenchItem
-from hallujudge.metrics.mementos import MementosEvidence, MementosItem
-from hallujudge.metrics.video_hallucer import VideoHallucerEvidence, VideoHallucerItem
+from hallujudge.metrics import Item
 
-__all__ = ["EVIDENCE", "KINDS", "TASKS", "has_messages"]
-
-TASKS: Mapping[str, type[Item]] = {
-    "chair": ChairItem,
-    "pope": PopeItem,
-    "tri_he": TriHeItem,
-    "mementos": MementosItem,
-    "vidhal": VidhalItem,
-    "infact": InfactItem,
-    "hallusion_bench": HallusionBenchItem,
-    "amber": AmberItem,
-    "event_hallusion": EventHallusionItem,
-    "video_hallucer": VideoHallucerItem,
+_METRICS = "hallujudge.metrics."
+_ITEMS = {
+    "chair": "chair.ChairItem",
+    "pope": "pope.PopeItem",
+    "tri_he": "tri_he.TriHeItem",
+    "mementos": "mementos.MementosItem",
+    "vidhal": "vidhal.VidhalItem",
+    "infact": "infact.InfactItem",
+    "hallusion_bench": "hallusion_bench.question_groups.HallusionBenchItem",
+    "amber": "amber.AmberItem",
+    "event_hallusion": "event_hallusion.EventHallusionItem",
+    "video_hallucer": "video_hallucer.VideoHallucerItem",
 }
 """The items of each task; a new family adds its line here and its evidence below."""
-
-EVIDENCE = (
-    AmberEvidence,
-    AnswerEvidence,
-    ChairEvidence,
-    HallusionBenchEvidence,
-    EventHallusionEvidence,
-    InfactEvidence,
-    MementosEvidence,
-    OrderEvidence,
-    TriHeEvidence,
-    VideoHallucerEvidence,
+_EVIDENCE = (
+    "amber.AmberEvidence",
+    "answers.closed_questions.AnswerEvidence",
+    "chair.ChairEvidence",
+    "hallusion_bench.HallusionBenchEvidence",
+    "event_hallusion.EventHallusionEvidence",
+    "infact.InfactEvidence",
+    "mementos.MementosEvidence",
+    "vidhal.OrderEvidence",
+    "tri_he.TriHeEvidence",
+    "video_hallucer.VideoHallucerEvidence",
 )
-"""The evidence of all families."""
+_HOMES = {home.rpartition(".")[2]: home for home in (*_ITEMS.values(), *_EVIDENCE)}
 
-KINDS: Mapping[type[Item], str] = {item_type: kind for kind, item_type in TASKS.items()}
-"""Type of an item -> its task."""
+
+@cache
+def item_types() -> Mapping[str, type[Item]]:
+    """Return the type of each task's items."""
+    return {task: _imported(home) for task, home in _ITEMS.items()}
+
+
+@cache
+def evidence_types() -> tuple[type, ...]:
+    """Return the types of evidence of all families."""
+    return tuple(map(_imported, _EVIDENCE))
+
+
+@cache
+def type_named(name: str) -> type:
+    """Return the type of items or evidence with a name, such as ``ChairItem``.
+
+    Raises:
+        KeyError: There is no such type.
+    """
+    return _imported(_HOMES[name])
 
 
 def has_messages(item: Item) -> bool:
     """Return whether items of this type can be sent; those of a family without a .proto can't."""
-    return type(item) in KINDS
+    return _is_known(type(item))
+
+
+@cache
+def _is_known(item_type: type) -> bool:
+    home = f"{item_type.__module__}.{item_type.__name__}".removeprefix(_METRICS)
+    return home in _ITEMS.values()
+
+
+def _imported(home: str) -> type:
+    module, _, name = home.rpartition(".")
+    found: type = getattr(import_module(_METRICS + module), name)
+    return found

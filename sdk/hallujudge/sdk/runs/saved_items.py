@@ -215,9 +215,8 @@ def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
 
     names, _, content = data.partition(b"\n")
     item, _, evidence = names.decode(errors="replace").partition(" ")
-    types = _types()
     try:
-        codec = _codec(types[item], types[evidence])
+        codec = _codec(_type_named(item), _type_named(evidence))
         rows = codec.read(content) if codec is not None else ()
     except (KeyError, MsgspecError) as err:
         raise damaged_items(err) from err
@@ -225,13 +224,10 @@ def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
         yield made, _result_of(values)
 
 
-@cache
-def _types() -> Mapping[str, type]:
-    """Return the types of items and evidence by name."""
-    from hallujudge.judge_service.wire.kinds import EVIDENCE, TASKS
+def _type_named(name: str) -> type:
+    from hallujudge.judge_service.wire.kinds import type_named
 
-    known = (*TASKS.values(), *EVIDENCE, type(None))
-    return {known_type.__name__: known_type for known_type in known}
+    return type(None) if name == type(None).__name__ else type_named(name)
 
 
 @cache
