@@ -268,6 +268,7 @@ class JudgeFactory:
         """
         if self.cache is not None:
             await self.cache.open()
+        # Signatures contain the versions, so they must be known before a pipeline is opened.
         names = ["llm"] if self.settings.llm_model or self.settings.vllm else []
         names += ["fallback"] if self.settings.fallback_model else []
         for name in names:

@@ -21,7 +21,7 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from ..extractors.language_check import language_problem
 
 Problem: TypeAlias = tuple[UnscoredReason, str]
-"""Why an item is unscored, and a sentence about it."""
+"""The reason why an item is unscored, and a sentence about it."""
 
 MAX_RESPONSE_CHARS = 500_000
 """Longer responses are unscored, which limits the cost of hostile input."""
@@ -56,8 +56,10 @@ LANGUAGE_OPTION = OptionDefinition(
 """Option of metrics whose extractor or synonym graph reads English."""
 
 _SHOWN_CHARS = 80
+# Checks of shorter responses are cached: short answers repeat, long ones would only fill the cache.
 _REPEATING_CHARS = 40
 _START_CHARS = 5
+# Longer texts are not parsed as JSON, which limits the cost of hostile input.
 _MOST_ERROR_CHARS = 20_000
 # A dictionary with an error as Python prints it, alone or first in a list.
 _PRINTED_ERROR = re.compile(
@@ -110,7 +112,6 @@ class ResponseCheck:
         self._clear = lru_cache(maxsize=4096)(self._is_clear)
         # White space within a text may double its length before it is folded.
         self._head = 2 * max(map(len, whole))
-        # Short answers repeat; long ones would only fill the cache.
         self._repeating = lru_cache(maxsize=4096)(self._checked)
 
     @property
@@ -229,10 +230,10 @@ def _is_error_object(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     entries = value if isinstance(value, list) else [value]
-    return bool(entries) and all(map(_tells_an_error, entries))
+    return bool(entries) and all(map(_is_error_entry, entries))
 
 
-def _tells_an_error(value: object) -> bool:
+def _is_error_entry(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     known = {key.casefold(): entry for key, entry in value.items() if isinstance(key, str)}

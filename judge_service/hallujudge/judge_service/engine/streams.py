@@ -42,7 +42,7 @@ async def ordered_map(
         try:
             async for value in source:
                 await room.acquire()
-                pending.put_nowait(asyncio.ensure_future(_run_into(work, value)))
+                pending.put_nowait(asyncio.ensure_future(work(value)))
         finally:
             pending.put_nowait(None)
 
@@ -61,10 +61,6 @@ async def ordered_map(
             if (task := pending.get_nowait()) is not None:
                 task.cancel()
         await asyncio.gather(feeder, return_exceptions=True)
-
-
-async def _run_into(work: Callable[[_In], Awaitable[_Out]], value: _In) -> _Out:
-    return await work(value)
 
 
 async def with_ticks(

@@ -93,6 +93,18 @@ class JudgedItem:
     asked: tuple[Asked, ...] = ()
     """The judges that were called, in order."""
 
+    @classmethod
+    def by(cls, judge: str, verdicts: Sequence[ClaimVerdict], usage: Usage) -> JudgedItem:
+        """Return the verdicts of one judge, with the reasons of claims without a verdict."""
+        declined = tuple(
+            Declined(judge, verdict.reason, verdict.detail)
+            for verdict in verdicts
+            if verdict.verdict is Verdict.UNSCORED
+        )
+        answered = len(verdicts) - len(declined)
+        asked = Asked(judge=judge, answered=answered, declined=declined, usage=usage)
+        return cls(verdicts=tuple(verdicts), asked=(asked,))
+
     def judging(self) -> tuple[dict[str, JsonValue], ...]:
         """Return the entries of ``evidence.judging``."""
         return tuple(asked.to_json() for asked in self.asked)

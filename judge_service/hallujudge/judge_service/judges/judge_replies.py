@@ -24,6 +24,7 @@ from .judge_prompts import VERDICT_KEY, Question
 NO_VERDICT = "REPLY_OUT_OF_CHOICE"
 """The reason of a claim whose reply is not one of the offered choices."""
 
+# Dropped around a choice, for servers that cannot constrain replies.
 _WRAPPING = " \t\r\n\"'`*."
 
 

@@ -21,7 +21,6 @@ from ..llm.failures import CallFailedError
 from ..llm.prompt_templates import Template, load_template
 from .judge_interface import (
     DIGITS,
-    Asked,
     Declined,
     JudgedItem,
     JudgeIdentity,
@@ -34,6 +33,7 @@ from .judge_replies import ReadAnswer, ReadReply, reading_of
 
 PARSER = "parser-2"
 """Version of the code that parses replies; part of every cache key."""
+# Tokens of a reply: room for a bare choice, and for an entry of each claim in an object.
 _CHOICE_TOKENS = 32
 _ENTRY_TOKENS = 32
 
@@ -323,22 +323,11 @@ class LlmJudge:
         draft.add(question, reply)
 
     def _judged(self, draft: _Draft) -> JudgedItem:
-        verdicts = tuple(
+        verdicts = [
             self.verdict_of(claim, draft.answers[index])
             for index, claim in enumerate(draft.item.claims)
-        )
-        declined = tuple(
-            Declined(self.name, verdict.reason, verdict.detail)
-            for verdict in verdicts
-            if verdict.verdict is Verdict.UNSCORED
-        )
-        asked = Asked(
-            judge=self.name,
-            answered=len(verdicts) - len(declined),
-            declined=declined,
-            usage=Usage.total(draft.usages),
-        )
-        return JudgedItem(verdicts=verdicts, asked=(asked,))
+        ]
+        return JudgedItem.by(self.name, verdicts, Usage.total(draft.usages))
 
     def _recalled(self, draft: _Draft) -> Recalled:
         count = range(len(draft.item.claims))

@@ -16,8 +16,6 @@ from ..llm.prompt_templates import defused, load_template
 from ..matchers.matcher_interface import ClaimMatcher, ClaimQuery, MatcherSettings
 from ..matchers.small_matcher import WORDING, facts_of, hypothesis
 from .judge_interface import (
-    Asked,
-    Declined,
     JudgedItem,
     JudgeIdentity,
     JudgeRequestItem,
@@ -234,22 +232,10 @@ class MatcherJudge:
             for claim in item.claims
         ]
         verdicts = iter(await self.matcher.judge(queries) if queries else [])
-        judged = []
-        for item in items:
-            mine = tuple(next(verdicts) for _ in item.claims)
-            declined = tuple(
-                Declined(self.name, one.reason, one.detail)
-                for one in mine
-                if one.verdict is Verdict.UNSCORED
-            )
-            asked = Asked(
-                judge=self.name,
-                answered=len(mine) - len(declined),
-                declined=declined,
-                usage=Usage(),
-            )
-            judged.append(JudgedItem(verdicts=mine, asked=(asked,)))
-        return judged
+        return [
+            JudgedItem.by(self.name, [next(verdicts) for _ in item.claims], Usage())
+            for item in items
+        ]
 
 
 def _logistic(log_odds: float) -> float:

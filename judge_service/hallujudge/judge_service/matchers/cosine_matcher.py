@@ -187,6 +187,7 @@ def retain(claim: Vectors, references: Doubles, *, above: float, top: int) -> Re
     import numpy as np
 
     cosines = references @ claim.astype(np.float64)
+    # A stable sort keeps the order of the scene graph among equal cosines.
     return Retained(
         kept=tuple(map(int, np.flatnonzero(cosines > above))),
         top=tuple(map(int, np.argsort(-cosines, kind="stable")[:top])),

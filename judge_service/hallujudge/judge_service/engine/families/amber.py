@@ -146,7 +146,7 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
 
 
 class WordVectors:
-    """Says whether two words are similar: the cosine of their vectors is above 0.8.
+    """Compares words: they are similar if the cosine of their vectors is above 0.8.
 
     Args:
         model: Name of an installed spaCy model, or a folder.

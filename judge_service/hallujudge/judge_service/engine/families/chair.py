@@ -94,7 +94,7 @@ def _variant_of(spec: ScoreSpec) -> str:
 
 
 def _reference_notes(spec: ScoreSpec, names: Collection[str]) -> tuple[str, ...]:
-    """Name the reference objects that no caption can mention, so that each lowers the recall."""
+    """Return a note on reference objects that no caption can mention, which lower the recall."""
     graph = read_graph(_graph_of(spec))
     unknown = sorted(name for name in names if name.strip() and graph.root_of(name) is None)
     if not unknown:
@@ -124,7 +124,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> ChairPipeline:
 
 
 def _graph_notes(variant: str, graph: SynonymGraph, published: SynonymGraph) -> tuple[str, ...]:
-    """Say when the variant and the graph do not belong together."""
+    """Return a note if the variant and the graph do not belong together."""
     same = graph.table_entries == published.table_entries
     if variant == "published" and not same:
         return (

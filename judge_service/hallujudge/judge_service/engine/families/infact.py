@@ -71,6 +71,7 @@ class InfactPipeline(TextPipeline[InfactItem, InfactMetric]):
             return problem
         if problem := _label_problem(item):
             return problem
+        # Sorted, so that the reason does not depend on the order of a file.
         for operator, run in sorted(item.runs.items()):
             named = f"the answer under {operator}"
             if run.response is not None and (

@@ -37,7 +37,7 @@ from ..responses import MAX_RESPONSE_CHARS, Problem, ResponseCheck
 from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
 DOMAINS = ("daily_life", "robotics", "comics")
-"""Domains with shipped graphs of their own, as the paper has them."""
+"""The paper's domains, each with its own shipped graphs."""
 GENERAL = "general"
 """The domain of items without a domain."""
 EXTRACTORS = ("rules", "llm", GIVEN)
@@ -316,11 +316,8 @@ def _evidence(
     )
 
 
-# From a spec --------------------------------------------------------------------------------------
-
-
 def _graphs(role: str, spec: ScoreSpec, resources: Resources) -> _Graphs:
-    """The graphs of a role: one for all domains, or one for each, the shipped ones by default."""
+    """Return the graphs of a role: one for all domains, or one for each (shipped by default)."""
     sources: dict[str, GraphSource] = {}
     if role in spec.graphs:
         sources[""] = spec.graphs[role]

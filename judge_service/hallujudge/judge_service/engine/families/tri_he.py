@@ -55,7 +55,7 @@ class TriHePipeline:
 
     Args:
         metric: What is counted, and how.
-        judge: Gives the verdicts.
+        judge: Returns the verdicts.
         extractor: Finds claims in answers.
         options: The spec's options, for the report.
         responses: Recognises missing responses.
@@ -94,7 +94,7 @@ class TriHePipeline:
         }
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """One result for each item: all claims of a batch go to the judge together."""
+        """Return one result for each item; all claims of a batch go to the judge together."""
         answers = checked_items(items, TriHeItem)
         results: dict[int, ItemResult] = {}
         for index, item in enumerate(answers):
@@ -205,7 +205,7 @@ def _with_places(
 
 
 def _request(item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
-    assert item.reference_triplets is not None  # items without were sorted out before
+    assert item.reference_triplets is not None, "items without are unscored by now"
     return JudgeRequestItem(
         id=item.id,
         claims=claims,
@@ -269,7 +269,7 @@ def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
 
 @contextmanager
 def _as_options() -> Iterator[None]:
-    """Name what is wrong with a matcher's settings by the options of the spec."""
+    """Report invalid settings of a matcher as options of the spec."""
     try:
         yield
     except InvalidInputError as err:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
@@ -49,9 +49,10 @@ class VidhalPipeline(TextPipeline[VidhalItem, "VidhalMcqaMetric | VidhalOrdering
         return UnscoredReason.ANSWER_UNPARSED, detail
 
 
+# A few captions have few display orders, which repeat in an archive.
 @lru_cache(maxsize=4096)
 def _display_problem(display: tuple[tuple[str, int], ...], captions: int) -> Problem | None:
-    """Why answers can't be scored with this display order: a reason and its words."""
+    """Return why answers can't be scored with this display order, or None if they can."""
     if not display:
         return (
             UnscoredReason.DISPLAY_MISSING,
@@ -72,16 +73,15 @@ def _display_problem(display: tuple[tuple[str, int], ...], captions: int) -> Pro
     return None
 
 
-def _open_mcqa(spec: ScoreSpec, resources: Resources) -> VidhalPipeline:  # noqa: ARG001
-    responses = ResponseCheck(spec.options)
-    metric = VidhalMcqaMetric(variant=spec.variant, responses=responses.signature)
-    return VidhalPipeline(metric, responses)
+def _opener(
+    metric: type[VidhalMcqaMetric | VidhalOrderingMetric],
+) -> Callable[[ScoreSpec, Resources], VidhalPipeline]:
+    def opened(spec: ScoreSpec, resources: Resources) -> VidhalPipeline:  # noqa: ARG001
+        responses = ResponseCheck(spec.options)
+        made = metric(variant=spec.variant, responses=responses.signature)
+        return VidhalPipeline(made, responses)
 
-
-def _open_ordering(spec: ScoreSpec, resources: Resources) -> VidhalPipeline:  # noqa: ARG001
-    responses = ResponseCheck(spec.options)
-    metric = VidhalOrderingMetric(variant=spec.variant, responses=responses.signature)
-    return VidhalPipeline(metric, responses)
+    return opened
 
 
 def _shown(response: str) -> VidhalItem:
@@ -94,13 +94,13 @@ ENTRIES = (
         item_type=VidhalItem,
         trial=Trial(item=_shown("B"), score="accuracy", value=1.0),
         group_by=("aspect",),
-        open=_open_mcqa,
+        open=_opener(VidhalMcqaMetric),
     ),
     MetricEntry(
         metric=VidhalOrderingMetric,
         item_type=VidhalItem,
         trial=Trial(item=_shown("B, A, C"), score="ndcg", value=1.0),
         group_by=("aspect",),
-        open=_open_ordering,
+        open=_opener(VidhalOrderingMetric),
     ),
 )
