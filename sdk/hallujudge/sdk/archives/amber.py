@@ -184,7 +184,7 @@ def _carry_annotations(responses: Responses) -> bool:
 def _refuse_wrong_counts(said: Mapping[str, _Said], annotations: Mapping[str, _Annotation]) -> None:
     """Refuse responses whose logged counts of objects are not those of their annotations.
 
-    Samples of lmms-eval have no id, so that their reader takes the position for it.
+    Samples of lmms-eval have no id, so their position is taken as the id.
 
     Raises:
         ArchiveError: The positions are not AMBER's ids.

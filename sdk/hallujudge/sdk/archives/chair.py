@@ -438,7 +438,7 @@ class _SliceReader:
         return self._opened().names_from(start)
 
     def _opened(self) -> _Archive:
-        """Return the captions; what they read is read once."""
+        """Return the archive, which is opened once in each process."""
         if self.archive is None:
             given = _Given(self.references)
             self.archive = _Archive(self.responses, given, self.options, self.group_by)

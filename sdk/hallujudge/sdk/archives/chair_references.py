@@ -89,7 +89,8 @@ def _by_number(references: References) -> dict[str, Objects] | None:
     that the file is read in a third of the time.
 
     Returns:
-        None if it is another file, or damaged: the plain way reads it, or reports what is wrong.
+        None if it is another file, or damaged: the caller then reads it record by record, which
+            also reports what is wrong.
     """
     if not isinstance(references, (str, Path)):
         return None
@@ -108,7 +109,7 @@ def _by_number(references: References) -> dict[str, Objects] | None:
     except (OSError, UnicodeError, ArchiveError, MsgspecError, RecursionError):
         return None
     quotes = {given: given.count(b'"') for given in names}
-    # A duplicate id, which the decoder drops without a word, has quotes, too.
+    # A duplicate id, which the decoder silently drops, has quotes as well.
     whole = text.count(b'"') == 2 * len(entries) + sum(map(quotes.__getitem__, lists))
     if not whole or not are_plain_numbers(entries):
         return None

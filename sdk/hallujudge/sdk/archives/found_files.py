@@ -140,8 +140,8 @@ def _refuse_folder(err: OSError) -> None:
 def _unique(paths: Iterable[Path]) -> list[Path]:
     """Return each file once, without links to files in the list, as VLMEvalKit makes.
 
-    Links to folders, too, let a pattern find a file several times, without end if they go around
-    in a circle. Of several paths the shortest one without a link as its last part is kept.
+    Links to folders also let a pattern find a file several times, without end if they form a
+    circle. Of several paths the shortest one without a link as its last part is kept.
     """
     by_file: dict[Path, Path] = {}
     for path in sorted(paths, key=lambda path: (path.is_symlink(), len(path.parts), path)):
@@ -223,7 +223,7 @@ def _noted(url: str, start: str, copy: Path) -> Path:
 def is_tree(url: str) -> bool:
     """Return whether a URL is a folder or a pattern, rather than one file.
 
-    A folder behind HTTP ends with a slash, since a server does not say what is one.
+    A folder behind HTTP ends with a slash, since a server does not say which URLs are folders.
 
     Raises:
         ArchiveError: See :func:`fetched`.
@@ -355,7 +355,7 @@ def _reason(err: BaseException, url: str) -> str:
         return _reason(err.__cause__, url)
     name, status = type(err).__name__, getattr(err, "status", 0)
     if name == "ClientResponseError" and status:
-        # Its text has the URL, and the body where that is what is wrong.
+        # Its text has the URL, and the body if the body is invalid.
         message = str(getattr(err, "message", "")).partition("\n")[0].rstrip(":")
         return f"HTTP status {status}, {message}"
     return "no such file" if absent else _HTTP_PROBLEMS.get(name) or str(err) or name

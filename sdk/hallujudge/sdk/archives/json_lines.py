@@ -127,7 +127,7 @@ class Marks:
 
 
 class LineReader:
-    """Reads values that are lines of their own, up to the first that is not.
+    """Reads lines that hold one value each, up to the first that does not.
 
     Args:
         file: The file, at the start.
@@ -200,7 +200,7 @@ class LineReader:
         return io.BufferedReader(_Rest(self._held[self._at :], self._taken))
 
     def _taken(self, size: int) -> bytes:
-        """Return the next bytes of the file, up to a number, as far as they are to be read."""
+        """Return the next bytes of the file, up to a number and to the end of the slice."""
         data = self._file.read(min(size, self._left))
         self._left -= len(data)
         return data
@@ -223,7 +223,7 @@ class LineReader:
         yield block, 1
 
     def _block_end(self) -> int:
-        """Return where the next lines of what is held end; 0: it holds no whole line."""
+        """Return where the next lines of what is held end; 0 if there is no whole line."""
         most = self._at + BLOCK
         end = self._held.rfind(b"\n", self._at, most) + 1
         # At least one line, however long.

@@ -34,7 +34,7 @@ _PACKED = (".gz", ".zst", ".zstd")
 # The most repetitive logs shrink to a hundredth; gzip can reach a thousandth, zstd far less.
 _MAX_RATIO = 500
 MAX_FREE_BYTES = 1 << 27
-"""Unpacked bytes from which on the ratio is checked."""
+"""Unpacked bytes above which the ratio is checked."""
 _MAX_UNPACKED_BYTES = 1 << 36
 # A zstd block of a few bytes unpacks to 128 KiB, so that small pieces keep a bomb's size small.
 _ZSTD_PIECE = 1 << 10
@@ -101,7 +101,7 @@ def read_bytes(path: Path, limit: int = _MAX_BYTES) -> bytes:
     """
     try:
         with open_binary(path) as file:
-            # One read of `limit` bytes would allocate as many for a small file, too.
+            # One read of `limit` bytes would allocate as many for a small file.
             data = io.BytesIO()
             while data.tell() <= limit and (piece := file.read(_COPIED_PIECE)):
                 data.write(piece)
@@ -274,7 +274,7 @@ _UTF16_PIECE = 1 << 16
 def is_utf16(start: bytes) -> bool:
     """Return whether the first four bytes of a file are those of UTF-16 text.
 
-    UTF-32 text may begin with the same two bytes, and goes on with two zeros.
+    UTF-32 text may begin with the same two bytes, followed by two zeros.
     """
     return start.startswith(_BYTE_ORDER_MARKS) and not start.startswith(codecs.BOM_UTF32_LE)
 

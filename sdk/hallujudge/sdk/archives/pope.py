@@ -421,7 +421,7 @@ def read_questions(
 
 
 def _has_category(record: Record) -> bool:
-    """Return whether a record has one category. VLMEvalKit's have several, and ids of their own."""
+    """Return whether a record has one category. VLMEvalKit's rows have several, and unique ids."""
     category = record.values.get("category")
     return isinstance(category, str) and "," not in category
 

@@ -66,7 +66,7 @@ class Records:
 
     Args:
         make: Returns a new iterator over the records.
-        name: The archive's name in messages; empty: values in memory.
+        name: The archive's name in messages; empty for values in memory.
     """
 
     def __init__(self, make: Callable[[], Iterator[Record]], name: str = "") -> None:

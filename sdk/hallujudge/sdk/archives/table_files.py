@@ -84,7 +84,7 @@ def _listed(text: str) -> object:
     """Return the list that a cell holds as Python prints it; other texts as they are.
 
     pandas writes columns of lists so: ``['dining table', "chef's knife"]``. An array of numpy,
-    ``['dog' 'cat']``, would be one text, so that what was read has to print as the cell again.
+    ``['dog' 'cat']``, would be read as one text, so a list counts only if it prints as the cell.
     """
     # Python's parser warns of backslashes that escape nothing; names of objects have none.
     if not text.startswith("[") or "\\" in text or len(text) > _MAX_LIST_CHARS:

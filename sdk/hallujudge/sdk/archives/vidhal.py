@@ -113,7 +113,7 @@ def _captions(record: Record) -> tuple[str, ...]:
     value = structured(record.values.get("captions"))
     if isinstance(value, Mapping):
         wanted = [str(rank) for rank in range(1, len(value) + 1)]
-        if sorted(map(str, value), key=len) and set(map(str, value)) == set(wanted):
+        if value and set(map(str, value)) == set(wanted):
             value = [value[rank] for rank in wanted]
     if isinstance(value, (list, tuple)) and value and all(isinstance(c, str) for c in value):
         return tuple(well_formed(caption) for caption in value)
