@@ -59,6 +59,50 @@ class PreparedRun:
         return cls(run=run, spec=run.spec(), items=items_of(run))
 
 
+def items_of(run: ScoreRun) -> ItemSource:
+    """Return the items of a run. The archive of a resumed run is not checked a second time.
+
+    Raises:
+        ArchiveError: A file can't be used, or ids don't join.
+    """
+    resumed = run.resume and run.folder is not None
+    return run.items(checked_archive(run, Path(run.folder or "")) if resumed else None)
+
+
+def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:
+    """Return what a stopped run knew of its archive, or None if it must be checked again.
+
+    A run writes its manifest after the whole archive was checked. Files with the same bytes, read
+    by the same release with the same options, need no second check.
+
+    Args:
+        run: The run to resume.
+        folder: Its folder.
+    """
+    try:
+        manifest = Manifest.read(partial(folder, MANIFEST))
+        marks = Marks.of(read_marks(folder, manifest))
+        same = manifest.release == __version__ and _reads_the_same(run, manifest)
+    except (HallujudgeError, OSError, ValueError):
+        # Starting the run reports what is wrong with its folder.
+        return None
+    return CheckedArchive(count=manifest.items, marks=marks) if same and marks.marks else None
+
+
+def _reads_the_same(run: ScoreRun, manifest: Manifest) -> bool:
+    files = files_of(run)
+    if files is None or files.keys() != manifest.inputs.keys() or run.metric != manifest.metric:
+        return False
+    before = {key: value for key, value in manifest.settings.items() if key.startswith("input.")}
+    now = {f"input.{name}": value for name, value in input_options(run).items()}
+    groups = list(group_keys(run.metric, run.group_by))
+    return (
+        before == now
+        and manifest.settings.get("group_by") == groups
+        and all(is_unchanged(path, manifest.inputs[name]) for name, path in files.items())
+    )
+
+
 def manifest_of(
     prepared: PreparedRun, header: RunHeader, repeat: Mapping[str, Any] | None = None
 ) -> Manifest:
@@ -292,47 +336,3 @@ def _absolute(value: object) -> str:
     path = Path(str(value))
     text = origin_of(path) or (str(path.resolve()) if is_input_file(path) else str(value))
     return text.encode(errors="replace").decode()
-
-
-def items_of(run: ScoreRun) -> ItemSource:
-    """Return the items of a run. The archive of a resumed run is not checked a second time.
-
-    Raises:
-        ArchiveError: A file can't be used, or ids don't join.
-    """
-    resumed = run.resume and run.folder is not None
-    return run.items(checked_archive(run, Path(run.folder or "")) if resumed else None)
-
-
-def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:
-    """Return what a stopped run knew of its archive, or None if it must be checked again.
-
-    A run writes its manifest after the whole archive was checked. Files with the same bytes, read
-    by the same release with the same options, need no second check.
-
-    Args:
-        run: The run to resume.
-        folder: Its folder.
-    """
-    try:
-        manifest = Manifest.read(partial(folder, MANIFEST))
-        marks = Marks.of(read_marks(folder, manifest))
-        same = manifest.release == __version__ and _reads_the_same(run, manifest)
-    except (HallujudgeError, OSError, ValueError):
-        # Starting the run reports what is wrong with its folder.
-        return None
-    return CheckedArchive(count=manifest.items, marks=marks) if same and marks.marks else None
-
-
-def _reads_the_same(run: ScoreRun, manifest: Manifest) -> bool:
-    files = files_of(run)
-    if files is None or files.keys() != manifest.inputs.keys() or run.metric != manifest.metric:
-        return False
-    before = {key: value for key, value in manifest.settings.items() if key.startswith("input.")}
-    now = {f"input.{name}": value for name, value in input_options(run).items()}
-    groups = list(group_keys(run.metric, run.group_by))
-    return (
-        before == now
-        and manifest.settings.get("group_by") == groups
-        and all(is_unchanged(path, manifest.inputs[name]) for name, path in files.items())
-    )

@@ -46,98 +46,6 @@ class RunWatch(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackendParts:
-    """Parts of what a backend scores, in this process or at a server."""
-
-    backend: ScoringBackend
-    """The backend."""
-    prepared: PreparedRun
-    """The run."""
-    header: RunHeader
-    """Its header."""
-    watch: RunWatch | None = None
-    """Receives the progress of the run."""
-
-    async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
-        """Yield the parts of items; see :class:`PartSource`."""
-        run, spec = self.prepared.run, self.prepared.spec
-        maker = PartMaker(self.header.metric, spec.group_by, run.save_options)
-        batches = batches_async(items.start_at(first))
-        stream = self.backend.score_stream(spec, self.header, batches)
-        async with aclosing(stream) as results:
-            async for done in results:
-                if not isinstance(done, BatchResult):
-                    if self.watch is not None:
-                        self.watch.waits(done)
-                    continue
-                if run.on_batch is not None:
-                    run.on_batch(done)
-                yield maker.make(done, first)
-                first += len(done.items)
-
-
-async def score_parts(
-    folder: RunFolder,
-    started: Started,
-    source: PartSource,
-    items: ItemSource,
-    spec: ScoreSpec,
-    header: RunHeader,
-    watch: RunWatch | None = None,
-) -> Report:
-    """Score what a folder does not hold yet, and return the report over everything.
-
-    Args:
-        folder: Where the parts go.
-        started: What the folder holds already.
-        source: Scores items.
-        items: All items of the run.
-        spec: How they are scored.
-        header: What is known of the run.
-        watch: Receives the progress of the run.
-    """
-    total = Tally(header.metric, spec.group_by)
-    for entry in started.kept.entries():
-        total.merge_bytes(entry.tally)
-        if watch is not None:
-            watch.scored(entry)
-    if folder.written < len(items):
-        async with aclosing(source.parts(items, folder.written)) as parts:
-            async for part in parts:
-                folder.add(part)
-                total.merge_bytes(part.tally)
-                if watch is not None:
-                    watch.scored(part)
-    if folder.written != len(items):
-        raise InternalError(f"{folder.written} of {len(items)} items were scored")
-    # Intervals of many items take seconds; a thread keeps the event loop free.
-    return await asyncio.to_thread(header.report, total, spec.interval)
-
-
-class ProgressWatch:
-    """Counts what a run has scored.
-
-    Args:
-        progress: Counts it.
-    """
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def started(self, started: Started) -> None:
-        """Learn what the folder holds already; its parts follow."""
-
-    def scored(self, part: Part | Entry) -> None:
-        """Count a part."""
-        count = self._progress.scored if isinstance(part, Part) else self._progress.kept
-        count(part.items, part.unscored.items.counts.total())
-
-    def waits(self, progress: RunProgress) -> None:
-        """Show what is waited for."""
-        self._progress.waits(progress)
-
-
 async def score_into_folder(
     backend: ScoringBackend,
     prepared: PreparedRun,
@@ -204,3 +112,95 @@ def _source(
     if on_ray:
         return RayParts(settings, workers, run.ray_address)
     return prepared.workers or PoolParts(settings, workers)
+
+
+async def score_parts(
+    folder: RunFolder,
+    started: Started,
+    source: PartSource,
+    items: ItemSource,
+    spec: ScoreSpec,
+    header: RunHeader,
+    watch: RunWatch | None = None,
+) -> Report:
+    """Score what a folder does not hold yet, and return the report over everything.
+
+    Args:
+        folder: Where the parts go.
+        started: What the folder holds already.
+        source: Scores items.
+        items: All items of the run.
+        spec: How they are scored.
+        header: What is known of the run.
+        watch: Receives the progress of the run.
+    """
+    total = Tally(header.metric, spec.group_by)
+    for entry in started.kept.entries():
+        total.merge_bytes(entry.tally)
+        if watch is not None:
+            watch.scored(entry)
+    if folder.written < len(items):
+        async with aclosing(source.parts(items, folder.written)) as parts:
+            async for part in parts:
+                folder.add(part)
+                total.merge_bytes(part.tally)
+                if watch is not None:
+                    watch.scored(part)
+    if folder.written != len(items):
+        raise InternalError(f"{folder.written} of {len(items)} items were scored")
+    # Intervals of many items take seconds; a thread keeps the event loop free.
+    return await asyncio.to_thread(header.report, total, spec.interval)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendParts:
+    """Parts of what a backend scores, in this process or at a server."""
+
+    backend: ScoringBackend
+    """The backend."""
+    prepared: PreparedRun
+    """The run."""
+    header: RunHeader
+    """Its header."""
+    watch: RunWatch | None = None
+    """Receives the progress of the run."""
+
+    async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
+        """Yield the parts of items; see :class:`PartSource`."""
+        run, spec = self.prepared.run, self.prepared.spec
+        maker = PartMaker(self.header.metric, spec.group_by, run.save_options)
+        batches = batches_async(items.start_at(first))
+        stream = self.backend.score_stream(spec, self.header, batches)
+        async with aclosing(stream) as results:
+            async for done in results:
+                if not isinstance(done, BatchResult):
+                    if self.watch is not None:
+                        self.watch.waits(done)
+                    continue
+                if run.on_batch is not None:
+                    run.on_batch(done)
+                yield maker.make(done, first)
+                first += len(done.items)
+
+
+class ProgressWatch:
+    """Counts what a run has scored.
+
+    Args:
+        progress: Counts it.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def started(self, started: Started) -> None:
+        """Learn what the folder holds already; its parts follow."""
+
+    def scored(self, part: Part | Entry) -> None:
+        """Count a part."""
+        count = self._progress.scored if isinstance(part, Part) else self._progress.kept
+        count(part.items, part.unscored.items.counts.total())
+
+    def waits(self, progress: RunProgress) -> None:
+        """Show what is waited for."""
+        self._progress.waits(progress)
