@@ -65,13 +65,13 @@ def type_named(name: str) -> type:
 
 def has_messages(item: Item) -> bool:
     """Return whether items of this type can be sent; those of a family without a .proto can't."""
-    return _is_known(type(item))
+    kind = type(item)
+    return _is_known(kind.__module__, kind.__name__)
 
 
 @cache
-def _is_known(item_type: type) -> bool:
-    home = f"{item_type.__module__}.{item_type.__name__}".removeprefix(_METRICS)
-    return home in _ITEMS.values()
+def _is_known(module: str, name: str) -> bool:
+    return f"{module}.{name}".removeprefix(_METRICS) in _ITEMS.values()
 
 
 def _imported(home: str) -> type:
