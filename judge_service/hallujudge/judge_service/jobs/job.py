@@ -130,18 +130,6 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobChunk:
-    """Items of a job that follow each other: all without a result, or all with one."""
-
-    is_answered: bool
-    """Whether they have results."""
-    positions: Sequence[int]
-    """Their positions; empty after the last item."""
-    contents: Sequence[bytes]
-    """Their results if they have them, otherwise the items."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
     """The result of an item as callers get it."""
 

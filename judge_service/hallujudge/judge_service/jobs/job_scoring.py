@@ -18,7 +18,7 @@ from ..errors import InvalidInputError, OverloadedError, UnavailableError
 from ..observe.recorder import JobsActivity
 from ..stopping import CallDrain, HeldBackError
 from ..threads import shielded
-from .job import Answer, Job, JobChunk, JobCodec, JobState, JobWork, JobWorkers, ScoredChunk
+from .job import Answer, Job, JobCodec, JobState, JobWork, JobWorkers, ScoredChunk
 
 if TYPE_CHECKING:
     from hallujudge.metrics import ItemResult
@@ -41,6 +41,7 @@ _COUNT_SECONDS = 2.0
 _THREADS = 4
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_Chunk = Sequence[tuple[int, bytes]]
 
 
 class StoppedError(Exception):
@@ -53,8 +54,8 @@ class JobScoring:
 
     A result goes to the database together with its outcome as soon as its chunk is scored. A server
     that is killed therefore repeats at most the chunks that were being scored, and calls to judges
-    that were made for them are in the verdict cache. Each result enters the report once: when it is
-    scored, or, if an earlier run scored it, when it is read.
+    that were made for them are in the verdict cache. Results enter the report as they are scored;
+    only a job that was resumed reads them from the database.
     """
 
     engine: Engine
@@ -93,19 +94,23 @@ class JobScoring:
         session = await self._session(job)
         work = self._work(job, session)
 
-        async def share_of(chunk: JobChunk) -> Any:
+        async def share_of(chunk: _Chunk) -> Any:
             if self.draining.is_set():  # the chunk was read before
                 raise StoppedError
-            if chunk.is_answered:
-                return await work.share_of(chunk.contents)
             return await self._answer(job, work, chunk)
 
-        chunks = self._chunks(job)
-        # In the order of the items: a report may depend on it.
+        chunks = self._chunks(job, answered=False)
         async with aclosing(ordered_map(chunks, share_of, limit=_MAX_CONCURRENCY)) as shares:
             async for share in shares:
-                await work.add(share)
+                if not job.answered:
+                    await work.add(share)
                 self.changes.notify()
+        if job.answered:
+            # The report needs the results of earlier runs, in the order of the items. They are
+            # read last: a job may be resumed often while its judge is away.
+            async with aclosing(self._chunks(job, answered=True)) as pages:
+                async for page in pages:
+                    await work.add(await work.share_of([result for _, result in page]))
         if self.draining.is_set():
             raise StoppedError
         report = await work.report()
@@ -133,28 +138,29 @@ class JobScoring:
             return self.workers(job.spec, session.metric.name)
         return _EngineWork(session, self.codec, self.calls)
 
-    async def _chunks(self, job: Job) -> AsyncGenerator[JobChunk, None]:
+    async def _chunks(self, job: Job, *, answered: bool) -> AsyncGenerator[_Chunk, None]:
         after = -1
         while not self.draining.is_set():
             chunk = await self.threads.run(
                 self.progress.chunk,
                 job.number,
                 after,
+                answered=answered,
                 count=_CHUNK_ITEMS,
                 max_bytes=_CHUNK_BYTES,
             )
-            if not chunk.positions:
+            if not chunk:
                 return
             yield chunk
-            after = chunk.positions[-1]
+            after = chunk[-1][0]
 
-    async def _answer(self, job: Job, work: JobWork, chunk: JobChunk) -> Any:
+    async def _answer(self, job: Job, work: JobWork, chunk: _Chunk) -> Any:
         """Score items and store their results; return their share of the report."""
-        scored = await work.score(chunk.contents)
+        scored = await work.score([content for _, content in chunk])
         answers = [
             Answer(position=position, scored=not reason, reason=reason, result=result)
-            for position, reason, result in zip(
-                chunk.positions, scored.reasons, scored.results, strict=True
+            for (position, _), reason, result in zip(
+                chunk, scored.reasons, scored.results, strict=True
             )
         ]
         if not await self._stored(job, answers):

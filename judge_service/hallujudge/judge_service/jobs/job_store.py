@@ -21,7 +21,6 @@ from .job import (
     FINISHED,
     Answer,
     Job,
-    JobChunk,
     JobDetails,
     JobLimits,
     JobState,
@@ -359,30 +358,30 @@ class JobProgress:
         """Note that a job runs; return False if it was cancelled."""
         return self._change(number, {"state": JobState.RUNNING.value, **_problem_row(Problem())})
 
-    def chunk(self, number: int, after: int, *, count: int, max_bytes: int) -> JobChunk:
-        """Return the next items: all of them without a result, or all of them with one.
+    def chunk(
+        self, number: int, after: int, *, answered: bool, count: int, max_bytes: int
+    ) -> list[tuple[int, bytes]]:
+        """Return the next items without a result, or the next results, with their positions.
 
         Args:
             number: The job.
             after: Only items after this position.
-            count: Most items.
-            max_bytes: Most bytes; at least one item is returned anyway.
+            answered: Whether results are returned.
+            count: Most rows.
+            max_bytes: Most bytes; at least one row is returned anyway.
         """
-        mine = (items_table.c.job == number) & (items_table.c.position > after)
-        order, answered = items_table.c.position, items_table.c.result.is_not(None)
-        content = sa.func.coalesce(items_table.c.result, items_table.c.item)
-        sizes = sa.select(answered, sa.func.length(content)).where(mine).order_by(order)
-        rows = sa.select(order, content).where(mine).order_by(order)
-        with self._database.reading() as connection:
-            heads = connection.execute(sizes.limit(count)).all()
-            is_answered = bool(heads and heads[0][0])
-            alike = (size if has_result == is_answered else None for has_result, size in heads)
-            found = connection.execute(rows.limit(fitting(alike, max_bytes))).all()
-        return JobChunk(
-            is_answered=is_answered,
-            positions=[row[0] for row in found],
-            contents=[bytes(row[1]) for row in found],
+        order, result = items_table.c.position, items_table.c.result
+        content = result if answered else items_table.c.item
+        chosen = (
+            (items_table.c.job == number)
+            & (order > after)
+            & (result.is_not(None) if answered else result.is_(None))
         )
+        sizes = sa.select(sa.func.length(content)).where(chosen).order_by(order).limit(count)
+        rows = sa.select(order, content).where(chosen).order_by(order)
+        with self._database.reading() as connection:
+            fit = fitting(connection.scalars(sizes), max_bytes)
+            return [(row[0], bytes(row[1])) for row in connection.execute(rows.limit(fit))]
 
     def store(self, number: int, answers: Sequence[Answer]) -> bool:
         """Store results with their outcomes; return whether the job still runs.

@@ -145,10 +145,15 @@ def test_limits_refuse_jobs_items_and_bytes(store: JobStore) -> None:
 
 
 def chunk(
-    progress: JobProgress, job: Job, after: int, *, count: int = 9, max_bytes: int = 100
-) -> tuple[bool, list[tuple[int, bytes]]]:
-    found = progress.chunk(job.number, after, count=count, max_bytes=max_bytes)
-    return found.is_answered, list(zip(found.positions, found.contents, strict=True))
+    progress: JobProgress,
+    job: Job,
+    after: int,
+    *,
+    answered: bool = False,
+    count: int = 9,
+    max_bytes: int = 100,
+) -> list[tuple[int, bytes]]:
+    return progress.chunk(job.number, after, answered=answered, count=count, max_bytes=max_bytes)
 
 
 def test_results_come_with_their_outcome_and_only_once(
@@ -156,16 +161,15 @@ def test_results_come_with_their_outcome_and_only_once(
 ) -> None:
     job = made(store, (b"a", b"b", b"c"))
     assert progress.begin(job.number)
-    assert chunk(progress, job, -1, count=2) == (False, [(0, b"a"), (1, b"b")])
-    assert chunk(progress, job, 0, max_bytes=1) == (False, [(1, b"b")])
+    assert chunk(progress, job, -1, count=2) == [(0, b"a"), (1, b"b")]
+    assert chunk(progress, job, 0, max_bytes=1) == [(1, b"b")]
     assert progress.store(job.number, [answer(0), answer(2, scored=False)])
     assert progress.store(job.number, [answer(0, scored=False, result=b"again"), answer(2)])
     now = store.get("ann", job.id).job
     assert (now.scored, now.unscored, now.state) == (1, 1, JobState.RUNNING)
-    assert chunk(progress, job, -1) == (True, [(0, b"result")])
-    assert chunk(progress, job, 0) == (False, [(1, b"b")])
-    assert chunk(progress, job, 1) == (True, [(2, b"result")])
-    assert chunk(progress, job, 2) == (False, [])
+    assert chunk(progress, job, -1) == [(1, b"b")]
+    assert chunk(progress, job, 1) == []
+    assert chunk(progress, job, -1, answered=True) == [(0, b"result"), (2, b"result")]
     page = store.results("ann", job.id, 0, count=9, max_bytes=100, with_items=True)
     assert [(row.item, row.result) for row in page.results] == [(b"a", b"result")]
     assert (page.next_position, page.last) == (1, False)
@@ -174,7 +178,8 @@ def test_results_come_with_their_outcome_and_only_once(
     assert [(row.item, row.result) for row in page.results] == [(None, b"result")]
     page = store.results("ann", job.id, 2, count=9, max_bytes=100, with_items=False)
     assert (len(page.results), page.next_position, page.last) == (1, 3, True)
-    assert chunk(progress, job, -1) == (True, [(place, b"result") for place in range(3)])
+    everything = [(place, b"result") for place in range(3)]
+    assert chunk(progress, job, -1, answered=True) == everything
 
 
 def test_a_finished_job_stays_as_it_is(store: JobStore, progress: JobProgress) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
-from hallujudge.judge_service.jobs.job import Answer, Job, JobChunk, JobState, Problem, ScoredChunk
+from hallujudge.judge_service.jobs.job import Answer, Job, JobState, Problem, ScoredChunk
 from hallujudge.judge_service.jobs.job_scoring import (
     Activity,
     Changes,
@@ -45,12 +46,14 @@ class FailingDatabase:
     def header(self, number: int) -> bytes:
         return self.kept
 
-    def chunk(self, number: int, after: int, **_: int) -> JobChunk:
-        answered = [answer.result for answer in self.answers]
-        contents = answered or [item_to_proto(ITEM).SerializeToString()]
-        if after >= 0:
-            return JobChunk(is_answered=False, positions=[], contents=[])
-        return JobChunk(is_answered=bool(answered), positions=[0], contents=contents)
+    def chunk(
+        self, number: int, after: int, *, answered: bool, **_: int
+    ) -> list[tuple[int, bytes]]:
+        if after >= 0 or bool(self.answers) is not answered:
+            return []
+        return [
+            (0, self.answers[0].result if answered else item_to_proto(ITEM).SerializeToString())
+        ]
 
     def store(self, number: int, answers: Sequence[Answer]) -> bool:
         if self.failures:
@@ -125,9 +128,9 @@ async def test_a_chunk_that_was_read_when_the_drain_began_is_not_scored() -> Non
         scoring = scoring_of(database, threads, engine=Engine())
         read = database.chunk
 
-        def drained(*arguments: Any, **more: Any) -> JobChunk:
+        def drained(*arguments: Any, **more: Any) -> list[tuple[int, bytes]]:
             scoring.draining.set()
-            found: JobChunk = read(*arguments, **more)
+            found: list[tuple[int, bytes]] = read(*arguments, **more)
             return found
 
         database.chunk = drained
@@ -144,7 +147,7 @@ async def test_results_of_an_earlier_run_enter_the_report_unscored_again() -> No
     kept = Answer(position=0, scored=True, reason="", result=codec.result_bytes(result))
     database.answers.append(kept)
     with closing(DatabaseThreads()) as threads:
-        await scoring_of(database, threads, engine=engine).score(JOB)
+        await scoring_of(database, threads, engine=engine).score(replace(JOB, scored=1))
     assert database.answers == [kept]
     report = codec.report(database.report)
     assert (report.coverage.items, report.scores["chair_i"].value) == (1, 0.5)
