@@ -83,8 +83,10 @@ def fetch(url: str) -> Reading:
     """
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 - http only
+            # One byte more than allowed shows that the page is too large.
             data = response.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as err:
+        # URLError wraps the system's error, whose text alone is readable.
         reason = getattr(err, "reason", err)
         reason = getattr(reason, "strerror", None) or reason
         raise UnavailableError(

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from ..engine.registry import FoundClaim
     from ..engine.spec import ScoreSpec
 
-__all__ = ["Calls", "MessageLimits"]
-
 # Larger reports are sent in pieces that fit the default limits of every gRPC client (4 MiB).
 _REPORT_BYTES = 1 << 20
 # Converting a claim takes about as long as matching this many characters.
@@ -90,6 +88,7 @@ class Calls:
         response = pb.ScoreResponse(statistic_names=session.statistic_names)
         await _write_all(await session.score(items), response.results)
         _convert.write_report(await session.make_report(), response.report)
+        # Unlike a stream, a unary response has no second message for the rest.
         shrink(response, self._limits.max_message_bytes)
         return response
 
@@ -158,9 +157,9 @@ class Calls:
         """
         check_count(self._limits.max_batch_items, len(messages), within)
         read = partial(_convert.read_item, item_type=metric_entry(spec.metric).item_type)
-        return _convert.items_of(
-            await map_cpu(read, messages, chars=pb.Item.ByteSize), within=within
-        )
+        # In slices, so that calls of other callers are served in between.
+        found = await map_cpu(read, messages, chars=pb.Item.ByteSize)
+        return _convert.items_of(found, within=within)
 
 
 async def _write_all(

@@ -28,8 +28,8 @@ class Admission:
     Callers get places in turn. No caller has more than three quarters of them, so that there is
     always room for another one.
 
-    gRPC's own limits respond with a bare CANCELLED or without details: callers could not tell a
-    busy server from a broken one.
+    gRPC's own limits respond with a bare CANCELLED or without details: callers could not
+    distinguish a busy server from a broken one.
 
     Args:
         running: The maximum number of running calls.
@@ -70,6 +70,8 @@ class Admission:
         """
         own = self._begin(caller)
         try:
+            # First the caller's own places, then the shared ones: a caller at its limit delays no
+            # other caller.
             await own.enter(caller.id, cost=1.0)
             try:
                 await self._queue.enter(caller.id, cost=1.0, weight=caller.limits.weight)
@@ -374,6 +376,7 @@ class Window:
         async for request in requests:
             items, size = measured(request)
             batch = Held(items, _RESULT_FACTOR * size)
+            # An empty window lets every batch through, however large it is.
             while self._batches and not self._fits(batch):
                 self._changed.clear()
                 await self._changed.wait()

@@ -165,6 +165,7 @@ class GuardInterceptor(WrappingInterceptor):
         self, call: Callable[..., Any], rule: MethodRule, reader: RequestReader, *, many: bool
     ) -> Callable[..., Any]:
         async def served(raws: AsyncIterable[bytes], context: Context) -> object:
+            # Admission comes first: the message is not read before the caller has a place.
             async with _Admitted(self, rule, context) as memory:
                 with self._running.clock(many=many) as clock:
                     request = await self._request(raws, context, reader, memory, clock, many=many)
@@ -179,6 +180,7 @@ class GuardInterceptor(WrappingInterceptor):
             finally:
                 if many:
                     await _let_go(raws)
+            # Outside the handler, so that the error is freed with the messages in its frames.
             await failure.abort(context)
 
         return guarded
@@ -194,6 +196,7 @@ class GuardInterceptor(WrappingInterceptor):
                         clock.moved()
                     async for response in call(request, context):
                         yield response
+                        # A busy stream is not idle; signs of life of an idle one do not count.
                         if memory.busy:
                             clock.moved()
 
@@ -231,6 +234,7 @@ class GuardInterceptor(WrappingInterceptor):
 
     async def _pace(self) -> None:
         caller = current_caller()
+        # A key may be revoked while a stream runs.
         self._authenticator.check(caller)
         await self.admission.limits.message(caller)
 

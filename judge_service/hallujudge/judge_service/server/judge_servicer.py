@@ -64,6 +64,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
             accepted=pb.StreamAccepted(statistic_names=session.statistic_names)
         )
         scored = self._scored(spec, session, requests, report=not first.results_only)
+        # Progress every few seconds shows that a slow judge is still at work.
         responses = with_ticks(scored, TICK_SECONDS)
         async with aclosing(responses):
             memory = call_memory()
@@ -95,6 +96,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
             async for response in responses:
                 yield response
                 window.sent()
+        # Clients that tally the results themselves do without the report.
         if not report:
             return
         for piece in self._calls.report_pieces(await session.make_report()):

@@ -116,6 +116,7 @@ class _Observed:
         self._recorder.call_begun(self._call, self._metadata)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # The client went away, or did not read its stream to the end.
         if kind is not None and issubclass(kind, (asyncio.CancelledError, GeneratorExit)):
             self._call.status = "CANCELLED"
         self._call.seconds = time.perf_counter() - self._began

@@ -131,6 +131,7 @@ class _Streams:
         parsed = self._parsed(incoming)
         first = await first_of(parsed)
         spec = admitted_spec(first.spec)
+        # Models stay in this process, where calls share budgets, a verdict cache and encoders.
         if metric_entry(spec.metric).needs_models(spec):
             responses = self._typed(_chained(first, parsed), context)
         else:
@@ -194,6 +195,8 @@ class _Run:
         async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as replies:
             async for reply in replies:
                 if self._report:
+                    # Tallies merge exactly, so that a stream belongs to no worker, and survives the
+                    # death of one.
                     await self._tallies.add(reply.parts[1])
                 yield reply.parts[0]
                 window.sent()
@@ -233,6 +236,7 @@ def _plan_score(raw: bytes) -> _Plan | None:
     if spec is None:
         return None
     entry = metric_entry(spec.metric)
+    # Small messages are faster here, unless the metric parses sentences with rules.
     if (len(raw) < _SMALL_BYTES and not entry.parses(spec)) or entry.needs_models(spec):
         return None
     return _Plan(spec.metric, _is_long(raw))

@@ -1,7 +1,7 @@
 """Requests as bytes: their fields are counted and memory is reserved before they are parsed.
 
 Two bytes on the wire can become a hundred in memory: twenty million empty items took 1.7 GB. The
-number of fields tells what a message costs, and counting stops at a limit.
+number of fields is what a message costs, and counting stops at a limit.
 """
 
 from __future__ import annotations

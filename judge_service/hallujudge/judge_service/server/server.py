@@ -344,6 +344,7 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
     endpoint = None
     try:
         if vllm is not None:
+            # The start takes minutes, and a signal must not wait for it.
             await _first(vllm.start(), stopping)
             endpoint = None if stopping.is_set() else vllm.endpoint
 

@@ -104,6 +104,7 @@ class Services:
         if type(self.recorder) is not Recorder:
             wraps.insert(0, ObservingInterceptor(self.recorder))
         if self.workers is not None:
+            # Innermost: a call is admitted and recorded before a worker gets it.
             wraps.append(OffloadInterceptor(self.workers, self.settings, raw=form is ProtobufForm))
         return wraps
 

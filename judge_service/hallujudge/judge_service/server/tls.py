@@ -13,8 +13,6 @@ from ..errors import InvalidInputError
 if TYPE_CHECKING:
     from ..settings.server_settings import ServerSettings
 
-__all__ = ["server_context", "server_credentials"]
-
 _MAX_FILE_BYTES = 1 << 20
 
 

@@ -31,8 +31,6 @@ from ..errors import (
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-__all__ = ["PUSHBACK_TRAILER", "error_from_rpc", "pushback", "shortened", "status_of"]
-
 PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
 """The delay that gRPC's own retries use; other clients use RetryInfo."""
 

@@ -65,6 +65,7 @@ def inner_writer_of(fields: Sequence[Field], inner: str, inner_fields: Sequence[
     def write(value: Any, message: Any) -> None:
         write_ours(value, message)
         part = get(message)
+        # Even an empty message must be present, because it names the task of an item.
         part.SetInParent()
         try:
             write_inner(value, part)
@@ -120,6 +121,7 @@ def row_functions(row_type: type, fields: Sequence[Field]) -> tuple[Fill, Conver
     names = tuple(field.name for field in fields)
     optional = tuple((i, f.name) for i, f in enumerate(fields) if f.kind is Kind.OPTIONAL)
     get = _getter(names)
+    # The constructor of a named tuple is a Python function; this call skips it.
     make = partial(tuple.__new__, row_type)
 
     def write(value: Any, message: Any) -> None:

@@ -373,6 +373,7 @@ def member_writer(name: str, fill: Fill) -> Fill:
 
     def write(content: Any, message: Any) -> None:
         place = getattr(message, name)
+        # Marks the message as present, even if the value writes nothing to it.
         place.SetInParent()
         fill(content, place)
 

@@ -41,6 +41,7 @@ class WireCodec:
 
     def result_bytes(self, result: ItemResult) -> bytes:
         """Return a result as bytes."""
+        # The stored item has the scene graph.
         (kept,) = without_graphs([result])
         return result_to_proto(kept).SerializeToString()
 
@@ -116,6 +117,7 @@ def number_of_token(token: str) -> int | None:
     """
     if not token:
         return None
+    # 18 digits fit the integers of the database.
     if not (token.isascii() and token.isdigit() and len(token) < 19):
         raise InvalidInputError(
             f"page_token {token[:40]!r} is not one of this server; send next_page_token of the "

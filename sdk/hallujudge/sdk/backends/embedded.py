@@ -105,6 +105,7 @@ class EmbeddedBackend:
         async with aclosing(with_ticks(results, TICK_SECONDS)) as parts:
             async for part in parts:
                 yield session.progress() if part is None else part
+                # The number of answers has changed with the batch.
                 if session.calls_models and part is not None:
                     yield session.progress()
 

@@ -411,6 +411,7 @@ async def _nothing() -> AsyncGenerator[Batch, None]:
 
 def _paired(batch: Batch, messages: Iterable[pb.ItemResult]) -> BatchResult:
     results = [_convert.result_from_proto(result) for result in messages]
+    # Results are matched by position, which a server of another release might not keep.
     if [item.id for item in batch] != [result.id for result in results]:
         raise InternalError(
             "the server returned results whose item ids are not those of the batch sent; "

@@ -154,6 +154,7 @@ class RemoteJobs:
             items = [_convert.item_from_proto(row.item) for row in page.results]
             results = [_convert.result_from_proto(row.result) for row in page.results]
             yield list(zip(items, with_graphs(items, results), strict=True))
+            # An empty page ends the loop, because the next request would be the same one.
             position, last = page.next_position, page.last or not page.results
 
     async def _call(self, name: str, request: Any) -> Any:

@@ -119,6 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
         self.send_header("X-Content-Type-Options", "nosniff")
+        # Runs change between requests.
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
         self.wfile.write(data)

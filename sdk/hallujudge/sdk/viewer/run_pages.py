@@ -90,8 +90,10 @@ def _candidates(folder: Path) -> Iterator[Path]:
         here = Path(root)
         if len(here.relative_to(folder).parts) >= _DEPTH:
             folders.clear()
+        # Hidden folders, such as .git, hold no runs and may be large.
         folders[:] = [name for name in folders if not name.startswith(".")]
         held = set(names)
+        # Until a run is complete, its manifest has a temporary name.
         if {REPORT, MANIFEST} <= held or partial(here, MANIFEST).name in held:
             yield here
 
@@ -114,6 +116,7 @@ def _read(run: Path, folder: Path) -> FoundRun:
         return FoundRun(
             name=name, folder=run, report=stored.report, items=items, date=stored.date()
         )
+    # One unreadable run must not hide the others.
     except (HallujudgeError, OSError) as err:
         return FoundRun(name=name, folder=run, problem=str(err))
 

@@ -85,6 +85,7 @@ class HttpApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         exchange, (path, host) = Exchange.of(scope, send), target_of(scope)
+        # All checks come before the body is read.
         refusal = crowded(len(scope["state"]["connections"]), self._most_connections)
         refusal = refusal or two_lengths(exchange)
         refusal = refusal or refusal_of(exchange, scope["method"], path, self._routes)
@@ -101,6 +102,7 @@ class HttpApp:
     async def _describe(self, exchange: Exchange) -> None:
         context: Any = exchange.context
         try:
+            # As with reflection over gRPC, strangers get no description of the methods.
             if not self._open:
                 self._authenticator.caller_of(context)
         except HallujudgeError as err:
@@ -157,6 +159,7 @@ class HttpApp:
 async def _while_followed(body: Body, serving: Coroutine[Any, Any, None]) -> None:
     """Serve until the response is sent or the client has gone."""
     call = asyncio.create_task(serving)
+    # ASGI reports that a client has gone only to an application that keeps reading.
     following = asyncio.create_task(body.follow())
     try:
         await asyncio.wait({call, following}, return_when=asyncio.FIRST_COMPLETED)
@@ -220,6 +223,7 @@ async def all_results(
         raws: The request, in JSON.
         context: The call's context.
     """
+    # The first request is kept: every further page repeats it with another position.
     seen: list[bytes] = []
     page = await call(_kept(raws, seen), context)
     while True:

@@ -60,6 +60,7 @@ def error_headers(status: status_pb2.Status) -> list[tuple[str, str]]:
         seconds = math.ceil(retry.retry_delay.ToNanoseconds() / 1e9)
         headers.append(("retry-after", str(seconds)))
     if name_of(status) == "UNAUTHENTICATED":
+        # HTTP requires this header with 401 (RFC 9110, section 11.6.1).
         headers.append(("www-authenticate", "Bearer"))
     return headers
 
@@ -73,6 +74,7 @@ def error_body(status: status_pb2.Status) -> bytes:
 
 
 def _shown(detail: Packed) -> dict[str, Any]:
+    # The Connect protocol uses base64 without padding.
     value = base64.b64encode(detail.value).decode().rstrip("=")
     shown: dict[str, Any] = {"type": detail.type_url.rpartition("/")[2], "value": value}
     for kind in _DETAILS:
@@ -95,6 +97,7 @@ def name_of(status: status_pb2.Status) -> str:
 
 def _connect_name(status: status_pb2.Status) -> str:
     name = name_of(status)
+    # The Connect protocol spells this code with one l.
     return "canceled" if name == "CANCELLED" else name.lower()
 
 

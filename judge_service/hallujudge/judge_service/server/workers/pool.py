@@ -132,6 +132,7 @@ class WorkerPool:
         """
         with recorder().span("work", {"task": task.kind}):
             reply = await self._turn(task, long=long)
+            # Workers count the fields of large messages, which may need more than was charged.
             if reply.needs and memory is not None:
                 memory.grow(max(0, reply.needs - (task.memory or 0)))
                 reply = await self._turn(replace(task, memory=reply.needs), long=long)
@@ -144,6 +145,7 @@ class WorkerPool:
         caller = working_for.id
         await queue.enter(caller, weight=working_for.limits.weight)
         work = asyncio.ensure_future(self._done(task))
+        # Fair queueing by processor time, which is known only when the worker has replied.
         work.add_done_callback(lambda _: queue.leave(caller, cost=_cost(work)))
         try:
             return await asyncio.shield(work)

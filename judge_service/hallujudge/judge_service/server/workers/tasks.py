@@ -159,6 +159,7 @@ class Work:
 
     def __init__(self, settings: WorkerSettings) -> None:
         resources = Resources(memory=MemoryBudget(settings.max_graph_bytes))
+        # Graphs that callers send are kept, because parsing a large one takes seconds.
         self._calls = Calls(Engine(resources, keep_graphs=True), settings)
         # Its loop is opened with the first task, because forks must not share one.
         self._runner = asyncio.Runner()
@@ -182,6 +183,7 @@ class Work:
         try:
             reply = self._runner.run(self._done(task, outcomes))
         except MoreMemoryError as error:
+            # The server charges the memory to the call, and sends the task again.
             reply = Reply(needs=error.size)
         except HallujudgeError as error:
             reply = Reply(failure=Failure.of(error))
