@@ -16,7 +16,7 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.synonym_graphs import compile_matcher, load_graph
 
 from ..errors import ArchiveError
-from .inputs import References
+from .inputs import References, are_paths
 from .joins import refuse
 from .json_files import named, read_values
 from .local_files import open_binary, open_text
@@ -226,7 +226,7 @@ def _coco_files(references: References) -> list[Path]:
     """
     if isinstance(references, (str, Path)):
         return [Path(references)] if is_coco(Path(references)) else []
-    if not isinstance(references, list) or not all(isinstance(p, (str, Path)) for p in references):
+    if not are_paths(references):
         return []
     paths = [Path(path) for path in references]
     if other := [path for path in paths if not is_coco(path)]:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeGuard
 
 from hallujudge.metrics import Item
 
@@ -21,6 +21,15 @@ Responses: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
 records."""
 References: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
 """A file, a mapping id -> reference, a DataFrame, or records."""
+
+
+def are_paths(source: object) -> TypeGuard[list[str | Path]]:
+    """Return whether an archive is given as a list of several files."""
+    return (
+        isinstance(source, list)
+        and bool(source)
+        and all(isinstance(path, (str, Path)) for path in source)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

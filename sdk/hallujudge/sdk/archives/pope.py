@@ -13,7 +13,7 @@ from hallujudge.metrics.pope import PopeItem
 
 from ..errors import ArchiveError, InvalidInputError
 from .formats import read_format
-from .inputs import InputOptions, ItemSource, Reader, References, Responses
+from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joins import JoinCheck, numbered, refuse
 from .records import (
     TEXT_FLAG,
@@ -62,8 +62,8 @@ def read_pope(
         )
     if references is None:
         return Answers(responses, None, options, group_by).checked()
-    if _are_files(references):
-        paths = [Path(path) for path in references]  # type: ignore[arg-type, union-attr]  # paths
+    if are_paths(references):
+        paths = [Path(path) for path in references]
         sources = [(path, read_format(path).source) for path in paths]
         if have_category(responses):
             sources = [(path, categorised(path, source)) for path, source in sources]
@@ -76,14 +76,6 @@ def read_pope(
 
 READERS: Mapping[str, Reader] = {"pope": read_pope}
 """Metric -> its archive reader."""
-
-
-def _are_files(references: References) -> bool:
-    return (
-        isinstance(references, list)
-        and bool(references)
-        and all(isinstance(path, (str, Path)) for path in references)
-    )
 
 
 class Answers:
@@ -149,15 +141,13 @@ class Answers:
 
     def _refuse_questions(self) -> None:
         """Refuse a file of questions: with the answers as labels, all would be right."""
-        first = [record.values.get(self._text_key) for record in self._first_records()]
+        records = islice(read_records(self._responses), _LOOKED_AT)
+        first = [record.values.get(self._text_key) for record in records]
         if first and all(map(_asks, first)):
             raise ArchiveError(
                 f"the responses are questions, such as {first[0]!s:.80}; give the model's "
                 "answers as responses and the questions as references"
             )
-
-    def _first_records(self) -> Iterator[Record]:
-        return islice(read_records(self._responses), _LOOKED_AT)
 
     def _other(self, record: Record, key: str) -> str:
         """Return a question that differs from the joined one; empty with join='id'."""

@@ -16,7 +16,15 @@ from ..errors import ArchiveError, InvalidInputError, UnsupportedError
 from .archive_files import ArchiveFile, first_values, gathered, open_file, value_at
 from .formats import read_format
 from .found_files import FoundFile, found_files, with_given_name
-from .inputs import CheckedArchive, CheckedReader, InputOptions, ItemSource, References, Responses
+from .inputs import (
+    CheckedArchive,
+    CheckedReader,
+    InputOptions,
+    ItemSource,
+    References,
+    Responses,
+    are_paths,
+)
 from .json_files import named
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
@@ -112,9 +120,8 @@ def _family(metric: str) -> ModuleType | None:
 
 def _single(references: References | None) -> References | None:
     """Return the only file of a list with one file; other values as they are."""
-    if isinstance(references, list) and len(references) == 1:
-        [only] = references
-        return only if isinstance(only, (str, Path)) else references
+    if are_paths(references) and len(references) == 1:
+        return references[0]
     return references
 
 
@@ -192,11 +199,7 @@ def open_references(references: References | None) -> Opened:
     Raises:
         ArchiveError: It can't be read.
     """
-    if (
-        isinstance(references, list)
-        and references
-        and all(isinstance(path, (str, Path)) for path in references)
-    ):
+    if are_paths(references):
         files = [file for path in references for file in found_files(path)]
         return Opened(source=[file.path for file in files], names=_names_of_copies(files))
     if isinstance(references, (str, Path)):
@@ -351,30 +354,34 @@ def explained(
         responses: The archive of responses.
         references: The archive of references.
     """
+    given, known = _reader_of(responses), _reader_of(references)
     sentences = [
         sentence
-        for role, opened in (("responses", responses), ("references", references))
-        if (sentence := _layout_sentence(opened, role, metric))
+        for role, opened, reader in (
+            ("responses", responses, given),
+            ("references", references, known),
+        )
+        if reader is not None and (sentence := _layout_sentence(opened.name, reader, role, metric))
     ]
     if not sentences:
         return err
     # The metric's reader could not find responses here, so its message would mislead.
-    if _holds_no_responses(responses):
+    if given is not None and given.role == "companion" and not given.metrics:
         return ArchiveError(sentences[0], metadata=dict(err.metadata))
-    if _are_swapped(metric, responses, references):
+    if given is not None and known is not None and _are_swapped(metric, given, known):
         return ArchiveError(". ".join(sentences), metadata=dict(err.metadata))
     return ArchiveError(
         f"{str(err).rstrip('.')}. {'. '.join(sentences)}", metadata=dict(err.metadata)
     )
 
 
-def _layout_sentence(opened: Opened, role: str, metric: str) -> str:
-    reader = _reader_of(opened)
-    if reader is None or (metric in reader.metrics and role == reader.role):
+def _layout_sentence(name: str, reader: ArchiveReader, role: str, metric: str) -> str:
+    """Return what an archive is and how it is used; empty if it fits its role and metric."""
+    if metric in reader.metrics and (
+        role == reader.role or (role == "references" and reader.also_references)
+    ):
         return ""
-    if role == "references" and metric in reader.metrics and reader.also_references:
-        return ""
-    what = opened.name or f"The archive of {role}"
+    what = name or f"The archive of {role}"
     if metric in reader.metrics and reader.role in ("responses", "references"):
         return f"{what} is {reader.name}: give it as {reader.role}"
     if not reader.metrics:
@@ -382,20 +389,9 @@ def _layout_sentence(opened: Opened, role: str, metric: str) -> str:
     return f"{what} is {reader.name}; use `hallujudge score {reader.metrics[0]}`"
 
 
-def _holds_no_responses(opened: Opened) -> bool:
-    reader = _reader_of(opened)
-    return reader is not None and reader.role == "companion" and not reader.metrics
-
-
-def _are_swapped(metric: str, responses: Opened, references: Opened) -> bool:
-    first, second = _reader_of(responses), _reader_of(references)
-    return (
-        first is not None
-        and second is not None
-        and metric in first.metrics
-        and metric in second.metrics
-        and (first.role, second.role) == ("references", "responses")
-    )
+def _are_swapped(metric: str, given: ArchiveReader, known: ArchiveReader) -> bool:
+    both = metric in given.metrics and metric in known.metrics
+    return both and (given.role, known.role) == ("references", "responses")
 
 
 def _reader_of(opened: Opened) -> ArchiveReader | None:
