@@ -155,6 +155,7 @@ class ChoiceJudge:
                 if self._ends(declined):
                     return _unanswered(small)
                 continue
+            # Usage is known for choices with a small margin only; failed replies are not cached.
             known = {passed.declined: passed for passed in small}
             return _chosen(judge.name, reply, [known.get(d, _Passed(d)) for d in history])
         return None

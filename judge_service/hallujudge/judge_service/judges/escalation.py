@@ -200,6 +200,7 @@ def _read(content: Mapping[str, Any], text: str) -> Escalation | None:
         confidence=float(content["confidence"]),
         labels=int(content["labels"]),
         reference=str(content["reference"])[:_REFERENCE],
+        # Texts of callers may have lone surrogates, which UTF-8 cannot encode.
         sha256=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
     )
     return Escalation(below=_margin(str(content["escalate_below"])), promise=promise)

@@ -131,7 +131,8 @@ async def _listed_there(model: str, server: ChatServer) -> Check:
 
 
 async def _verdict(judge: LlmJudge) -> Check:
-    """Whether a reply, constrained as in a run, is parsed as a verdict."""
+    """Check that a reply, constrained as in a run, is parsed as a verdict."""
+    # Without the cache, so that the server is called.
     plain = LlmJudge(judge.name, judge.client, server=judge.identity.server or "unknown")
     verdict = (await plain.judge([_CHECKED_ITEM]))[0].verdicts[0]
     if verdict.verdict is Verdict.UNSCORED:
@@ -142,7 +143,7 @@ async def _verdict(judge: LlmJudge) -> Check:
 
 
 async def _constraint(client: ChatClient) -> Check:
-    """Whether the server enforces a schema that no model would follow unforced."""
+    """Check that the server enforces a schema that no model would follow by itself."""
     if client.settings.sent_constraint == "none":
         return Check(
             name="structured output", ok=None, detail="not requested, according to the settings"

@@ -51,7 +51,7 @@ class Question:
     """A text that is equal for all questions about an image; empty if unknown."""
 
     def schema(self) -> dict[str, object]:
-        """The JSON schema of the answer, every claim's number a required key."""
+        """Return the JSON schema of the answer, in which every claim's number is a required key."""
         numbers = [str(number) for number in range(1, len(self.claims) + 1)]
         keys = numbers if self.keyed else [VERDICT_KEY]
         choice = {"type": "string", "enum": list(self.choices)}
@@ -63,7 +63,7 @@ class Question:
         }
 
     def pattern(self) -> str:
-        """The same as a regular expression without white space."""
+        """Return the schema as a regular expression without white space."""
         choice = f'"({"|".join(self.choices)})"'
         if not self.keyed:
             return rf'\{{"{VERDICT_KEY}":{choice}\}}'
@@ -86,6 +86,7 @@ def questions_of(
         claims_per_call: Maximum claims in one call; with 1 the reply is a choice, as published.
         wording: One of :data:`WORDINGS` for single triplets; empty for the usual prompt.
     """
+    # Without repeats, which would only add tokens.
     scene = fenced("SCENE", dict.fromkeys(map(as_line, item.reference_triplets)))
     objects = fenced("OBJECTS", [as_line(dict.fromkeys(item.reference_objects))])
     triplets = [i for i, claim in enumerate(item.claims) if not isinstance(claim, Sentence)]

@@ -97,7 +97,7 @@ def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[Rea
 
 
 class _Pairs(list[tuple[str, object]]):
-    """An object's entries, duplicates included."""
+    """An object's entries, duplicates included: a claim that is answered twice has no verdict."""
 
 
 def _keyed_answer(reply: ChatReply, pairs: _Pairs, key: str, choices: Sequence[str]) -> ReadAnswer:
@@ -126,7 +126,7 @@ def _answer_at(reply: ChatReply, start: int, answer: str, choices: Sequence[str]
 
 
 def _value_start(text: str, key: str) -> int:
-    """Where the value of a key begins, after its quotation mark; keys and choices contain none."""
+    """Return where the value of a key begins, after its quotation mark, which no key contains."""
     at = text.find(f'"{key}"')
     colon = text.find(":", at)
     return text.find('"', colon) + 1 if at >= 0 and colon >= 0 else -1
@@ -174,7 +174,7 @@ def _followed(tokens: Sequence[TokenChoice], start: int, answer: str) -> _Follow
 
 
 def _margin(found: _Followed, answer: str, choices: Sequence[str]) -> float:
-    """Difference in log-probability between the reply and the best other choice.
+    """Return the difference in log-probability between the reply and the best other choice.
 
     A rival leaves the answer's path at the first token where it differs; its log-probability is
     that of the path so far and of the token that it would have had there (what it would need after
@@ -205,6 +205,7 @@ def _probabilities(
     begun = [(answer, found.logprob)]
     for other, logprob in found.others:
         begun += [(choice, logprob) for choice in order if _leads(other, choice)][:1]
+    # Subtracted, because the probability of a long answer may be too small for a float.
     most = max(logprob for _, logprob in begun)
     shares = [(choice, math.exp(logprob - most)) for choice, logprob in begun]
     total = math.fsum(share for _, share in shares)
@@ -214,7 +215,7 @@ def _probabilities(
 
 
 def _alternatives(token: TokenChoice, skipped: int, written: str) -> list[tuple[str, float]]:
-    """The text of the choice with each other reported token in place of this one."""
+    """Return the text of the choice with each other reported token in place of this one."""
     before = token.text[:skipped]
     return [
         ((written + text[skipped:]).casefold(), logprob)
@@ -224,14 +225,14 @@ def _alternatives(token: TokenChoice, skipped: int, written: str) -> list[tuple[
 
 
 def _leads(written: str, choice: str) -> bool:
-    """Whether a text may become a choice, or is a choice followed by other text."""
+    """Return whether a text may become a choice, or is a choice followed by other text."""
     return choice.startswith(written) or (
         written.startswith(choice) and not written[len(choice) :][:1].isalnum()
     )
 
 
 def _path(tokens: Sequence[TokenChoice], start: int) -> list[tuple[int, TokenChoice]]:
-    """Tokens from a character on, with the number of characters of each that precede it."""
+    """Return tokens from a character on, with how many characters of each precede it."""
     path, offset = [], 0
     for token in tokens:
         end = offset + len(token.text)
@@ -287,7 +288,7 @@ def reading_of(
 
 
 def _record_of(reply: ReadReply) -> Record | None:
-    """What the cache keeps: claims with a verdict only."""
+    """Return the record for the cache, which has claims with a verdict only."""
     if not reply.has_verdict:
         return None
     answers: dict[str, JsonValue] = {
@@ -306,7 +307,7 @@ def _record_of(reply: ReadReply) -> Record | None:
 
 
 def _reply_of(record: Mapping[str, object], question: Question) -> ReadReply:
-    """The reply of a record; a claim whose entry cannot be read counts as not answered."""
+    """Return the reply of a record; a claim whose entry cannot be read has no answer."""
     entries = record.get("answers")
     found = entries if isinstance(entries, dict) else {}
     read = [_recorded_entry(found.get(str(n)), question) for n in range(len(question.claims))]
@@ -338,6 +339,7 @@ def _recorded_numbers(values: Any, count: int) -> tuple[float, ...] | None:
     if values is None:
         return None
     numbers = tuple(map(float, values))
+    # The cache is a file, whose content may have been changed.
     if len(numbers) != count:
         raise ValueError(f"{len(numbers)} probabilities of {count} choices")
     return numbers

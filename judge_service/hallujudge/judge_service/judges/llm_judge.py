@@ -48,7 +48,7 @@ class _Draft:
     usages: list[Usage] = field(default_factory=list)
 
     def reading(self, question: Question) -> Reading[ReadReply]:
-        """How replies to one of the item's questions are read and kept."""
+        """Return how replies to one of the item's questions are read and kept."""
         history = self.item.fallback_history or ((),) * len(self.item.claims)
         return reading_of(question, [history[index] for index in question.claims])
 
@@ -282,7 +282,7 @@ class LlmJudge:
         return "top_logprobs" in settings.sampling.parameters(settings.dialect)
 
     async def is_cached(self, question: Question, item: JudgeRequestItem) -> bool:
-        """Whether every claim of a question was answered before."""
+        """Return whether the cache has a verdict on every claim of a question."""
         reading = _Draft(item).reading(question)
         reply = await self._calls.known(self.key_of(question), reading)
         return reply is not None and reading.is_whole(reply)

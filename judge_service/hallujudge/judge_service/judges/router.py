@@ -35,7 +35,7 @@ class _Progress:
     abstained: set[int] = field(default_factory=set)
 
     def pending(self, judge: str) -> list[int]:
-        """Claims without verdict that a judge has not declined."""
+        """Return the claims without a verdict that a judge has not declined."""
         return [
             index
             for index, verdict in enumerate(self.verdicts)
@@ -115,6 +115,7 @@ class Router:
         for judge in self.judges:
             if isinstance(judge, RecallingJudge):
                 await self._recall(judge, progress)
+            # Its margins decide which other judges are called, so it goes before their look-ups.
             elif self.escalation and judge is self.judges[0]:
                 await self._ask(judge, progress)
         for judge in self.judges:
@@ -218,6 +219,6 @@ class Router:
 
 
 def _unanswered(claim: object, history: Sequence[Declined]) -> ClaimVerdict:
-    """A claim without a verdict of any judge: the last judge's reason, and all details."""
+    """Return a claim without a verdict of any judge: the last reason, and all details."""
     detail = "; ".join(f"{d.judge}: {d.reason}: {d.detail}" for d in history)
     return unscored_claim(claim, history[-1].reason, detail)  # type: ignore[arg-type]  # its parts

@@ -14,10 +14,11 @@ from ..threads import SharedLoads
 from .cosine_matcher import CosineMatcher
 from .matcher_interface import ClaimMatcher, Encoder, MatcherSettings
 from .model_folders import ModelFolder, find_model, find_tokenizer
+from .onnx_encoder import OnnxEncoder, can_write
 from .onnx_graphs import GraphCache
 from .small_judge_presets import Architecture, SmallPreset, preset_of
 from .small_matcher import SmallMatcher
-from .torch_models import TorchPairs, TorchWeights
+from .torch_models import TorchEncoder, TorchPairs, TorchWeights
 from .vectors import PairStore, VectorStore
 
 _KEPT_MODELS = 4
@@ -158,14 +159,10 @@ def open_matcher(settings: MatcherSettings | None = None) -> ClaimMatcher:
 
 def open_encoder(model: ModelFolder, settings: MatcherSettings) -> Encoder:
     """Return the sentence encoder of a model, on onnxruntime if that supports it, else torch."""
-    from .onnx_encoder import OnnxEncoder, can_write
-
     if settings.backend == "onnx" or (
         settings.backend == "auto" and settings.device == "cpu" and can_write(model)
     ):
         return OnnxEncoder(model, GraphCache(settings.cache_folder), settings.threads)
-    from .torch_models import TorchEncoder
-
     return TorchEncoder(model, settings.device)
 
 

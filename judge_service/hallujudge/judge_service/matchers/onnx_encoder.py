@@ -13,6 +13,7 @@ from ..errors import InternalError, InvalidInputError, MissingExtraError
 from .matcher_interface import plain
 from .model_folders import MINILM_SHA256, EncoderShape, ModelFolder, changes_texts, encoder_shape
 from .onnx_graphs import GRAPH_VERSION, WRITABLE, GraphCache, write_graph
+from .torch_models import TorchEncoder
 from .vectors import encode_by_length
 
 if TYPE_CHECKING:
@@ -90,8 +91,6 @@ class OnnxEncoder:
         self._start(graph)
         if model.sha256 != GOLDEN_SHA256 and importlib.util.find_spec("sentence_transformers"):
             # Without golden vectors, the torch encoder computes the expected ones, once per graph.
-            from .torch_models import TorchEncoder
-
             self._check(TorchEncoder(model).encode(GOLDEN_TEXTS))
         return graph
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Weights = Mapping[str, NDArray[np.float32]]
+
 
 GRAPH_VERSION = 1
 """Part of the cache key; increased when graphs change, so that older ones are written again."""
@@ -30,9 +32,8 @@ WRITABLE = ("bert", "mpnet")
 """The supported architectures; others run on torch."""
 _CONTRIB = "com.microsoft"
 _OPSET = 17
+# A record is a hash and a size; a larger file was not written here.
 _MAX_RECORD_BYTES = 1 << 16
-if TYPE_CHECKING:
-    Weights = Mapping[str, NDArray[np.float32]]
 
 
 def write_graph(shape: EncoderShape, weights: Weights) -> bytes:

@@ -1,7 +1,7 @@
 """Text that is judged is data: no attempt in it changes how a verdict is read, or by whom.
 
 Every attempt is put into every place of an item that a prompt contains, and the prompt is looked
-at: the fences stand where we put them, the attempt is one line of JSON inside its own fence, no
+at: the fences are where we put them, the attempt is one line of JSON inside its own fence, no
 chat template's mark survives, and the answer goes to the claim that was asked about.
 """
 

@@ -152,7 +152,7 @@ def test_the_quality_of_the_keyword_rules_is_the_pages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "options", "told"),
+    ("metric", "options", "note"),
     [
         ("mementos", {}, "the rules find 95% of the objects (98% of what they list is right)"),
         ("mementos", {"extractor": "given"}, "what took them was not measured on known data"),
@@ -161,10 +161,10 @@ def test_the_quality_of_the_keyword_rules_is_the_pages() -> None:
     ],
 )
 def test_every_judged_metric_says_what_is_known_of_its_judge(
-    metric: str, options: dict[str, str], told: str
+    metric: str, options: dict[str, str], note: str
 ) -> None:
     pipeline = open_pipeline(ScoreSpec(metric=metric, options=options), Resources())
-    assert told in " ".join(pipeline.notes)
+    assert note in " ".join(pipeline.notes)
 
 
 def test_an_answer_parser_is_not_a_judge() -> None:

@@ -22,7 +22,7 @@ from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triple
 
 SMALL = "MARGIN_TOO_SMALL"
 CLAIMS = tuple(Triplet(word, "near", "tree") for word in ("sure", "doubtful", "silent", "failed"))
-# Subject -> the margin of the first judge; None: it states none.
+# Subject -> the margin of the first judge; None if it has none.
 MARGINS = {"sure": -0.4, "doubtful": 0.05, "silent": None}
 
 
@@ -128,7 +128,7 @@ def test_a_language_model_that_was_held_to_a_choice_is_least_sure() -> None:
         ([("llm", "JUDGE_TIMEOUT")], [], [], True, []),
         # Its failure is repeated rather than tried again.
         ([("llm", "JUDGE_TIMEOUT")], ["llm"], [], True, [("llm", "JUDGE_TIMEOUT")]),
-        # Margins are compared anew: in a run without them, and before the first judge is known.
+        # Margins are compared again: in a run without them, and before the first judge is known.
         ([("llm", SMALL)], ["llm"], [], False, None),
         ([("llm", SMALL)], ["llm"], [], True, None),
         ([], ["llm"], [], True, None),

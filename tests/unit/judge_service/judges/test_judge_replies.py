@@ -194,16 +194,16 @@ def completion(logprobs: str, usage: str = "null") -> bytes:
     "number", ["NaN", "Infinity", "-Infinity", "1e400", "-1e308", "null", "[]"]
 )
 def test_a_token_without_a_log_probability_gives_no_margin(number: str) -> None:
-    told = f'{{"content": [{{"token": "supported", "logprob": {number}, "top_logprobs": []}}]}}'
-    answer = read_choice(parse_reply(completion(told)), TRIPLET_CHOICES)
+    content = f'{{"content": [{{"token": "supported", "logprob": {number}, "top_logprobs": []}}]}}'
+    answer = read_choice(parse_reply(completion(content)), TRIPLET_CHOICES)
     assert (answer.choice, answer.margin) == ("supported", None)
 
 
 def test_impossible_alternatives_do_not_count() -> None:
-    told = """{"content": [{"token": "supported", "logprob": -0.25, "top_logprobs": [
+    content = """{"content": [{"token": "supported", "logprob": -0.25, "top_logprobs": [
         {"token": "supported", "logprob": -0.25}, {"token": "relation", "logprob": -2.25},
         {"token": "object1", "logprob": -Infinity}]}]}"""
-    answer = read_choice(parse_reply(completion(told)), TRIPLET_CHOICES)
+    answer = read_choice(parse_reply(completion(content)), TRIPLET_CHOICES)
     assert answer.margin == pytest.approx(2.0)
 
 
@@ -236,8 +236,8 @@ def test_what_is_not_reported_has_no_probability() -> None:
     wrong = tokens(("relation", {"relation": 0.9, "object": 0.1}))
     assert supported_of(read_choice(reply("relation", tokens=wrong), TRIPLET_CHOICES)) == 0.0
     alone = tokens(("supported", {"supported": 0.9}))
-    for told in (alone, ()):
-        read = read_choice(reply("supported", tokens=told), TRIPLET_CHOICES)
+    for reported in (alone, ()):
+        read = read_choice(reply("supported", tokens=reported), TRIPLET_CHOICES)
         assert (read.choice, read.probabilities) == ("supported", None)
 
 

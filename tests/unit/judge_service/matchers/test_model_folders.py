@@ -31,7 +31,7 @@ TRANSFORMER = {"type": "sentence_transformers.models.Transformer"}
 
 
 def folder(path: Path, **files: object) -> Path:
-    """A model folder; weights and configuration unless told otherwise."""
+    """A model folder; with weights and configuration by default."""
     content: dict[str, object] = {
         "model.safetensors": "\2\0\0\0\0\0\0\0{}",
         "config.json": CONFIG,

@@ -47,7 +47,7 @@ def test_a_long_premise_is_split_and_the_best_piece_counts() -> None:
     ]
     assert verdict.verdict is Verdict.SUPPORTED
     assert verdict.score == 1
-    assert len(model.pairs) == 10, "two sentences of five words beside a claim of four"
+    assert len(model.pairs) == 10, "two sentences of five words and a claim of four"
     assert graph[17] in verdict.references
     assert len(verdict.references) == 2
     assert verdict.detail == ""

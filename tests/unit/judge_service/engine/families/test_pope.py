@@ -12,7 +12,7 @@ ANSWERS = ("cat",) * 6 + ("kitten",) * 3 + ("dog",)
 
 
 class Scripted:
-    """Says what it was told to, and keeps what it was asked."""
+    """Replies with scripted answers, and keeps the requests."""
 
     def __init__(self, *verdicts: str | Exception) -> None:
         self.verdicts = list(verdicts)
@@ -34,7 +34,9 @@ def rows(*replies: str) -> list[OpenAnswer]:
 
 
 async def test_matches_and_scores() -> None:
-    judge = Scripted("1", "3", "0", "a cat, surely", CallFailedError(_a_kind(), "no answer"))
+    judge = Scripted(
+        "1", "3", "0", "a cat, surely", CallFailedError(FailureKind.REFUSED, "no answer")
+    )
     found = await match_open_answers(
         judge, rows("A cat", "a dog", "?", "x", "y"), max_concurrency=1
     )
@@ -43,10 +45,6 @@ async def test_matches_and_scores() -> None:
     assert "a cat, surely" in found[3].detail
     assert "no answer" in found[4].detail
     assert judge.asked[0].choices == ("0", "1", "2", "3")
-
-
-def _a_kind() -> FailureKind:
-    return next(kind for kind in FailureKind if not kind.is_fatal)
 
 
 async def test_a_reply_cannot_leave_its_fence() -> None:
