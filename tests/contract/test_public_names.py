@@ -55,6 +55,7 @@ NAMES = {
         "Pair",
         "PairCoverage",
         "PairTest",
+        "PreparedRun",
         "References",
         "RemoteBackend",
         "Report",

@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         read_run,
         recompute,
     )
+    from .runs.run_inputs import PreparedRun
     from .score_run import OnBatch, OnProgress, ScoreRun
 
 __all__ = [
@@ -134,6 +135,7 @@ __all__ = [
     "Pair",
     "PairCoverage",
     "PairTest",
+    "PreparedRun",
     "References",
     "RemoteBackend",
     "Report",
@@ -220,6 +222,7 @@ _HOMES = {
     "Pair": ".comparison",
     "PairCoverage": ".comparison",
     "PairTest": ".comparison",
+    "PreparedRun": ".runs.run_inputs",
     "References": ".archives.inputs",
     "RemoteBackend": ".backends.remote",
     "Report": "hallujudge.metrics",
