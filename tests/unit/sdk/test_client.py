@@ -23,8 +23,8 @@ from hallujudge.sdk import (
     Outcome,
     ScoreRun,
     async_client,
-    client,
 )
+from hallujudge.sdk import client as sync_client
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.backends.remote import check_versions
 from hallujudge.sdk.errors import (
@@ -38,7 +38,7 @@ RESPONSES = {"1": "A dog on a couch.", "2": None, "3": "Two cats."}
 REFERENCES = {"1": ["dog"], "2": ["dog"], "3": ["cat"]}
 
 
-@pytest.mark.parametrize("module", [async_client, client])
+@pytest.mark.parametrize("module", [async_client, sync_client])
 def test_examples(module: object) -> None:
     result = doctest.testmod(module)  # type: ignore[arg-type]  # modules, both
     assert result.attempted > 0
