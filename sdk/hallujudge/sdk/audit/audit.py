@@ -46,6 +46,7 @@ HARNESSES: Mapping[str, tuple[str, ...]] = {
 """Tool -> metrics whose numbers can be derived from its archives."""
 _RATIOS = {"pope": pope.RATIOS, "chair": chair.RATIOS}
 _COUNTED = {"pope": pope.counted, "chair": chair.counted}
+# VLMEvalKit writes predictions as XLSX and scores as CSV, unless configured otherwise.
 _TABLE_SUFFIXES = (".xlsx", ".tsv", ".csv", ".json")
 # Floating point is exact to sixteen digits; no tool prints more.
 _FLOAT_ERROR = Fraction(1, 10**9)
@@ -57,7 +58,7 @@ _ROUNDING = ("rounding", "digits that the printed number leaves out")
 # A number as people and tools write it: 0.854, 85.4, 85.4%, 8.5e-05.
 _NUMBER = re.compile(r"(\d{1,4}(?:\.\d{1,24})?)(?:e-(\d{1,2}))?(%?)", re.IGNORECASE)
 _SAMPLES = re.compile(r"^(?P<before>\d[\dT_-]*_)?samples_(?P<task>.+?)(?P<after>_\d[\dT_.-]*)?$")
-_TABLES = (".csv", ".tsv", ".xlsx", ".json")
+_SCORE_SUFFIXES = (".csv", ".tsv", ".xlsx", ".json")
 # Tool's name in small letters -> ours. VLMEvalKit's Overall is F1.
 _NAMES: Mapping[str, Mapping[str, str]] = {
     "pope": {
@@ -402,7 +403,9 @@ def _results_files(path: Path) -> Iterator[Path]:
 def _of_table(archive: ArchiveFile, category: str, scores: Sequence[str]) -> dict[str, Printed]:
     path = archive.file.path
     stem = path.name.removesuffix(path.suffix).removesuffix("_auxmatch")
-    tables = (path.with_name(f"{stem}{end}{s}") for end in ("_score", "_acc") for s in _TABLES)
+    tables = (
+        path.with_name(f"{stem}{end}{s}") for end in ("_score", "_acc") for s in _SCORE_SUFFIXES
+    )
     table = next((path for path in tables if path.is_file()), None)
     if table is None:
         return {}

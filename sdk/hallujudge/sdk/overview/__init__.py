@@ -28,6 +28,7 @@ __all__ = [
     "ScoredRun",
     "score_all",
 ]
+
 # Metrics with more scores, such as AMBER, show their first ones; report.json has all.
 _MOST_SCORES = 6
 _FIRST_SCORES = 4
