@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hallujudge.metrics import ItemResult
 
     from ..engine import Engine, ScoringSession
-    from .job_store import JobProgress
+    from .job_progress import JobProgress
 
 _LOG = logging.getLogger(__name__)
 

@@ -285,7 +285,8 @@ class JobService:
         # SQLAlchemy takes long to import.
         await import_in_thread("hallujudge.judge_service.jobs.database")
         from .database import Database
-        from .job_store import JobProgress, JobStore
+        from .job_progress import JobProgress
+        from .job_store import JobStore
 
         database = await self._threads.run(Database, self._address)
         scoring = JobScoring(

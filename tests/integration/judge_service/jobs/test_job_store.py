@@ -22,7 +22,8 @@ from hallujudge.judge_service.errors import (
 )
 from hallujudge.judge_service.jobs.database import Database, versions
 from hallujudge.judge_service.jobs.job import Answer, Job, JobLimits, JobState, NewJob, Problem
-from hallujudge.judge_service.jobs.job_store import JobProgress, JobStore
+from hallujudge.judge_service.jobs.job_progress import JobProgress
+from hallujudge.judge_service.jobs.job_store import JobStore
 
 DAY = 86_400.0
 
