@@ -32,7 +32,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import partial
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
@@ -54,7 +54,6 @@ from .fields import (
     is_plain,
     is_repeated,
     is_scalar,
-    literals_of,
     members_of,
     message_of,
     row_fields,
@@ -118,7 +117,7 @@ class Codecs:
         covered = left_out.union(*(shape.covers for shape in shapes.values()))
         _check_names(value_type, descriptor, ours.keys() - shapes.keys(), covered)
         return tuple(
-            kinds.shaped(name, shapes[name])
+            Field(name, Kind.SHAPED, shapes[name].write, shapes[name].read)
             if name in shapes
             else self._field(value_type, field, descriptor.fields_by_name[name])
             for name, field in ours.items()
@@ -163,8 +162,8 @@ class Codecs:
             return kinds.message(name, self._wrapped(hint, values), kinds.absent_of(field))
         if theirs.message_type is not None:
             return kinds.message(name, self.of(hint, theirs.message_type), kinds.absent_of(field))
-        if literals := literals_of(hint):
-            return kinds.converted(name, literal_codec(literals, field))
+        if get_origin(hint) is Literal:
+            return kinds.converted(name, literal_codec(get_args(hint), field))
         if theirs.enum_type is not None:
             return kinds.converted(name, enum_codec(field, theirs))
         raise MismatchError(f"{name} is {field.hint} in the value, and not in the message")

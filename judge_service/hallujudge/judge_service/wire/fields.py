@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
@@ -148,11 +148,6 @@ def enum_numbers(hint: type[enum.Enum], descriptor: EnumDescriptor) -> dict[enum
     return {hint[name]: number for name, number in numbers.items()}
 
 
-def literals_of(hint: Any) -> tuple[Any, ...]:
-    """Return the values of a ``Literal``, or nothing for another hint."""
-    return get_args(hint) if get_origin(hint) is Literal else ()
-
-
 class MalformedError(ValueError):
     """A message, or a value to send, with invalid content.
 
@@ -261,12 +256,8 @@ class Field(NamedTuple):
     """Writes the content to the message that has the field."""
     read: Convert
     """Reads the content of the message's field; for ``SHAPED``, of the whole message."""
-    absent: Callable[[], Any]
+    absent: Callable[[], Any] = lambda: None
     """Makes the content of a field that the message lacks."""
-
-
-def _none() -> None:
-    return None
 
 
 def scalar(name: str, kind: Kind) -> Field:
@@ -275,7 +266,7 @@ def scalar(name: str, kind: Kind) -> Field:
     def write(content: Any, message: Any) -> None:
         setattr(message, name, content)
 
-    return Field(name, kind, write, lambda content: content, _none)
+    return Field(name, kind, write, lambda content: content)
 
 
 def converted(name: str, codec: ScalarCodec) -> Field:
@@ -285,7 +276,7 @@ def converted(name: str, codec: ScalarCodec) -> Field:
     def write(content: Any, message: Any) -> None:
         setattr(message, name, convert(content))
 
-    return Field(name, Kind.ENUM, write, codec.read, _none)
+    return Field(name, Kind.ENUM, write, codec.read)
 
 
 def repeated_scalars(name: str) -> Field:
@@ -358,13 +349,7 @@ def map_of_optional_pairs(name: str, pair: tuple[str, str], read: Convert) -> Fi
 
 
 def message(name: str, codec: Codec, absent: Callable[[], Any]) -> Field:
-    """Return a field that holds a value.
-
-    Args:
-        name: Its name.
-        codec: The value's converter.
-        absent: Makes the content of a field that the message lacks.
-    """
+    """Return a field that holds a value."""
     return Field(name, Kind.MESSAGE, member_writer(name, codec.write), codec.read, absent)
 
 
@@ -428,11 +413,6 @@ def keyed_rows(name: str, key: str, codec: Codec, *, keyed: bool) -> Field:
         return dict(zip(map(get_key, values if keyed else rows), values, strict=True))
 
     return Field(name, Kind.LIST, write, read_rows, dict)
-
-
-def shaped(name: str, shape: FieldShape) -> Field:
-    """Return a field that the message spreads over others."""
-    return Field(name, Kind.SHAPED, shape.write, shape.read, _none)
 
 
 def rearranged(field: Field, how: Rearranged) -> Field:
