@@ -1,4 +1,9 @@
-"""What is known about a judge: its agreement with known data, and its report card."""
+"""What is known about a judge: its agreement with known data, and its report card.
+
+Tri-HE's figures are data (``data/judge_agreement.json``) that
+``benchmarks/bench_judge_agreement.py`` measures: claims of answers that people checked count as
+true for their own image, and as false for another image.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """Parsing of replies: only an offered choice is a verdict, and nothing is guessed.
 
 The cache keeps what was read, not the reply.
+
+A reply is compared with the choices as a whole. A choice inside a sentence does not count: "I
+would not call it supported" contains one too.
 """
 
 from __future__ import annotations

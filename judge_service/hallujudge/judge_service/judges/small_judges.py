@@ -1,4 +1,8 @@
-"""Small judges: a matcher in this process, or a model behind a server that checks claims."""
+"""Small judges: a matcher in this process, or a model behind a server that checks claims.
+
+Served models read their own prompts, whose words are part of their training, and reply in one
+word.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
 """What calls took and may cost: usage, prices, and a budget that is never exceeded.
 
 A call is made only if its highest possible cost still fits.
+
+Within one process the cache and the budget are a :class:`VerdictCache` and a :class:`Budget`. The
+workers of a cluster share those of one process and reach them by messages; the protocols at the end
+cover both.
 """
 
 from __future__ import annotations

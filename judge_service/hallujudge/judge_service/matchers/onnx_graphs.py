@@ -1,6 +1,10 @@
-"""ONNX graphs of sentence encoders: written from their weights without torch.
+"""Sentence encoders as ONNX graphs, written from their weights without torch.
 
-Kept in a private folder.
+A BERT encoder has few operators, and onnxruntime has fused versions of the expensive ones
+(``com.microsoft`` Attention, SkipLayerNormalization, BiasGelu). Writing the graph needs only the
+``onnx`` package and the weights; tracing the model would need torch, transformers and a gigabyte
+of disk. The graph includes pooling and normalisation, so it returns unit vectors. Graphs are kept
+in a private folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The table of small judges: the inputs, outputs and known accuracy of their models."""
+"""The table of small judges: the inputs, outputs and known accuracy of their models.
+
+Every template is the text that the authors' own code gives to the tokenizer; its source names it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The rule-based extractors of triplets, keywords and nouns, and the analysis that they share."""
+"""The rule-based extractors of triplets, keywords and nouns, and the analysis that they share.
+
+The rule extractors need no download and no model: a tokenizer, a tagger and pattern rules over a
+packed WordNet lexicon, which is read on first use.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Protobuf messages as JSON: parsed, written, and checked for the field that does not fit."""
+"""Protobuf messages as JSON: parsed, written, and checked for the field that does not fit.
+
+protobuf's own parser names the field that does not fit for some problems only. Python's encoder
+holds the interpreter until its text is complete, a second for a large response; the messages in a
+large one are therefore written one by one.
+"""
 
 from __future__ import annotations
 
