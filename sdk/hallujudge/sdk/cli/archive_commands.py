@@ -239,7 +239,7 @@ def audit(
     ] = None,
     harness: Annotated[
         str,
-        input_option("--harness", metavar="NAME", help="Tool, if the layout does not tell it."),
+        input_option("--harness", metavar="NAME", help="Tool, if the layout does not show it."),
     ] = "",
     category: Annotated[
         str, input_option("--category", metavar="NAME", help="Only category of the numbers.")
@@ -258,7 +258,7 @@ def audit(
 ) -> ExitCode:
     """Explain why a tool's printed number and ours differ, from the tool's own archive.
 
-    The number is taken from the results beside the archive, or from --printed.
+    The number is taken from the results next to the archive, or from --printed.
     """
     from ..audit import AuditOptions
     from ..audit import audit as audit_archive

@@ -31,6 +31,7 @@ from .score_command import BOTH, compares_variants
 
 # The text of such a file travels in a spec, which is sent with every stream.
 _MOST_BYTES = 400_000
+# An option with these choices is a switch.
 _NO_YES = ("no", "yes")
 _PANELS = {"input": input_option, "metric": metric_option, "judge": judge_option}
 _CONTEXT, _KEYWORD = "context", inspect.Parameter.KEYWORD_ONLY
@@ -111,6 +112,7 @@ def response_option(name: str, *flags: str, note: str = "") -> Any:
 
 def _is_given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
+    # A default may depend on the variant; the engine knows it.
     return source is not None and source.name != "DEFAULT"
 
 

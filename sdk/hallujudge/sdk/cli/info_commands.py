@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 
 LISTING_FORMATS = ("table", "json")
+# Pages of metrics are read in terminals of any width, and in files.
 _WIDTH = 80
 
 metrics_app = StrictTyper(

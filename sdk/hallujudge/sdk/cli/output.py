@@ -99,6 +99,7 @@ def show_page(page: Page, name: str) -> None:
     typer.echo(text, nl=False)
 
 
+# Names of Python arguments in messages of the SDK, which Python users read as well.
 _ARGUMENT = re.compile(
     r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|Timeouts|Connection)\((?P<name>\w+)=(?P<value>[^()]*)\)|\b(?P<bare>references|baseline)=…"
 )
@@ -107,6 +108,7 @@ _OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
 _SETTINGS = (*(entry.name for entry in fields(JudgeOptions)), "matcher_download")
 # Settings of a server that `hallujudge serve` has flags for.
 _SERVE = ("allow_anonymous", "http_host", "http_port", "keys_file", "tls_ca", "tls_cert", "tls_key")
+# A name such as ``confidence`` is also a word; only the flags that were typed are certain names.
 _TYPED_FLAGS: ContextVar[tuple[str, ...]] = ContextVar("typed_flags", default=())
 # Types of pydantic's errors, with which typer reads numbers.
 _NEEDED = {
@@ -133,7 +135,7 @@ _NAMES = {flag: name for name, flag in (_FIELD_FLAGS | _OPTION_FLAGS).items()} |
 
 @contextmanager
 def typed_flags(arguments: Iterable[str]) -> Iterator[None]:
-    """Take the command and the flags of these arguments as those that were typed."""
+    """Word errors and notes of the block for these arguments; see :func:`in_flags`."""
     command, *others = *arguments, ""
     flags = (part.partition("=")[0] for part in others if _is_flag(part))
     token = _TYPED_FLAGS.set((command, *flags))
@@ -258,7 +260,7 @@ def estimate_line(estimate: Estimate) -> str:
 
 
 def _cost_text(estimate: Estimate) -> str:
-    """The cost; never a number where a part of it is not known."""
+    """Return the cost; never a number where a part of it is not known."""
     if estimate.unknown_texts:
         return (
             f"cost not known: the claims of {estimate.unknown_texts} responses are not extracted "

@@ -178,7 +178,7 @@ def create(
         budget_option(min=0, max=MAX_LIMIT, help="Most money for language models in a day (UTC)."),
     ] = None,
     weight: Annotated[
-        int, budget_option(min=1, max=MAX_WEIGHT, help="Share where callers queue, beside others.")
+        int, budget_option(min=1, max=MAX_WEIGHT, help="Share of a caller where several queue.")
     ] = 1,
     file: _File = None,
 ) -> None:

@@ -316,6 +316,7 @@ def _unscored(run: RunData, pair: Pair | None, limits: GateLimits) -> Iterator[G
         return
     absent = pair.coverage.only_first if pair else 0
     items = run.label.items + absent
+    # A run without items is not a success.
     share = (items - run.label.scored) / items if items else 1.0
     yield GateCheck(
         kind="unscored",

@@ -212,6 +212,7 @@ def _over_common_items(runs: Sequence[RunData], score: ScoreDefinition) -> list[
 
     An item that is unscored in one run is unscored in all, unless the score is about such items.
     """
+    # An item that one run left out would make the others' scores incomparable.
     common = common_items(runs)
     first = [replace(run, results={key: run.results[key] for key in common}) for run in runs]
     pairs = [PairedRuns.of(first[0], other) for other in first[1:]]
