@@ -118,9 +118,15 @@ def test_an_index_lists_every_page_of_its_folder(folder: str) -> None:
 def documented_names(target: str) -> set[str]:
     """Names that `::: target` shows: its own, or those of a module."""
     try:
-        return set(importlib.import_module(target).__all__)
+        module = importlib.import_module(target)
     except ModuleNotFoundError:
         return {target.rpartition(".")[2]}
+    defined = {name for name, value in vars(module).items() if _is_public(name, value, target)}
+    return set(getattr(module, "__all__", defined))
+
+
+def _is_public(name: str, value: object, module: str) -> bool:
+    return not name.startswith("_") and getattr(value, "__module__", "") == module
 
 
 def test_the_python_reference_has_every_name_that_the_sdk_exports() -> None:
