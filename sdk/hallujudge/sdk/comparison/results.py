@@ -23,22 +23,9 @@ Finding: TypeAlias = Literal["better", "worse", "higher", "lower", "none"]
 
 # Columns of the machine-readable formats.
 _KEYS = (
-    "first",
-    "second",
-    "score",
-    "direction",
-    "first_value",
-    "second_value",
-    "difference",
-    "ci_low",
-    "ci_high",
-    "p",
-    "p_corrected",
-    "finding",
-    "clusters",
-    "changed",
-    "items",
-)
+    "first", "second", "score", "direction", "first_value", "second_value", "difference",
+    "ci_low", "ci_high", "p", "p_corrected", "finding", "clusters", "changed", "items",
+)  # fmt: skip
 
 
 class Shown(ABC):
