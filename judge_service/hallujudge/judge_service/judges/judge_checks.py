@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from ..errors import HallujudgeError
-from ..llm.call_policy import ChatServer
 from ..llm.chat import ChatReply, ChatRequest
+from ..llm.chat_servers import ChatServer
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
 from .judge_interface import JudgeRequestItem

@@ -13,8 +13,8 @@ from ..errors import InvalidInputError
 from ..llm.ask_once import AskOnce, Reading, run_bounded
 from ..llm.budget import Prices, Usage, VerdictStore
 from ..llm.cache_file import cache_key
-from ..llm.call_policy import ChatServer
 from ..llm.chat import ChatRequest
+from ..llm.chat_servers import ChatServer
 from ..llm.client import ChatClient
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.failures import CallFailedError

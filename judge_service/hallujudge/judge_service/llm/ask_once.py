@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from types import TracebackType
 from typing import Generic, TypeVar
 
+from ..access.caller import current_caller
 from ..stopping import open_call
 from ..work_recorder import recorder
 from .budget import VerdictStore
 from .cache_file import Record
 from .chat import ChatRequest
-from .client import Answer, ChatClient
+from .client import Answer, ChatClient, TakenError, Turn
 
 # Three renewals fit into a claim's life (60 seconds in the cache), so that one may be late.
 _RENEW_SECONDS = 20.0
@@ -59,6 +61,8 @@ class AskOnce(Generic[_T]):
         self._renew_seconds = renew_seconds
         self._memory: OrderedDict[str, _T] = OrderedDict()
         self._flights: SingleFlight[_T] = SingleFlight()
+        # Callers of this process that share its claim of a key; the last one ends it.
+        self._claims: Counter[str] = Counter()
 
     async def known(self, key: str, reading: Reading[_T]) -> _T | None:
         """Return the value of a call that was made before; None if none is known."""
@@ -100,24 +104,28 @@ class AskOnce(Generic[_T]):
             recorder().looked_up("memory")
             return known
 
-        async def fly() -> _T:
+        async def fly(turn: Turn) -> _T:
+            async def call() -> Answer:
+                return await self._client.ask(request, has_fallback=has_fallback, turn=turn)
+
             with open_call():
-                value = await self._found(key, request, reading, label, has_fallback)
+                value = await self._found(key, call, reading, label)
             if reading.to_record(value) is not None:
                 self._remember(key, value)
             return value
 
-        return await self._flights.do(f"{key}:{has_fallback}", fly)
+        return await self._flights.do(f"{key}:{has_fallback}", current_caller().id, fly)
 
     async def _found(
-        self, key: str, request: ChatRequest, reading: Reading[_T], label: str, has_fallback: bool
+        self, key: str, call: Callable[[], Awaitable[Answer]], reading: Reading[_T], label: str
     ) -> _T:
         cache = self._cache
         if cache is None:
             recorder().looked_up("nowhere")
-            return reading.read(await self._client.ask(request, has_fallback=has_fallback))
+            return reading.read(await call())
         # True until a record is kept or found: whoever waits for the claim must then make the call.
         claimed = True
+        self._claims[key] += 1
         try:
             record = await cache.claim(key)
             if record is not None:
@@ -127,31 +135,34 @@ class AskOnce(Generic[_T]):
                     recorder().looked_up("cache")
                     return value
             recorder().looked_up("nowhere")
-            answer = await self._asked(key, request, cache, has_fallback)
+            answer = await self._asked(key, call, cache)
             value = reading.read(answer)
             if (kept := reading.to_record(value)) is not None:
                 claimed = False
                 await cache.put(key, label, kept)
             return value
         finally:
-            if claimed:
-                await cache.release(key)
+            self._claims[key] -= 1
+            if not self._claims[key]:
+                del self._claims[key]
+                if claimed:
+                    await cache.release(key)
 
     async def _asked(
-        self, key: str, request: ChatRequest, cache: VerdictStore, has_fallback: bool
+        self, key: str, call: Callable[[], Awaitable[Answer]], cache: VerdictStore
     ) -> Answer:
         """One call, whose claim is renewed while it is under way."""
-        call = asyncio.ensure_future(self._client.ask(request, has_fallback=has_fallback))
+        asked = asyncio.ensure_future(call())
         try:
-            while not call.done():
-                await asyncio.wait({call}, timeout=self._renew_seconds)
-                if not call.done():
+            while not asked.done():
+                await asyncio.wait({asked}, timeout=self._renew_seconds)
+                if not asked.done():
                     await cache.renew(key)
-            return call.result()
+            return asked.result()
         finally:
-            if not call.done():
-                call.cancel()
-                await asyncio.gather(call, return_exceptions=True)
+            if not asked.done():
+                asked.cancel()
+                await asyncio.gather(asked, return_exceptions=True)
 
     def _remember(self, key: str, value: _T) -> None:
         self._memory[key] = value
@@ -161,49 +172,124 @@ class AskOnce(Generic[_T]):
 
 
 class SingleFlight(Generic[_T]):
-    """Runs a question's call once; callers that ask it meanwhile get the same result.
+    """Sends a question's call once; callers that ask it meanwhile get the same value.
 
-    The call is cancelled when no caller waits for it any more, and only then.
+    Callers of one payer share a call and its failure. Payers share values only: each waits in its
+    own place of the queue, with its own budget and its own failures, until one payer's call is
+    sent. The others then wait for its value, and send their own call if there is none.
+
+    A payer's call is cancelled when none of its callers waits for it any more, unless it is already
+    sent and another payer waits for the value.
     """
 
     def __init__(self) -> None:
-        self._flights: dict[tuple[int, str], _Flight[_T]] = {}
+        self._questions: dict[tuple[int, str], _Question[_T]] = {}
 
-    async def do(self, key: str, call: Callable[[], Awaitable[_T]]) -> _T:
-        """Return the call's result.
+    async def do(self, key: str, payer: str, call: Callable[[Turn], Awaitable[_T]]) -> _T:
+        """Return the call's value.
 
         Args:
             key: The question.
-            call: Makes the call.
+            payer: The caller that pays if the call is sent for it.
+            call: Makes the call, and enters the turn when it sends.
         """
         # Tasks belong to a loop, and a judge may serve several, one after the other.
         at = (id(asyncio.get_running_loop()), key)
-        flight = self._flights.get(at)
+        question = self._questions.setdefault(at, _Question())
+        flight = question.flights.get(payer)
         if flight is None:
-            flight = self._flights[at] = _Flight(asyncio.ensure_future(_awaited(call)), 0)
-            flight.task.add_done_callback(partial(self._forget, at, flight))
+            flight = question.flights[payer] = _Flight(question, payer, call)
+            flight.task.add_done_callback(partial(self._landed, at, flight))
         flight.waiting += 1
         try:
             return await asyncio.shield(flight.task)
         finally:
             flight.waiting -= 1
-            if not flight.waiting and not flight.task.done():
-                self._forget(at, flight)
-                flight.task.cancel()
+            if not flight.waiting and not flight.is_needed:
+                flight.cancel()
 
-    def _forget(self, at: tuple[int, str], flight: _Flight[_T], _task: object = None) -> None:
-        if self._flights.get(at) is flight:
-            del self._flights[at]
+    def _landed(self, at: tuple[int, str], flight: _Flight[_T], _task: object) -> None:
+        flight.forget()
+        question = flight.question
+        if not question.flights and self._questions.get(at) is question:
+            del self._questions[at]
 
 
-@dataclass(slots=True)
+class _Question(Generic[_T]):
+    """One question: who asks it, who sends it now, and its value."""
+
+    def __init__(self) -> None:
+        self.flights: dict[str, _Flight[_T]] = {}
+        self.sender: _Flight[_T] | None = None
+        self.value: tuple[_T] | None = None
+        self.freed = asyncio.Event()
+
+    def free(self) -> None:
+        """Let the payers that wait for the sender go on."""
+        self.sender = None
+        self.freed.set()
+        self.freed = asyncio.Event()
+
+
 class _Flight(Generic[_T]):
-    task: asyncio.Task[_T]
-    waiting: int
+    """One payer's call; a context manager for the time in which it is sent."""
 
+    def __init__(
+        self, question: _Question[_T], payer: str, call: Callable[[Turn], Awaitable[_T]]
+    ) -> None:
+        self.question = question
+        self.waiting = 0
+        self._payer = payer
+        self.task = asyncio.ensure_future(self._value(call))
 
-async def _awaited(call: Callable[[], Awaitable[_T]]) -> _T:
-    return await call()
+    @property
+    def is_needed(self) -> bool:
+        """Whether another payer waits for the value of this call, which is sent."""
+        return self.question.sender is self and len(self.question.flights) > 1
+
+    def forget(self) -> None:
+        """Leave the question to other calls."""
+        if self.question.flights.get(self._payer) is self:
+            del self.question.flights[self._payer]
+        if self.question.sender is self:
+            self.question.free()
+
+    def cancel(self) -> None:
+        """End the call, for which no caller waits."""
+        self.forget()
+        self.task.cancel()
+
+    async def _value(self, call: Callable[[Turn], Awaitable[_T]]) -> _T:
+        question = self.question
+        while True:
+            while question.sender is not None:
+                await question.freed.wait()
+            if question.value is not None:
+                return question.value[0]
+            try:
+                value = await call(self)
+            except TakenError:
+                continue
+            question.value = (value,)
+            return value
+
+    def __enter__(self) -> None:
+        if self.question.sender is not None or self.question.value is not None:
+            raise TakenError
+        self.question.sender = self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if kind is None:  # the others wait until the answer is read and kept
+            return
+        if self.question.sender is self:
+            self.question.free()
+        if not self.waiting:
+            self.cancel()
 
 
 async def run_bounded(

@@ -1,28 +1,20 @@
-"""When a call is sent, where, and when it is repeated.
-
-Retries and outages, the choice of a server, circuit breakers, and limits of concurrent calls.
-"""
+"""When a call is repeated, what is an outage, and how long it is waited for."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from random import Random
 
-from ..access.caller import current_caller
-from ..access.fair_queue import FairQueue
 from ..errors import UnavailableError
-from .batch_files import BatchFiles
 from .chat import ChatRequest
+from .chat_servers import ByCaller, ChatServer, next_server
 from .failures import CallFailedError, FailureKind
-from .http import Endpoint, HttpEndpoint
 
 _LOG = logging.getLogger(__name__)
-_FIRST_SECONDS = 1.0
 # Waits of a few seconds are normal; longer ones are logged, but not for every call.
 _LOG_AFTER = 5.0
 _LOG_EVERY = 30.0
@@ -118,7 +110,7 @@ class Patience:
     Args:
         judge: The judge in words, for messages.
         policy: How often and how long.
-        outage: The failures since the judge last answered.
+        outages: Each caller's failures since the judge last answered it.
         tools: Clock, randomness and sleep.
     """
 
@@ -127,14 +119,18 @@ class Patience:
         *,
         judge: str,
         policy: RetryPolicy,
-        outage: Outage,
+        outages: ByCaller[Outage],
         tools: Tools,
     ) -> None:
         self._judge = judge
         self._policy = policy
-        self._outage = outage
+        self._outages = outages
         self._tools = tools
         self._logged_at = float("-inf")
+
+    @property
+    def _outage(self) -> Outage:
+        return self._outages.mine
 
     def note(self, call: Call, failure: CallFailedError) -> None:
         """Remember a failure of a call.
@@ -260,23 +256,34 @@ def _final(cause: CallFailedError, last: CallFailedError, attempts: int) -> Call
 
 
 class Outage:
-    """The failures since a judge last answered.
+    """The failures of a caller's calls since the judge last answered one.
 
     Args:
         clock: Seconds on a clock that never goes back.
+        judge: The same of all callers. That others are answered shows that the judge works.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], judge: Outage | None = None) -> None:
         self._clock = clock
+        self._judge = judge or self
         self.calls = 0
         """Calls that a caller waits for."""
         self._busy_since = clock()
         self._answered_at = float("-inf")
-        self.answers = 0
-        """Calls answered so far."""
+        self._answers = 0
         self._since = clock()
         self.cause: CallFailedError | None = None
         """The first failure since the last answer; None if there was none."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to remember."""
+        return not self.calls and self.cause is None
+
+    @property
+    def answers(self) -> int:
+        """Calls answered so far, of all callers."""
+        return self._judge._answers
 
     @property
     def seconds(self) -> float:
@@ -286,11 +293,11 @@ class Outage:
     @property
     def seconds_without_answer(self) -> float:
         """Seconds for which calls have been waiting without any answer."""
-        return self._clock() - max(self._answered_at, self._busy_since)
+        return self._clock() - max(self._judge._answered_at, self._busy_since)
 
     def answered_since(self, moment: float) -> bool:
-        """Whether the judge answered any call after a moment."""
-        return self._answered_at > moment
+        """Whether the judge answered any caller's call after a moment."""
+        return self._judge._answered_at > moment
 
     def call_begins(self) -> None:
         """Note that a caller waits for an answer."""
@@ -304,263 +311,11 @@ class Outage:
 
     def answered(self) -> None:
         """Note that the judge answered, if only to reject a request."""
-        self.answers += 1
-        self._answered_at = self._clock()
+        self._judge._answers += 1
+        self._judge._answered_at = self._clock()
         self.cause = None
 
     def failed(self, failure: CallFailedError) -> None:
         """Note a failure that may be the judge's own trouble."""
         if self.cause is None:
             self.cause, self._since = failure, self._clock()
-
-
-class ChatServer:
-    """One server of a judge.
-
-    Calls with the same affinity go to the same server, so that its prefix cache holds what their
-    prompts have in common. A server that is down is passed over until it answers again.
-
-    Args:
-        endpoint: Where it is.
-        http: Sends calls.
-        breaker: Its circuit.
-        limiter: How many calls it gets at the same time.
-    """
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        http: HttpEndpoint | BatchFiles,
-        breaker: CircuitBreaker,
-        limiter: AdaptiveLimiter,
-    ) -> None:
-        self.endpoint = endpoint
-        self.http = http
-        self.breaker = breaker
-        self.limiter = limiter
-
-    @classmethod
-    def of(
-        cls,
-        endpoint: Endpoint,
-        *,
-        max_concurrency: int,
-        circuit_threshold: int,
-        circuit_seconds: float,
-        clock: Callable[[], float],
-        offline: BatchFiles | None = None,
-    ) -> ChatServer:
-        """Return the server at an endpoint.
-
-        Args:
-            endpoint: Where it is.
-            max_concurrency: Calls at the same time at most.
-            circuit_threshold: Failures in a row after which it is not called for a while.
-            circuit_seconds: How long it is not called at most.
-            clock: Seconds on a clock that never goes back.
-            offline: Files in place of the server.
-        """
-        return cls(
-            endpoint,
-            offline or HttpEndpoint(endpoint, max_concurrency),
-            CircuitBreaker(circuit_threshold, circuit_seconds, clock),
-            AdaptiveLimiter(max_concurrency, clock),
-        )
-
-    @property
-    def is_down(self) -> bool:
-        """Whether the server has failed so often that it is not called for now."""
-        return self.breaker.state == "open"
-
-
-def preferred(servers: Sequence[ChatServer], affinity: str) -> list[ChatServer]:
-    """Return the servers in the order in which calls with an affinity use them.
-
-    Rendezvous hashing: every process finds the same order, and a server that is added or left out
-    moves no call between the others.
-
-    Args:
-        servers: All servers.
-        affinity: What the calls have in common.
-    """
-    if len(servers) == 1:
-        return list(servers)
-
-    def weight(server: ChatServer) -> bytes:
-        return sha256(f"{server.endpoint.url}\0{affinity}".encode("utf-8", "replace")).digest()
-
-    return sorted(servers, key=weight)
-
-
-def next_server(order: Iterable[ChatServer]) -> ChatServer:
-    """Return the first server that is not down, or the one that is called again the soonest."""
-    servers = list(order)
-    up = (server for server in servers if not server.is_down)
-    return next(up, min(servers, key=lambda server: server.breaker.seconds_left))
-
-
-class CircuitBreaker:
-    """Closed, open, or half-open.
-
-    Closed: calls pass, and failures in a row are counted. Open, after ``threshold`` failures: no
-    call passes for one second, then two, four and so on up to ``open_seconds``. Half-open, after
-    each of these times: one call passes as a probe; it closes the circuit or opens it again.
-
-    Args:
-        threshold: Failures in a row that open the circuit.
-        open_seconds: How long it stays open at most.
-        clock: Seconds on a clock that never goes back.
-    """
-
-    def __init__(self, threshold: int, open_seconds: float, clock: Callable[[], float]) -> None:
-        self._threshold = threshold
-        self._longest = open_seconds
-        self._clock = clock
-        self._failures = 0
-        self._openings = 0
-        self._open_until: float | None = None
-        self._probing = False
-        self._waiting: list[asyncio.Future[None]] = []
-
-    @property
-    def state(self) -> str:
-        """``closed``, ``open`` or ``half-open``."""
-        if self._open_until is None:
-            return "closed"
-        return "open" if self.seconds_left > 0 else "half-open"
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until a probe may pass; 0 if one may pass now."""
-        if self._open_until is None:
-            return 0.0
-        return max(0.0, self._open_until - self._clock())
-
-    def try_pass(self) -> bool:
-        """Whether a call may be made now. A caller that passes reports its outcome."""
-        if self._open_until is None:
-            return True
-        if self._probing or self.seconds_left > 0:
-            return False
-        self._probing = True
-        return True
-
-    async def wait(self, sleep: Callable[[float], Awaitable[None]], at_most: float) -> None:
-        """Wait until the circuit may have changed.
-
-        Args:
-            sleep: Waits for seconds.
-            at_most: Longest wait in seconds; a probe under way is waited for in any case.
-        """
-        if self._open_until is None:
-            return
-        if not self._probing:
-            await sleep(min(self.seconds_left, at_most))
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        await turn
-
-    def succeeded(self) -> None:
-        """Note that the server answered."""
-        self._failures = self._openings = 0
-        self._open_until = None
-        self._probe_is_back()
-
-    def failed(self, *, at_once: bool = False) -> None:
-        """Note that the server is in trouble.
-
-        Args:
-            at_once: Open the circuit without counting, as for an account without credit.
-        """
-        self._failures += 1
-        if self._probing or (
-            self._open_until is None and (at_once or self._failures >= self._threshold)
-        ):
-            seconds = min(self._longest, _FIRST_SECONDS * 2.0 ** min(self._openings, 20))
-            self._openings += 1
-            self._open_until = self._clock() + (self._longest if at_once else seconds)
-        self._probe_is_back()
-
-    def abandoned(self) -> None:
-        """Note that a call ended without news of the server, for example by cancellation."""
-        self._probe_is_back()
-
-    def _probe_is_back(self) -> None:
-        self._probing = False
-        waiting, self._waiting = self._waiting, []
-        for turn in waiting:
-            if not turn.done():
-                turn.set_result(None)
-
-
-class AdaptiveLimiter:
-    """Additive increase, multiplicative decrease, and a pause for all calls.
-
-    Only rate limits lower it; other failures say nothing about the server's capacity. Calls that
-    were under way when it was lowered do not lower it again: they were made at the old rate.
-
-    Args:
-        most: Calls at the same time at most.
-        clock: Seconds on a clock that never goes back.
-    """
-
-    def __init__(self, most: int, clock: Callable[[], float]) -> None:
-        self._most = most
-        self._limit = float(most)
-        self._clock = clock
-        self._queue = FairQueue(most)
-        self._shrunk_at = float("-inf")
-        self._paused_until = float("-inf")
-
-    @property
-    def limit(self) -> int:
-        """Calls that may be made at the same time now."""
-        return int(self._limit)
-
-    @property
-    def running(self) -> int:
-        """Calls under way."""
-        return self._queue.inside
-
-    @property
-    def waiting(self) -> int:
-        """Calls that wait for a place."""
-        return self._queue.waiting
-
-    @property
-    def pause_left(self) -> float:
-        """Seconds for which the server asked not to be called."""
-        return max(0.0, self._paused_until - self._clock())
-
-    async def acquire(self) -> float:
-        """Wait for a free place and return the time, for :meth:`release`.
-
-        Callers get places in turn, however many calls each of them waits with.
-        """
-        caller = current_caller()
-        await self._queue.enter(caller.id, cost=1.0, weight=caller.limits.weight)
-        return self._clock()
-
-    def release(self, started: float, *, limited: bool, retry_after: float | None = None) -> None:
-        """Free a place.
-
-        Args:
-            started: The return value of :meth:`acquire`.
-            limited: Whether the server reported a rate limit.
-            retry_after: Seconds for which it asked not to be called.
-        """
-        if limited:
-            self._shrink(started, retry_after)
-        else:
-            # One more for each round of calls that were answered, as TCP's congestion avoidance.
-            self._limit = min(self._most, self._limit + 1.0 / max(1.0, self._limit))
-        self._queue.resize(self.limit)
-        self._queue.leave(current_caller().id)
-
-    def _shrink(self, started: float, retry_after: float | None) -> None:
-        if started >= self._shrunk_at:
-            self._limit = max(1.0, self._limit / 2)
-            self._shrunk_at = self._clock()
-        if retry_after is not None:
-            self._paused_until = max(self._paused_until, self._clock() + retry_after)

@@ -5,27 +5,28 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
+from ..access.caller import current_caller
 from ..errors import HallujudgeError, InvalidInputError
 from ..stopping import is_held_back, leave_to_call
 from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
 from .batch_files import BatchFiles
 from .budget import Budget, CallBudget, Reservation, Usage
-from .call_policy import (
+from .call_policy import Call, Outage, Patience, RetryPolicy, Tools
+from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payload_of
+from .chat_servers import (
+    MAX_CALLERS,
     AdaptiveLimiter,
-    Call,
+    ByCaller,
     ChatServer,
-    Outage,
-    Patience,
-    RetryPolicy,
-    Tools,
     next_server,
     preferred,
 )
-from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payload_of
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
 
@@ -34,7 +35,7 @@ ANY_MODEL = "*"
 """Accepts replies of any model."""
 
 _REJECTED_SECONDS = 30.0
-"""How long a rejected key or model is remembered before it is tried again."""
+"""How long a caller's rejected key or model is remembered, while nothing was ever answered."""
 
 # More than any chat template adds to a message: reservations must not be too small.
 _MESSAGE_TOKENS = 16
@@ -118,6 +119,14 @@ class Answer:
     """What it took."""
 
 
+class TakenError(Exception):
+    """The call is not sent: another payer is sending the same one."""
+
+
+Turn: TypeAlias = AbstractContextManager[None]
+"""Entered when a call is about to be sent, and left when it is answered or has failed."""
+
+
 class ChatClient:
     """Calls one chat model, as often and as fast as its server, the settings and the budget allow.
 
@@ -144,29 +153,37 @@ class ChatClient:
             )
             for endpoint in settings.endpoints
         )
-        self.outage = Outage(self._tools.clock)
+        judge = Outage(self._tools.clock)
+        self._outages = ByCaller(lambda: Outage(self._tools.clock, judge))
         self.statistics = CallStatistics()
-        self._rejected: CallFailedError | None = None
-        self._rejected_until = float("-inf")
+        # Only while the judge has never answered; each caller finds out for itself, because an
+        # odd prompt of one must not end the others' calls.
+        self._rejected: OrderedDict[str, tuple[CallFailedError, float]] = OrderedDict()
+        self._has_answered = False
         self._replied_model = ""
         self._patience = Patience(
             judge=f"{settings.model} at {', '.join(e.url for e in settings.endpoints)}",
             policy=settings.retry,
-            outage=self.outage,
+            outages=self._outages,
             tools=self._tools,
         )
 
-    async def ask(self, request: ChatRequest, *, has_fallback: bool = False) -> Answer:
+    async def ask(
+        self, request: ChatRequest, *, has_fallback: bool = False, turn: Turn | None = None
+    ) -> Answer:
         """Return one answer. An outage of the judge is waited for, see :class:`RetryPolicy`.
 
         Args:
             request: What is asked.
             has_fallback: Whether another judge is asked if this one fails. Then an outage is waited
                 for only once, not again by each call, and an unknown model does not end the run.
+            turn: Entered for each attempt to send the call.
 
         Raises:
             CallFailedError: The call failed; the failure names the first cause.
-            InvalidInputError: The key is rejected, or the model does not exist.
+            InvalidInputError: The key is rejected, or the model does not exist, and the judge has
+                never answered. Afterwards that is an outage.
+            TakenError: The turn is another payer's.
             UnavailableError: The judge answered no call for ``give_up_after`` seconds.
         """
         settings = self.settings
@@ -175,21 +192,23 @@ class ChatClient:
         )
         order = preferred(self.servers, request.affinity or str(request.messages))
         call = Call(request=request, body=body, has_fallback=has_fallback, servers=order)
-        self.outage.call_begins()
+        turn = turn if turn is not None else nullcontext()
+        outage = self._outages.mine
+        outage.call_begins()
         try:
             while True:
                 try:
-                    return await self._once(call)
+                    return await self._once(call, turn)
                 except CallFailedError as err:
                     failure = err
-                if failure.kind.is_fatal:
+                if failure.kind.is_configuration and not self._has_answered:
                     raise self._fatal(failure, call) from failure
                 if self._goes_elsewhere(call, failure):
                     continue
                 self._patience.note(call, failure)
                 await self._patience.wait(call, failure)
         finally:
-            self.outage.call_ends()
+            outage.call_ends()
 
     @property
     def waiting(self) -> str:
@@ -205,7 +224,7 @@ class ChatClient:
             running=sum(limiter.running for limiter in limiters),
             waiting=sum(limiter.waiting for limiter in limiters),
             limit=sum(limiter.limit for limiter in limiters),
-            circuit_open=all(server.is_down for server in self.servers),
+            circuit_open=all(server.is_down_for_any for server in self.servers),
         )
 
     async def close(self) -> None:
@@ -228,9 +247,11 @@ class ChatClient:
 
     def _fatal(self, failure: CallFailedError, call: Call) -> CallFailedError | HallujudgeError:
         """The error of a rejected key or model; it holds for half a minute, then is tried again."""
-        if self._tools.clock() >= self._rejected_until:
-            self._rejected = failure
-            self._rejected_until = self._tools.clock() + _REJECTED_SECONDS
+        self._rejected.setdefault(
+            current_caller().id, (failure, self._tools.clock() + _REJECTED_SECONDS)
+        )
+        while len(self._rejected) > MAX_CALLERS:
+            self._rejected.popitem(last=False)
         # A wrong key is the user's mistake, which a fallback must not hide.
         if call.has_fallback and failure.kind is not FailureKind.AUTH:
             return failure
@@ -254,14 +275,15 @@ class ChatClient:
             )
         return f"check the address and the model name {self.settings.model!r}"
 
-    async def _once(self, call: Call) -> Answer:
+    async def _once(self, call: Call, turn: Turn) -> Answer:
         call.server = next_server(s for s in call.servers if s not in call.failed_at)
         # The place is taken before the budget is reserved: a call that waits must hold no money.
         limiter = call.server.limiter
         started = await self._place(limiter)
         failure: CallFailedError | None = None
         try:
-            return await self._guarded(call)
+            with turn:
+                return await self._guarded(call)
         except CallFailedError as err:
             failure = err
             raise
@@ -292,8 +314,7 @@ class ChatClient:
 
     async def _guarded(self, call: Call) -> Answer:
         """One call past the rejection, the circuit and the budget, reporting back to each."""
-        if self._rejected is not None and self._tools.clock() < self._rejected_until:
-            raise self._rejected
+        self._raise_rejection()
         breaker = call.server.breaker
         if not breaker.try_pass():
             raise self._not_sent()
@@ -312,14 +333,24 @@ class ChatClient:
         call.attempts += 1
         return await self._sent(call, reservation)
 
+    def _raise_rejection(self) -> None:
+        rejected = self._rejected.get(current_caller().id)
+        if rejected is None:
+            return
+        failure, until = rejected
+        if not self._has_answered and self._tools.clock() < until:
+            raise failure
+        del self._rejected[current_caller().id]
+
     def _not_sent(self) -> CallFailedError:
         if refusal := self._patience.turned_away:
             return refusal.with_detail(f"not sent: {refusal.detail}")
-        cause = self.outage.cause
+        outage = self._outages.mine
+        cause = outage.cause
         why = cause.detail if cause is not None else "the calls before it failed"
         return CallFailedError(
             FailureKind.CIRCUIT,
-            f"not sent: {why}; the judge has not answered for {self.outage.seconds:.0f} s",
+            f"not sent: {why}; the judge has not answered for {outage.seconds:.0f} s",
         )
 
     async def _sent(self, call: Call, reservation: Reservation) -> Answer:
@@ -341,10 +372,15 @@ class ChatClient:
             server.breaker.abandoned()
             self.budget.keep(reservation)
             raise
-        self.outage.answered()
-        server.breaker.succeeded()
         answer = self._counted_answer(reply, reservation, self._tools.clock() - started)
-        self._check_model(reply.model)
+        try:
+            self._check_model(reply.model)
+        except CallFailedError as failure:
+            self._report(server, failure)
+            raise
+        self._has_answered = True
+        self._outages.mine.answered()
+        server.breaker.succeeded()
         return answer
 
     def _counted_answer(self, reply: ChatReply, reservation: Reservation, seconds: float) -> Answer:
@@ -403,15 +439,16 @@ class ChatClient:
 
     def _report(self, server: ChatServer, failure: CallFailedError) -> None:
         """Report a failure to the circuit and to the record of the outage."""
+        outage = self._outages.mine
         if not failure.kind.is_outage:
-            self.outage.answered()
+            outage.answered()
             server.breaker.succeeded()
             return
-        self.outage.failed(failure)
+        outage.failed(failure)
         retry = self.settings.retry
         if failure.kind is FailureKind.QUOTA or retry.asks_too_long(failure):
             server.breaker.failed(at_once=True)
-        elif failure.kind is FailureKind.RATE and self.outage.seconds < retry.outage_seconds:
+        elif failure.kind is FailureKind.RATE and outage.seconds < retry.outage_seconds:
             # The limiter slows down first; only lasting rate limits are an outage.
             server.breaker.abandoned()
         else:

@@ -57,9 +57,9 @@ class FailureKind(enum.Enum):
         return self in _TRANSIENT
 
     @property
-    def is_fatal(self) -> bool:
-        """Whether every further call would fail alike."""
-        return self in (FailureKind.AUTH, FailureKind.MODEL, FailureKind.OTHER_MODEL)
+    def is_configuration(self) -> bool:
+        """Whether the settings are wrong, if the judge has never answered; else it is an outage."""
+        return self in _CONFIGURATION
 
     @property
     def is_outage(self) -> bool:
@@ -72,8 +72,10 @@ class FailureKind(enum.Enum):
         return self in _LOST
 
 
-# Failures of the server itself; the others concern one request, the key or the settings.
-_OUTAGE = frozenset(
+_CONFIGURATION = frozenset({FailureKind.AUTH, FailureKind.MODEL, FailureKind.OTHER_MODEL})
+# Failures of the server itself; the others concern one request. A judge that has answered rejects
+# keys and models while its key is exchanged or its gateway restarts.
+_OUTAGE = _CONFIGURATION | frozenset(
     {
         FailureKind.RATE,
         FailureKind.SERVER,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +14,10 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 from support.threads import PATIENCE, until
 
+from hallujudge.judge_service.access.caller import Caller, acting_as
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
+from hallujudge.judge_service.llm.chat_servers import MAX_CALLERS
 from hallujudge.judge_service.llm.client import Answer, ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
@@ -52,6 +55,50 @@ async def test_the_circuit_opens_turns_calls_away_and_closes_after_a_probe() -> 
         assert (await client.ask(REQUEST)).reply.content == "ok"
         assert client.servers[0].breaker.state == "closed"
         await client.close()
+
+
+async def test_one_callers_failing_prompts_open_that_callers_circuit_only() -> None:
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        poison = llm.prompt_of(body) == "poison"
+        return llm.error(500, **{"Retry-After": "60"}) if poison else llm.completion("ok")
+
+    poison = replace(REQUEST, messages=[{"role": "user", "content": "poison"}])
+    ana, ben = Caller(id="key:ana", name="ana"), Caller(id="key:ben", name="ben")
+    async with llm.ScriptedLlm(step) as server:
+        world = World()
+        client = client_of(server, world, retry=RetryPolicy(attempts=1, outage_seconds=0))
+        with acting_as(ana):
+            failed = await asyncio.gather(
+                *(client.ask(poison) for _ in range(8)), return_exceptions=True
+            )
+            with pytest.raises(CallFailedError) as caught:
+                await client.ask(poison)
+        with acting_as(ben):
+            answers = [await client.ask(REQUEST) for _ in range(3)]
+        assert client.state.circuit_open, "the metrics show that a caller's circuit is open"
+        await client.close()
+    assert {type(one) for one in failed} == {CallFailedError}
+    assert caught.value.kind is FailureKind.CIRCUIT
+    assert [answer.reply.content for answer in answers] == ["ok"] * 3
+    assert (server.chats, world.slept) == (11, [])
+
+
+async def test_callers_beyond_the_most_are_forgotten_unless_their_circuit_is_open() -> None:
+    steps = (llm.always(llm.error(500)), llm.saying("ok"))
+    async with llm.ScriptedLlm(*steps) as server:
+        client = client_of(
+            server, retry=RetryPolicy(attempts=1, outage_seconds=0), circuit_threshold=1
+        )
+        with acting_as(Caller(id="key:ana", name="ana")), pytest.raises(CallFailedError):
+            await client.ask(REQUEST)
+        circuits = []
+        for number in range(MAX_CALLERS + 10):
+            with acting_as(Caller(id=f"peer:{number}", name="peer")):
+                circuits.append(weakref.ref(client.servers[0].breaker))
+        with acting_as(Caller(id="key:ana", name="ana")):
+            assert client.servers[0].is_down
+        await client.close()
+    assert sum(circuit() is not None for circuit in circuits) <= MAX_CALLERS
 
 
 async def test_while_half_open_only_one_probe_is_sent() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -9,7 +11,8 @@ import pytest
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of, failure_of
 
-from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
@@ -157,6 +160,82 @@ async def test_a_rejected_key_or_an_unknown_model_stops_at_once_and_is_tried_aga
     assert "sk-secret" not in str(caught.value)
     assert f"HTTP {status}: bad key ***" in str(caught.value)
     assert caught.value.reason in ("JUDGE_AUTH_FAILED", "JUDGE_MODEL_UNKNOWN")
+
+
+REJECTED = [
+    (llm.error(401, "bad key"), FailureKind.AUTH),
+    (llm.error(404, "no route"), FailureKind.MODEL),
+    (llm.completion("ok", model="cheaper"), FailureKind.OTHER_MODEL),
+]
+
+
+@pytest.mark.parametrize(("reply", "kind"), REJECTED)
+async def test_a_judge_that_has_answered_is_waited_for_when_it_rejects_calls(
+    reply: llm.Reply, kind: FailureKind
+) -> None:
+    rejections = 20
+
+    def step(number: int, _body: llm.Body) -> llm.Reply:
+        return reply if 1 < number <= 1 + rejections else llm.completion("ok")
+
+    async with llm.ScriptedLlm(step) as server:
+        world = World()
+        client = client_of(server, world)
+        await client.ask(REQUEST)
+        answers = await asyncio.gather(*(client.ask(REQUEST) for _ in range(30)))
+        await client.close()
+    assert len(answers) == 30
+    assert server.chats == 1 + rejections + 30
+    assert dict(client.statistics.failures) == {kind.value: rejections}
+
+
+@pytest.mark.parametrize(("reply", "kind"), REJECTED)
+async def test_a_judge_that_rejects_calls_for_long_ends_the_run_by_its_own_words(
+    reply: llm.Reply, kind: FailureKind
+) -> None:
+    async with llm.ScriptedLlm(llm.saying("ok"), llm.always(reply)) as server:
+        world = World()
+        client = client_of(
+            server, world, retry=RetryPolicy(outage_seconds=1e6, give_up_after=300.0)
+        )
+        await client.ask(REQUEST)
+        with pytest.raises(UnavailableError, match="answered no call for 300 s") as caught:
+            await client.ask(REQUEST)
+        await client.close()
+    assert caught.value.metadata["cause"] == kind.value
+    assert world.now >= 300
+
+
+async def test_a_prompt_that_is_always_rejected_fails_alone() -> None:
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        odd = llm.prompt_of(body) == "odd"
+        return llm.error(404, "no route") if odd else llm.completion("ok")
+
+    odd = replace(REQUEST, messages=[{"role": "user", "content": "odd"}])
+    async with llm.ScriptedLlm(step) as server:
+        client = client_of(server)
+        await client.ask(REQUEST)
+        call = asyncio.ensure_future(client.ask(odd))
+        while not call.done():
+            assert (await client.ask(REQUEST)).reply.content == "ok"
+        with pytest.raises(CallFailedError, match=r"no route.*5 attempts"):
+            await call
+        await client.close()
+
+
+async def test_one_callers_rejected_prompt_ends_no_other_callers_first_calls() -> None:
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        odd = llm.prompt_of(body) == "odd"
+        return llm.error(404, "no route") if odd else llm.completion("ok")
+
+    odd = replace(REQUEST, messages=[{"role": "user", "content": "odd"}])
+    async with llm.ScriptedLlm(step) as server:
+        client = client_of(server)
+        with acting_as(Caller(id="key:ana", name="ana")), pytest.raises(InvalidInputError):
+            await client.ask(odd)
+        with acting_as(Caller(id="key:ben", name="ben")):
+            assert (await client.ask(REQUEST)).reply.content == "ok"
+        await client.close()
 
 
 async def test_with_a_fallback_only_a_rejected_key_ends_the_run() -> None:

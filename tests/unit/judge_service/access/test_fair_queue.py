@@ -9,7 +9,7 @@ from support.threads import until
 
 from hallujudge.judge_service.access.caller import Caller, Limits, acting_as
 from hallujudge.judge_service.access.fair_queue import FairQueue
-from hallujudge.judge_service.llm.call_policy import AdaptiveLimiter
+from hallujudge.judge_service.llm.chat_servers import AdaptiveLimiter
 
 ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
 

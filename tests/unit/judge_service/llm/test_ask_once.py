@@ -11,7 +11,7 @@ from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
 from hallujudge.judge_service.llm.budget import VerdictStore
 from hallujudge.judge_service.llm.cache_file import Record
 from hallujudge.judge_service.llm.chat import ChatRequest
-from hallujudge.judge_service.llm.client import Answer, ChatClient
+from hallujudge.judge_service.llm.client import Answer, ChatClient, Turn
 
 READING: Reading[str] = Reading(
     read=lambda _answer: "yes", to_record=lambda value: {"v": value}, from_record=lambda _: "kept"
@@ -44,12 +44,13 @@ class SlowClient:
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    async def ask(self, _request: ChatRequest, *, has_fallback: bool) -> Answer:
+    async def ask(self, _request: ChatRequest, *, has_fallback: bool, turn: Turn) -> Answer:
         for _ in range(1000):
             if self.store.done.count("renew") >= 2:
                 break
             await asyncio.sleep(0.001)
-        return cast("Answer", has_fallback)
+        with turn:
+            return cast("Answer", has_fallback)
 
 
 async def test_the_claim_of_a_long_call_is_renewed() -> None:

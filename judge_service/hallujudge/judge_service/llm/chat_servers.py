@@ -1,0 +1,321 @@
+"""The servers of a judge: which one a call goes to, their circuits, and how many calls they get."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from hashlib import sha256
+from typing import Generic, Protocol, TypeVar
+
+from ..access.caller import current_caller
+from ..access.fair_queue import FairQueue
+from .batch_files import BatchFiles
+from .http import Endpoint, HttpEndpoint
+
+_FIRST_SECONDS = 1.0
+MAX_CALLERS = 1024
+"""Callers beyond this many are forgotten, unless something of theirs is under way."""
+
+
+class ChatServer:
+    """One server of a judge.
+
+    Calls with the same affinity go to the same server, so that its prefix cache holds what their
+    prompts have in common. A server that is down is passed over until it answers again.
+
+    Args:
+        endpoint: Where it is.
+        http: Sends calls.
+        breakers: Its circuit, for each caller.
+        limiter: How many calls it gets at the same time.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        http: HttpEndpoint | BatchFiles,
+        breakers: ByCaller[CircuitBreaker],
+        limiter: AdaptiveLimiter,
+    ) -> None:
+        self.endpoint = endpoint
+        self.http = http
+        self._breakers = breakers
+        self.limiter = limiter
+
+    @classmethod
+    def of(
+        cls,
+        endpoint: Endpoint,
+        *,
+        max_concurrency: int,
+        circuit_threshold: int,
+        circuit_seconds: float,
+        clock: Callable[[], float],
+        offline: BatchFiles | None = None,
+    ) -> ChatServer:
+        """Return the server at an endpoint.
+
+        Args:
+            endpoint: Where it is.
+            max_concurrency: Calls at the same time at most.
+            circuit_threshold: Failures in a row after which it is not called for a while.
+            circuit_seconds: How long it is not called at most.
+            clock: Seconds on a clock that never goes back.
+            offline: Files in place of the server.
+        """
+        return cls(
+            endpoint,
+            offline or HttpEndpoint(endpoint, max_concurrency),
+            ByCaller(lambda: CircuitBreaker(circuit_threshold, circuit_seconds, clock)),
+            AdaptiveLimiter(max_concurrency, clock),
+        )
+
+    @property
+    def breaker(self) -> CircuitBreaker:
+        """The circuit of the running task's caller."""
+        return self._breakers.mine
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the server has failed the caller so often that it is not called for now."""
+        return self.breaker.state == "open"
+
+    @property
+    def is_down_for_any(self) -> bool:
+        """Whether any caller's circuit is open."""
+        return any(breaker.state == "open" for breaker in self._breakers.all)
+
+
+def preferred(servers: Sequence[ChatServer], affinity: str) -> list[ChatServer]:
+    """Return the servers in the order in which calls with an affinity use them.
+
+    Rendezvous hashing: every process finds the same order, and a server that is added or left out
+    moves no call between the others.
+
+    Args:
+        servers: All servers.
+        affinity: What the calls have in common.
+    """
+    if len(servers) == 1:
+        return list(servers)
+
+    def weight(server: ChatServer) -> bytes:
+        return sha256(f"{server.endpoint.url}\0{affinity}".encode("utf-8", "replace")).digest()
+
+    return sorted(servers, key=weight)
+
+
+def next_server(order: Iterable[ChatServer]) -> ChatServer:
+    """Return the first server that is not down, or the one that is called again the soonest."""
+    servers = list(order)
+    up = (server for server in servers if not server.is_down)
+    return next(up, min(servers, key=lambda server: server.breaker.seconds_left))
+
+
+class CircuitBreaker:
+    """Closed, open, or half-open.
+
+    Closed: calls pass, and failures in a row are counted. Open, after ``threshold`` failures: no
+    call passes for one second, then two, four and so on up to ``open_seconds``. Half-open, after
+    each of these times: one call passes as a probe; it closes the circuit or opens it again.
+
+    Args:
+        threshold: Failures in a row that open the circuit.
+        open_seconds: How long it stays open at most.
+        clock: Seconds on a clock that never goes back.
+    """
+
+    def __init__(self, threshold: int, open_seconds: float, clock: Callable[[], float]) -> None:
+        self._threshold = threshold
+        self._longest = open_seconds
+        self._clock = clock
+        self._failures = 0
+        self._openings = 0
+        self._open_until: float | None = None
+        self._probing = False
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to remember."""
+        return not self._failures and self._open_until is None
+
+    @property
+    def state(self) -> str:
+        """``closed``, ``open`` or ``half-open``."""
+        if self._open_until is None:
+            return "closed"
+        return "open" if self.seconds_left > 0 else "half-open"
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until a probe may pass; 0 if one may pass now."""
+        if self._open_until is None:
+            return 0.0
+        return max(0.0, self._open_until - self._clock())
+
+    def try_pass(self) -> bool:
+        """Whether a call may be made now. A caller that passes reports its outcome."""
+        if self._open_until is None:
+            return True
+        if self._probing or self.seconds_left > 0:
+            return False
+        self._probing = True
+        return True
+
+    async def wait(self, sleep: Callable[[float], Awaitable[None]], at_most: float) -> None:
+        """Wait until the circuit may have changed.
+
+        Args:
+            sleep: Waits for seconds.
+            at_most: Longest wait in seconds; a probe under way is waited for in any case.
+        """
+        if self._open_until is None:
+            return
+        if not self._probing:
+            await sleep(min(self.seconds_left, at_most))
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def succeeded(self) -> None:
+        """Note that the server answered."""
+        self._failures = self._openings = 0
+        self._open_until = None
+        self._probe_is_back()
+
+    def failed(self, *, at_once: bool = False) -> None:
+        """Note that the server is in trouble.
+
+        Args:
+            at_once: Open the circuit without counting, as for an account without credit.
+        """
+        self._failures += 1
+        if self._probing or (
+            self._open_until is None and (at_once or self._failures >= self._threshold)
+        ):
+            seconds = min(self._longest, _FIRST_SECONDS * 2.0 ** min(self._openings, 20))
+            self._openings += 1
+            self._open_until = self._clock() + (self._longest if at_once else seconds)
+        self._probe_is_back()
+
+    def abandoned(self) -> None:
+        """Note that a call ended without news of the server, for example by cancellation."""
+        self._probe_is_back()
+
+    def _probe_is_back(self) -> None:
+        self._probing = False
+        waiting, self._waiting = self._waiting, []
+        for turn in waiting:
+            if not turn.done():
+                turn.set_result(None)
+
+
+class AdaptiveLimiter:
+    """Additive increase, multiplicative decrease, and a pause for all calls.
+
+    Only rate limits lower it; other failures say nothing about the server's capacity. Calls that
+    were under way when it was lowered do not lower it again: they were made at the old rate.
+
+    Args:
+        most: Calls at the same time at most.
+        clock: Seconds on a clock that never goes back.
+    """
+
+    def __init__(self, most: int, clock: Callable[[], float]) -> None:
+        self._most = most
+        self._limit = float(most)
+        self._clock = clock
+        self._queue = FairQueue(most)
+        self._shrunk_at = float("-inf")
+        self._paused_until = float("-inf")
+
+    @property
+    def limit(self) -> int:
+        """Calls that may be made at the same time now."""
+        return int(self._limit)
+
+    @property
+    def running(self) -> int:
+        """Calls under way."""
+        return self._queue.inside
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for a place."""
+        return self._queue.waiting
+
+    @property
+    def pause_left(self) -> float:
+        """Seconds for which the server asked not to be called."""
+        return max(0.0, self._paused_until - self._clock())
+
+    async def acquire(self) -> float:
+        """Wait for a free place and return the time, for :meth:`release`.
+
+        Callers get places in turn, however many calls each of them waits with.
+        """
+        caller = current_caller()
+        await self._queue.enter(caller.id, cost=1.0, weight=caller.limits.weight)
+        return self._clock()
+
+    def release(self, started: float, *, limited: bool, retry_after: float | None = None) -> None:
+        """Free a place.
+
+        Args:
+            started: The return value of :meth:`acquire`.
+            limited: Whether the server reported a rate limit.
+            retry_after: Seconds for which it asked not to be called.
+        """
+        if limited:
+            self._shrink(started, retry_after)
+        else:
+            # One more for each round of calls that were answered, as TCP's congestion avoidance.
+            self._limit = min(self._most, self._limit + 1.0 / max(1.0, self._limit))
+        self._queue.resize(self.limit)
+        self._queue.leave(current_caller().id)
+
+    def _shrink(self, started: float, retry_after: float | None) -> None:
+        if started >= self._shrunk_at:
+            self._limit = max(1.0, self._limit / 2)
+            self._shrunk_at = self._clock()
+        if retry_after is not None:
+            self._paused_until = max(self._paused_until, self._clock() + retry_after)
+
+
+class _Forgettable(Protocol):
+    @property
+    def is_idle(self) -> bool: ...
+
+
+_F = TypeVar("_F", bound=_Forgettable)
+
+
+class ByCaller(Generic[_F]):
+    """What is kept for each caller, so that one caller's failures slow that caller's calls only.
+
+    Args:
+        make: Makes the value of a new caller.
+    """
+
+    def __init__(self, make: Callable[[], _F]) -> None:
+        self._make = make
+        self._values: dict[str, _F] = {}
+
+    @property
+    def mine(self) -> _F:
+        """The value of the running task's caller."""
+        caller = current_caller().id
+        value = self._values.get(caller)
+        if value is None:
+            if len(self._values) >= MAX_CALLERS:
+                busy = {key: kept for key, kept in self._values.items() if not kept.is_idle}
+                self._values = busy
+            value = self._values[caller] = self._make()
+        return value
+
+    @property
+    def all(self) -> list[_F]:
+        """The values of all callers."""
+        return list(self._values.values())

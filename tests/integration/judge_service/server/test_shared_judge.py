@@ -1,0 +1,132 @@
+"""Keys that share one judge: each waits for its own budget, its own failures and no other's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+from support import scripted_llm as llm
+
+from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
+from hallujudge.judge_service.access.caller import Limits, Scope
+from hallujudge.judge_service.access.key_store import create_key
+from hallujudge.judge_service.access.spending import Ledger
+from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.jobs.job_service import JobService
+from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.metrics.framework.claims import Triplet
+from hallujudge.metrics.tri_he import TriHeItem
+from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
+
+SPEC = ScoreSpec(metric="tri-he", options={"judge": "llm", "extractor": "given"})
+SCENE = (Triplet("man", "riding", "horse"),)
+SCOPES = [Scope.SCORE, Scope.JUDGE]
+
+
+def items_of(said: str, count: int) -> list[TriHeItem]:
+    """Return items of one claim each; the same words make the same calls."""
+    return [
+        TriHeItem(id=str(n), claims=(Triplet("man", said, f"horse {n}"),), reference_triplets=SCENE)
+        for n in range(count)
+    ]
+
+
+@asynccontextmanager
+async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[RunningServer]:
+    """Run a server with keys, jobs and an LLM judge, as ``serve`` builds it."""
+    ledger = Ledger(folder / "spending.sqlite")
+    factory = JudgeFactory(JudgeSettings(llm_url=judge.url, llm_model="tiny"), ledger=ledger)
+    engine = Engine(Resources(lambda: factory))
+    jobs = JobService(str(folder / "jobs.sqlite"), engine, WireCodec())
+    settings = ServerSettings(port=0, keys_file=str(folder / "keys.json"))
+    server = await start(settings, engine, jobs)
+    try:
+        yield server
+    finally:
+        await server.stop(0)
+        await factory.close()
+        ledger.close()
+
+
+def key_of(folder: Path, name: str, **limits: int) -> str:
+    return create_key(folder / "keys.json", name, scopes=SCOPES, limits=Limits(**limits))
+
+
+async def reasons(server: RunningServer, key: str, items: list[TriHeItem]) -> list[str]:
+    """Stream items and return the reason for no score of each, empty for those scored."""
+    found: list[str] = []
+    async with AsyncClient(server.address, connection=Connection(api_key=Secret(key))) as client:
+        await client.score_items(
+            SPEC, items, on_batch=lambda batch: found.extend(one.reason for one in batch.results)
+        )
+    return found
+
+
+async def unary_reason(server: RunningServer, key: str, item: TriHeItem) -> str:
+    (reason,) = await reasons(server, key, [item])
+    return reason
+
+
+async def finished_job(server: RunningServer, key: str, items: list[TriHeItem]) -> jobs_pb2.Job:
+    """Create a job and watch it to its end."""
+    metadata = (("authorization", f"Bearer {key}"),)
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        stub = jobs_pb2_grpc.ScoringJobServiceStub(channel)
+        request = jobs_pb2.CreateJobRequest(
+            spec=spec_to_proto(SPEC), items=map(item_to_proto, items), request_id="r"
+        )
+        job = (await stub.CreateJob(request, metadata=metadata)).job
+        watch = jobs_pb2.WatchJobRequest(job_id=job.id)
+        async for response in stub.WatchJob(watch, metadata=metadata):
+            job = response.job
+    return job
+
+
+async def test_a_key_without_budget_takes_no_verdict_from_a_key_that_pays(tmp_path: Path) -> None:
+    poor, rich = key_of(tmp_path, "poor", judge_calls_per_day=1), key_of(tmp_path, "rich")
+    items = items_of("riding", 200)
+    async with llm.ScriptedLlm(llm.by_scene_graph) as judge, serving(tmp_path, judge) as server:
+        _, paid = await asyncio.gather(reasons(server, poor, items), reasons(server, rich, items))
+        assert paid == [""] * 200
+        pairs = await asyncio.gather(
+            *(
+                unary_reason(server, key, one)
+                for one in items_of("near", 20)
+                for key in (poor, rich)
+            )
+        )
+        assert pairs[1::2] == [""] * 20
+        assert judge.chats == 220, "no call is paid twice"
+
+
+@pytest.mark.parametrize("kind", ["job", "stream"])
+async def test_rejections_after_an_answer_are_waited_for(tmp_path: Path, kind: str) -> None:
+    """One 404, a reply of another model, and 401s while the judge's key is exchanged."""
+    odd = {
+        10: llm.error(404, "no route"),
+        20: llm.completion("supported", model="another"),
+        **dict.fromkeys(range(30, 39), llm.error(401, "key is being exchanged")),
+    }
+
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        return odd.get(number) or llm.by_scene_graph(number, body)
+
+    key, items = key_of(tmp_path, "ana"), items_of("riding", 60)
+    async with llm.ScriptedLlm(step) as judge, serving(tmp_path, judge) as server:
+        if kind == "job":
+            job = await finished_job(server, key, items)
+            assert job.state == jobs_pb2.JobState.JOB_STATE_DONE, job
+            assert (job.scored, job.unscored) == (60, 0)
+        else:
+            assert await reasons(server, key, items) == [""] * 60
+        assert judge.chats == 60 + len(odd)
