@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hallujudge.judge_service.extractors.rules.rule_extractors import RuleKeywordExtractor
-from hallujudge.metrics.calibration.estimators import prediction_powered
+from hallujudge.metrics.calibration.prediction_powered import prediction_powered
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate
 from hallujudge.sdk.calibration.labelled_claims import Sample, sampling_of

@@ -9,17 +9,19 @@ from typing import Literal
 
 from hallujudge.metrics import Metric, Score
 from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Choice, ScoreEstimate
-from hallujudge.metrics.calibration.estimators import (
+from hallujudge.metrics.calibration.judge_accuracy import (
     LEAST_INFORMATION,
-    Corrected,
-    ExpectedErrors,
+    JudgeAccuracy,
     RoganGladen,
-    expected_errors,
-    prediction_powered,
     rogan_gladen,
 )
-from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
+from hallujudge.metrics.calibration.prediction_powered import (
+    Corrected,
+    ExpectedErrors,
+    expected_errors,
+    prediction_powered,
+)
 
 from ..labels.human_labels import MatchedLabels
 from ..labels.verdicts import DecidedItem

@@ -11,15 +11,13 @@ import pytest
 from oracles.prediction_powered import ppi_mean, tuned
 
 from hallujudge.metrics import ScoreDefinition, TriHeMetric
-from hallujudge.metrics.calibration.estimators import (
+from hallujudge.metrics.calibration.judge_accuracy import RoganGladen, judge_accuracy, rogan_gladen
+from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims, effects_of
+from hallujudge.metrics.calibration.prediction_powered import (
     Corrected,
-    RoganGladen,
     expected_errors,
     prediction_powered,
-    rogan_gladen,
 )
-from hallujudge.metrics.calibration.judge_accuracy import judge_accuracy
-from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims, effects_of
 from hallujudge.metrics.framework.columns_and_scores import ratio
 
 RATE = ScoreDefinition(name="rate", columns=("wrong", "all"), value=ratio("wrong", "all"))
