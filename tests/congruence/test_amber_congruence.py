@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support import amber_samples as amber
+from support.messages import expected_message
 
 from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.errors import NotFoundError
@@ -35,6 +36,11 @@ def test_a_server_opens_no_folder_of_a_caller(server: str, tmp_path: Path) -> No
     options = {"nouns": "published", "vectors": str(tmp_path)}
     with (
         Client(server) as client,
-        pytest.raises(NotFoundError, match="does not offer; it offers en_core_web_lg"),
+        pytest.raises(
+            NotFoundError,
+            match=expected_message(
+                "judge_service.engine.resources:does-not-offer-it-offers-en-core"
+            ),
+        ),
     ):
         client.score("amber", **{**RUN, "options": options})

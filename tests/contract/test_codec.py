@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge.v1 import chair_pb2, infact_pb2, scoring_pb2, tri_he_pb2
 from hallujudge.judge_service.wire.codec import Codecs
@@ -81,12 +82,18 @@ def codec(value_type: Any, message: Any) -> Any:
 
 
 def test_a_field_that_the_value_lacks() -> None:
-    with pytest.raises(MismatchError, match=r"TooFew .* only the message has layout"):
+    with pytest.raises(
+        MismatchError,
+        match=expected_message("judge_service.wire.codec:toofew-only-the-message-has-layout"),
+    ):
         codec(TooFew, scoring_pb2.InlineGraph)
 
 
 def test_a_field_that_the_message_lacks() -> None:
-    with pytest.raises(MismatchError, match=r"TooMany .* only the value has weight"):
+    with pytest.raises(
+        MismatchError,
+        match=expected_message("judge_service.wire.codec:toomany-only-the-value-has-weight"),
+    ):
         codec(TooMany, scoring_pb2.InlineGraph)
 
 
@@ -119,7 +126,10 @@ def test_literals_are_checked_and_empty_means_the_default() -> None:
     message = scoring_pb2.InlineGraph(name="n", text="t")
     assert graph.read(message) == Graph(name="n", text="t", layout="json")
     message.layout = "yaml"
-    with pytest.raises(MalformedError, match="layout: 'yaml' is not one of json, table"):
+    with pytest.raises(
+        MalformedError,
+        match=expected_message("judge_service.wire.convert:layout-yaml-is-not-one-of-json"),
+    ):
         graph.read(message)
 
 
@@ -134,7 +144,10 @@ def test_a_message_that_is_absent_is_the_default() -> None:
     read = reader_of(Spec, fields)
     assert read(scoring_pb2.ScoreSpec(metric="m")) == Spec(metric="m")
     message = scoring_pb2.ScoreSpec(metric="m", interval={"confidence": 2})  # type: ignore[arg-type]  # protobuf takes dictionaries
-    with pytest.raises(MalformedError, match=r"^interval: the confidence is not in"):
+    with pytest.raises(
+        MalformedError,
+        match=expected_message("metrics.infact.mode_analyses:interval-the-confidence-is-not-in"),
+    ):
         read(message)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.messages import expected_message
 
 from hallujudge.judge.v1 import chair_pb2, pope_pb2, tri_he_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
@@ -213,7 +214,10 @@ def test_all_items_that_are_wrong_are_named() -> None:
 def test_a_field_that_cannot_be_sent_is_named(field: str, content: Any) -> None:
     item = dataclasses.replace(PopeItem(id="1", response="Yes.", label="yes"), **{field: content})
     place = field if field == "id" else f"pope.{field}"
-    with pytest.raises(InvalidInputError, match=rf"{place}: .* is not a value that can be sent"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.wire.convert:is-not-value-that-can-be-sent", place),
+    ):
         convert.item_to_proto(item)
 
 
@@ -227,7 +231,8 @@ def test_items_of_the_metric_are_taken() -> None:
 def test_equal_ids_are_named() -> None:
     items = [PopeItem(id=name, response=None, label="yes") for name in ("1", "2", "1")]
     with pytest.raises(
-        InvalidInputError, match=r"^items\[2\].id: '1' is also the id of items\[0\]"
+        InvalidInputError,
+        match=expected_message("judge_service.wire.convert:items-id-is-also-the-id-of"),
     ):
         convert.check_unique(items)
 
@@ -247,5 +252,8 @@ def test_a_claim_that_is_neither_triplet_nor_sentence() -> None:
 
 
 def test_an_outcome_that_is_never_sent() -> None:
-    with pytest.raises(InvalidInputError, match=r"^result\.outcome: 0 is not a known Outcome"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.runs.result_files:resultoutcome-is-not-known-outcome"),
+    ):
         convert.result_from_proto(pb.ItemResult(id="1"))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from support.messages import expected_message
 from support.metric_runs import RUNS
 from support.terminals import Terminal
 
@@ -74,7 +75,10 @@ def test_items_of_another_run_are_refused(client: Client, tmp_path: Path) -> Non
     scored(client).save(tmp_path / "one")
     scored(client, variant="corrected").save(tmp_path / "two")
     (tmp_path / "two" / "items.jsonl").replace(tmp_path / "one" / "items.jsonl")
-    with pytest.raises(ArchiveError, match=r"items\.jsonl line 1: the signature differs from"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.runs.result_files:itemsjsonl-line-the-signature-differs-from"),
+    ):
         recompute(tmp_path / "one")
 
 
@@ -92,7 +96,9 @@ def test_a_report_never_overwrites_what_it_was_made_from(client: Client, tmp_pat
     source.write_text('{"image_id": 1, "caption": "A dog."}\n')
     report = client.score("chair", responses=source, references={"1": ["dog"]})
     before = source.read_bytes()
-    with pytest.raises(InvalidInputError, match="is read by this run and would be overwritten"):
+    with pytest.raises(
+        InvalidInputError, match=expected_message("sdk.runs.folder:is-read-by-this-run-and-would")
+    ):
         report.save(tmp_path)
     assert source.read_bytes() == before
 
@@ -129,7 +135,10 @@ def test_items_need_not_be_kept(client: Client, tmp_path: Path) -> None:
     report = scored(client, keep_items=False)
     assert report == scored(client)
     assert len(report.items) == 0
-    with pytest.raises(InvalidInputError, match="holds 0 of its 3 items; score with keep_items"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.comparison.compared_runs:holds-of-its-items-score-with-keep"),
+    ):
         report.save(tmp_path)
 
 
@@ -159,9 +168,17 @@ def test_tables_without_pandas_say_what_to_install(
 ) -> None:
     report = scored(client, "pope")
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"to_pandas\(\) needs pandas: pip install pandas$"):
+    with pytest.raises(
+        ImportError,
+        match=expected_message(
+            "metrics.framework.report:to-pandas-needs-pandas-pip-install-pandas"
+        ),
+    ):
         report.to_pandas()
-    with pytest.raises(MissingExtraError, match="needs the extra tables: pip install '"):
+    with pytest.raises(
+        MissingExtraError,
+        match=expected_message("judge_service.errors:needs-the-extra-tables-pip-install"),
+    ):
         report.items_to_pandas()
 
 
@@ -216,5 +233,8 @@ def test_a_report_whose_values_are_not_numbers_is_refused(client: Client, tmp_pa
     content = json.loads(path.read_text())
     content["scores"]["chair_i"]["value"] = "high"
     path.write_text(json.dumps(content))
-    with pytest.raises(ArchiveError, match="not a report of hallujudge: 'high' is not a number"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.runs.result_files:not-report-of-hallujudge-high-is-not"),
+    ):
         read_run(tmp_path)

@@ -6,6 +6,7 @@ import grpc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.messages import expected_message
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
@@ -194,8 +195,9 @@ def test_an_unknown_host_is_said_once() -> None:
     )
     told = str(error_from_rpc(unreachable(details), target="nowhere.example:50051"))
     assert told.startswith(
-        "no Hallujudge server answers at 'nowhere.example:50051' (its host is not known: Domain "
-        "name not found); check the address"
+        expected_message(
+            "judge_service.wire.errors:no-hallujudge-server-answers-at-nowhere-example"
+        )
     )
 
 

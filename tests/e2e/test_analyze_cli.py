@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 from support.running import here
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
@@ -144,7 +145,10 @@ def test_items_of_another_run(tmp_path: Path) -> None:
     items = tmp_path / "out" / "items.jsonl"
     lines = items.read_text().splitlines(keepends=True)
     items.write_text("".join(lines[:-1]))
-    assert "3 items, but the report covers 4" in here("analyze", tmp_path / "out").stderr
+    assert (
+        expected_message("sdk.analysis.analyzed_run:items-but-the-report-covers")
+        in here("analyze", tmp_path / "out").stderr
+    )
     broken = lines[0].replace('"not_supported"', '"perhaps"')
     items.write_text("".join([broken, *lines[1:]]))
     refused = here("analyze", tmp_path / "out")
@@ -212,7 +216,9 @@ def test_annotators_agree_on_unscored_answers_too(tmp_path: Path) -> None:
     analyses, notes = analysed(tmp_path / "out")
     assert [row["answers"] for row in analyses["krippendorff_alpha"]["rows"]] == [3] * 4
     assert analyses["human_agreement"]["rows"][0]["answers"] == 2
-    assert "1 of 3 answers with human scores are unscored" in notes
+    assert (
+        expected_message("sdk.analysis.tri_he:of-answers-with-human-scores-are-unscored") in notes
+    )
     interval = analyses["krippendorff_alpha"]["rows"][2]["alpha"]
     ratings = [1, 1, 2, 2, 3, 1]
     observed, expected = (3 - 1) ** 2 * 2 / 6, 2 * statistics.variance(ratings)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import here
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer
@@ -103,13 +104,16 @@ def test_requests_without_a_reply_are_unscored(
     failed = {"custom_id": cat["custom_id"], "response": None, "error": {"message": "too hot"}}
     write_lines(replies, [failed])
     assert (
-        "its reply is an error: HTTP 500: too hot"
+        expected_message("judge_service.llm.batch_files:its-reply-is-an-error-http-too")
         in here("batch", "import", replies, *command).stderr
     )
     page = {"custom_id": cat["custom_id"], "response": {"status_code": 200, "body": "<html>"}}
     write_lines(replies, [page])
     odd = here("batch", "import", replies, *command)
-    assert "its reply is no chat completion" in odd.stderr
+    assert (
+        expected_message("judge_service.llm.batch_files:its-reply-is-no-chat-completion")
+        in odd.stderr
+    )
     assert "JUDGE_NO_REPLY" in odd.stderr, "a file is not an outage to be waited for"
     write_lines(replies, replied(rows(requests)))
     assert here("batch", "import", replies, *command).returncode == 0
@@ -139,10 +143,16 @@ def test_what_cannot_be_exported_is_told(tmp_path: Path) -> None:
     chair = ("chair", "-r", captions, "-R", tmp_path / "objects.json", "-o", tmp_path / "out")
     refused = here("batch", "export", tmp_path / "requests.jsonl", "score", *chair)
     assert refused.returncode == 2
-    assert "sends no request to a language model" in refused.stderr
+    assert (
+        expected_message("sdk.cli.score_command:sends-no-request-to-language-model")
+        in refused.stderr
+    )
     (tmp_path / "replies.jsonl").write_text("")
     refused = here("batch", "import", tmp_path / "replies.jsonl", "score", *chair)
     assert (refused.returncode, (tmp_path / "out").exists()) == (2, False)
-    assert "sends no request to a language model" in refused.stderr
+    assert (
+        expected_message("sdk.cli.score_command:sends-no-request-to-language-model")
+        in refused.stderr
+    )
     refused = here("batch", "export", tmp_path / "requests.jsonl", *chair)
-    assert "'chair' is not a score command" in refused.stderr
+    assert expected_message("sdk.cli.job_commands:chair-is-not-score-command") in refused.stderr

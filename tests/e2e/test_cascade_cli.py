@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support import scripted_llm as llm
 from support.choice_judge import scripted
+from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import here, read_rows
 from support.tri_he_samples import SCENE, answer, report_of, score
@@ -81,16 +82,28 @@ def test_a_learnt_margin_decides_who_judges(strong: llm.ScriptedLlm, tmp_path: P
         assert [share["decided"] for share in report["judging"]] == [2 * IMAGES, IMAGES]
         who = "llm decided 120 of 180 (66.7%) verdicts; 60 of 180 (33.3%) had too small a margin"
         assert who in " ".join(done.stdout.split())
-        assert "Saved, estimated: 120 calls of fallback (made 60)" in " ".join(done.stdout.split())
-        assert "at least 90.0%, with a confidence of 95%" in " ".join(done.stdout.split())
+        assert expected_message(
+            "metrics.framework.report:saved-estimated-calls-of-fallback-made"
+        ) in " ".join(done.stdout.split())
+        assert expected_message("metrics.infact.operators:at-least-with-confidence-of") in " ".join(
+            done.stdout.split()
+        )
         [row, *_] = read_rows(used / "out" / "items.jsonl")
         decided = [claim["judge"] for claim in row["evidence"]["claims"]]
         assert decided == ["llm", "llm", "fallback"]
 
         other = score(used, answers(), *flags, *settings[:2], "--llm-model", "small")
         assert other.returncode == 2
-        assert "the cascade was learnt from verdicts of 'tiny" in other.stderr
-        assert "or name the other judge first in the setting judge_order" in other.stderr
+        assert (
+            expected_message(
+                "judge_service.judges.escalation:the-cascade-was-learnt-from-verdicts-of"
+            )
+            in other.stderr
+        )
+        assert (
+            expected_message("judge_service.judges.escalation:or-name-the-other-judge-first-in")
+            in other.stderr
+        )
 
 
 def test_a_reference_judge_teaches_a_margin(tmp_path: Path) -> None:
@@ -104,7 +117,10 @@ def test_a_reference_judge_teaches_a_margin(tmp_path: Path) -> None:
     taught = ("calibrate", runs["weak"], "--reference", runs["strong"])
     done = here(*taught, "--agreement", "0.9")
     assert done.returncode == 0, done.stderr
-    assert "Judge against reference judge" in done.stdout
+    assert (
+        expected_message("sdk.calibration.calibration_tables:judge-against-reference-judge")
+        in done.stdout
+    )
     assert "corrected" not in done.stdout
     content = json.loads((runs["weak"] / "cascade.json").read_text())
     Draft202012Validator(cascade_schema()).validate(content)
@@ -114,7 +130,10 @@ def test_a_reference_judge_teaches_a_margin(tmp_path: Path) -> None:
     for wrong in ((), ("--agreement", "0.9", "--labels", runs["weak"] / "items.jsonl")):
         refused = here(*taught, *wrong)
         assert refused.returncode == 2
-        assert "--reference goes with --agreement" in refused.stderr
+        assert (
+            expected_message("sdk.cli.label_commands:reference-goes-with-agreement")
+            in refused.stderr
+        )
 
 
 def test_one_judge_alone_abstains(tmp_path: Path) -> None:
@@ -125,5 +144,5 @@ def test_one_judge_alone_abstains(tmp_path: Path) -> None:
     report = report_of(tmp_path / "out")
     assert report["totals"]["unscored_claims"] == 4
     assert report["judging"][0]["declined"] == {"MARGIN_TOO_SMALL": 4}
-    assert "4 of 12 (33.3%) are without a verdict" in report["notes"][2]
+    assert expected_message("metrics.framework.report:of-are-without-verdict") in report["notes"][2]
     assert "set by hand" in report["notes"][1]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 from support.running import BIN, ServerProcess, errors_of, here, read_rows
 from support.threads import eventually
 
@@ -145,7 +146,7 @@ def test_missing_references_are_named_in_a_note(folder: Path) -> None:
     (folder / "few.jsonl").write_text(lines(GOOD[:10]))
     run = score(folder, "few.jsonl")
     assert run.returncode == 0
-    assert "20 of 30 reference images have no caption: 10, 11" in run.stderr
+    assert expected_message("sdk.archives.chair:of-reference-images-have-no-caption") in run.stderr
     assert "and 10 more" in run.stderr
 
 
@@ -325,7 +326,9 @@ def test_references_without_any_object_are_noted(folder: Path) -> None:
         "score", "chair", "-r", folder / "good.jsonl", "-R", folder / "none.json", "-o",
         folder / "out",
     )  # fmt: skip
-    assert "note: no reference image has an object, so every object of a caption" in run.stderr
+    assert (
+        expected_message("sdk.archives.chair:note-no-reference-image-has-an-object") in run.stderr
+    )
 
 
 def test_a_run_that_never_begins_costs_no_earlier_results(folder: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.comparison_runs import chair_run, pope_run
+from support.messages import expected_message
 from support.running import assert_refused, cli, here, read_rows
 
 from hallujudge.sdk.cli import main
@@ -44,8 +45,14 @@ def test_changed_items_are_written(
     out = tmp_path / "new" / "changed.jsonl"
     code, _, said = compared(runs / "a", runs / "b", "--items", out, capsys=capsys)
     rows = read_rows(out)
-    assert (code, said) == (0, f"{len(rows)} changed items written to {out}\n")
-    assert {row["change"] for row in rows} >= {"worse", "unscored in the second run"}
+    assert (code, said) == (
+        0,
+        expected_message("sdk.cli.comparison_commands:changed-items-written-to", len(rows), out),
+    )
+    assert {row["change"] for row in rows} >= {
+        "worse",
+        expected_message("sdk.comparison.item_pairs:unscored-in-the-second-run"),
+    }
 
 
 def test_every_format(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,4 +119,7 @@ def test_other_references_are_noted(tmp_path: Path, capsys: pytest.CaptureFixtur
     capsys.readouterr()
     code, out, _ = compared(tmp_path / "a", tmp_path / "b", "-f", "json", capsys=capsys)
     assert code == 0
-    assert "different files of references" in json.loads(out)["notes"][0]
+    assert (
+        expected_message("sdk.comparison.differences:different-files-of-references")
+        in json.loads(out)["notes"][0]
+    )

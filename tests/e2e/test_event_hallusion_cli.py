@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from support.event_hallusion_samples import VIDEOS
+from support.messages import expected_message
 from support.pages import Page
 from support.qa_running import report_of, values_of
 from support.running import here
@@ -20,7 +21,10 @@ def test_both_variants_and_the_page(tmp_path: Path) -> None:
             "score", "event-hallusion", *given, "--variant", variant, "--out", tmp_path / variant
         )
         assert run.returncode == 3, run.stderr
-        assert "2 of 7 descriptions have no judgement" in run.stderr
+        assert (
+            expected_message("sdk.archives.event_hallusion:of-descriptions-have-no-judgement")
+            in run.stderr
+        )
     assert values_of(tmp_path / "published")["question_accuracy"] == 3 / 6
     assert values_of(tmp_path / "published")["description_accuracy"] == 1 / 5
     assert values_of(tmp_path / "corrected")["question_accuracy"] == 3 / 4

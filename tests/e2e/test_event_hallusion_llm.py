@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.choice_judge import blocks_of, scripted, step
+from support.messages import expected_message
 from support.qa_running import assert_refused, report_of
 from support.running import ServerProcess, here, read_rows
 
@@ -59,7 +60,10 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
         run = score(tmp_path, "here", *kept)
         assert run.returncode == 0
         assert (
-            "2 judged descriptions have no verdict; such descriptions count as wrong" in run.stderr
+            expected_message(
+                "sdk.cli.score_command:judged-descriptions-have-no-verdict-such-descriptions"
+            )
+            in run.stderr
         )
         asked = list(server.requests)
         assert len(asked) == 5, "an empty description is not sent"
@@ -85,7 +89,10 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
     table = json.loads(run.stdout)["analyses"]["given_judgements"]["rows"]
     agreements = {row["split"]: (row["items"], row["agreement"]) for row in table}
     assert agreements == {"all": (3, 1 / 3), "entire": (2, 0.5), "interleave": (1, 0.0)}
-    assert "3 of 6 scored items lack one of the verdicts" in run.stderr
+    assert (
+        expected_message("sdk.analysis.given_judgements:of-scored-items-lack-one-of-the")
+        in run.stderr
+    )
     report = report_of(tmp_path / "here")
     # A failed judgement and an empty description count as wrong in `published`.
     assert report["scores"]["description_accuracy"]["value"] == 2 / 6
@@ -145,7 +152,9 @@ def test_an_estimate_counts_the_descriptions(tmp_path: Path) -> None:
         flags = ("--llm-url", server.url, "--llm-model", "tiny", "--estimate")
         run = score(tmp_path, "out", *flags)
         assert server.chats == 0
-    assert run.stdout.startswith("llm: 5 calls (0 answered by the cache, 0 repeated), ")
+    assert run.stdout.startswith(
+        expected_message("sdk.cli.output:llm-calls-answered-by-the-cache-repeated")
+    )
 
 
 def test_both_variants_ask_once(tmp_path: Path) -> None:

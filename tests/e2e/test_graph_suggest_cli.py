@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import here
 from support.wordnet_sample import write_wordnet
@@ -162,7 +163,9 @@ def test_decisions_in_the_file_are_kept(inputs: tuple[str, Path], tmp_path: Path
     # Nothing but what is pending is accepted by its score.
     code, said, notes = suggest(inputs, tmp_path, *flags, "--accept-above", "0")
     assert code == 0
-    assert "3 decisions of the file that was there are kept" in notes
+    assert (
+        expected_message("sdk.cli.graph_suggestions:decisions-of-the-file-that-was-there") in notes
+    )
     assert "4 unknown keywords (3 accept, 1 reject)" in said
     decisions = {
         entry["form"]: (entry["decision"], entry["root"])
@@ -199,13 +202,19 @@ def test_a_file_that_is_not_a_patch_is_not_overwritten(
     path = tmp_path / "patch.json"
     path.write_text('{"mine": "own"}')
     code, _, notes = suggest(inputs, tmp_path, "--wordnet", "none")
-    assert (code, "is not a patch file" in notes) == (2, True)
+    assert (code, expected_message("sdk.cli.graph_commands:is-not-patch-file") in notes) == (
+        2,
+        True,
+    )
     assert path.read_text() == '{"mine": "own"}'
 
 
 def test_bad_sources_are_refused(inputs: tuple[str, Path], tmp_path: Path) -> None:
     code, _, notes = suggest(inputs, tmp_path, "--wordnet", tmp_path / "nowhere")
-    assert (code, "has no WordNet database" in notes) == (2, True)
+    assert (
+        code,
+        expected_message("synonym_graphs.tools.suggestions:has-no-wordnet-database") in notes,
+    ) == (2, True)
     code, _, notes = suggest(inputs, tmp_path, "--llm-url", "http://127.0.0.1:9/v1")
     assert (code, "set --llm-model" in notes) == (2, True)
     damaged = write_wordnet(tmp_path / "damaged")

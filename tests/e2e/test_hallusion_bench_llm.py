@@ -11,6 +11,7 @@ import pytest
 from support import scripted_llm as llm
 from support.choice_judge import blocks_of, scripted, step
 from support.hallusion_bench_samples import record
+from support.messages import expected_message
 from support.qa_running import assert_refused, report_of, values_of
 from support.qa_samples import write_lines
 from support.running import ServerProcess, here, read_rows
@@ -125,7 +126,7 @@ def test_agreement_needs_two_verdicts(tmp_path: Path) -> None:
     assert score(tmp_path, "out", source="strict").returncode == 0
     run = here("analyze", tmp_path / "out")
     assert run.returncode == 0, run.stderr
-    assert "no item has both" in run.stderr
+    assert expected_message("sdk.analysis.given_judgements:no-item-has-both") in run.stderr
 
 
 def test_wrong_answers_have_a_cause(tmp_path: Path) -> None:
@@ -187,7 +188,9 @@ def test_an_estimate_calls_no_judge(tmp_path: Path) -> None:
         run = score(tmp_path, "out", *flags, *prices)
         assert server.chats == 0
     assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith("llm: 8 calls (0 answered by the cache, 0 repeated), ")
+    assert run.stdout.startswith(
+        expected_message("sdk.cli.output:llm-calls-answered-by-the-cache-repeated-2")
+    )
     assert "cost at most" in run.stdout
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.certificates import Certificates, make_certificates
+from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import ServerProcess, here
 
@@ -50,15 +51,18 @@ def test_a_job_writes_the_files_of_a_run(
         made, expected = tmp_path / "fetched" / name, tmp_path / "scored" / name
         assert made.read_bytes() == expected.read_bytes(), name
     assert fetched.stdout.replace("fetched", "scored") == scored.stdout
-    assert "reference objects are not in the graph coco-published: 'gyroscope'" in " ".join(
-        scored.stdout.split()
-    )
+    assert expected_message(
+        "judge_service.engine.families.chair:reference-objects-are-not-in-the-graph"
+    ) in " ".join(scored.stdout.split())
     listed = here("jobs", "list", *at)
     assert [line[:32] for line in listed.stdout.splitlines()[:2]] == [other, job]
     assert here("jobs", "cancel", job, *at).stdout.startswith(job)
     assert here("jobs", "delete", job, *at).stdout == f"deleted {job}\n"
     gone = here("jobs", "show", job, *at)
-    assert (gone.returncode, "you have no job" in gone.stderr) == (2, True)
+    assert (
+        gone.returncode,
+        expected_message("judge_service.jobs.job_store:you-have-no-job") in gone.stderr,
+    ) == (2, True)
 
 
 def test_a_request_id_stands_for_the_same_captions(
@@ -74,7 +78,12 @@ def test_a_request_id_stands_for_the_same_captions(
     others = write_lines(tmp_path / "others.jsonl", [{"image_id": "1", "caption": "A cat."}])
     refused = here(*submit, others, *rest, "--server", server)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert f"'night 7' created job {first.stdout.strip()} of other inputs" in refused.stderr
+    assert (
+        expected_message(
+            "sdk.jobs.job_runs:night-created-job-of-other-inputs", first.stdout.strip()
+        )
+        in refused.stderr
+    )
 
 
 def test_a_run_without_texts_is_fetched_without_texts(
@@ -106,7 +115,10 @@ def test_what_cannot_be_submitted_is_refused(
 
 def test_a_job_that_is_not_done_is_not_fetched(server: str, tmp_path: Path) -> None:
     absent = here("fetch", "0" * 32, "--server", server, "-o", tmp_path / "out")
-    assert (absent.returncode, "you have no job" in absent.stderr) == (2, True)
+    assert (
+        absent.returncode,
+        expected_message("judge_service.jobs.job_store:you-have-no-job") in absent.stderr,
+    ) == (2, True)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 from support.running import here
 
 from hallujudge.judge_service.server.server import start
@@ -48,10 +49,12 @@ def test_a_key_is_shown_once_listed_and_revoked(keys: Path) -> None:
     )
     assert (made.returncode, made.stdout[:3]) == (0, "hj_")
     key = made.stdout.strip()
-    assert "only time that the key is shown" in made.stderr
+    assert (
+        expected_message("sdk.cli.server_commands:only-time-that-the-key-is-shown") in made.stderr
+    )
     listed = here("keys", "list").stdout
     assert "ana  valid  score,judge" in listed
-    assert "judge calls per day 150  cost per day 2.5  weight 3" in listed
+    assert expected_message("sdk.cli.server_commands:judge-calls-per-day-cost-per-day") in listed
     assert key not in listed
     assert here("keys", "revoke", key[3:11]).stdout == f"revoked {key[3:11]} (ana)\n"
     assert "ana  revoked" in here("keys", "list").stdout

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.messages import expected_message
 
 from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.engine.families.tri_he import ENTRY, TriHePipeline
@@ -199,7 +200,12 @@ def test_a_threshold_out_of_range_is_named_as_a_field() -> None:
 @pytest.mark.parametrize("judge", ["hhem", "factcg", "minicheck-flan-t5"])
 def test_a_remote_caller_has_only_the_small_judges_that_are_offered(judge: str) -> None:
     spec = ScoreSpec(metric="tri-he", options={"judge": judge})
-    with pytest.raises(NotFoundError, match="option judge names something that this server"):
+    with pytest.raises(
+        NotFoundError,
+        match=expected_message(
+            "judge_service.engine.resources:option-judge-names-something-that-this-server"
+        ),
+    ):
         ENTRY.open(spec, Resources(offers=Offers(models=("minilm",))))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 from support.running import here, read_rows
 
 ROWS = [
@@ -79,7 +80,12 @@ def test_extract_and_normalize_are_the_same_at_a_server(server: str) -> None:
             ("pick up", "behaviors"),
         }
         for client in (here, there):
-            with pytest.raises(InvalidInputError, match="option extractor is 'other'"):
+            with pytest.raises(
+                InvalidInputError,
+                match=expected_message(
+                    "judge_service.engine.families.mementos:option-extractor-is-other"
+                ),
+            ):
                 client.extract("mementos", texts, options={"extractor": "other"})
         words = ["toddler", "Couches", "zzz"]
         roots = here.normalize(words, graph="daily_life_objects")
@@ -290,7 +296,10 @@ def test_every_problem_of_a_graph_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps({"a": words, "b": words}))
     run = here("graph", "validate", path)
     assert run.returncode == 2
-    assert all(f"'{word}' has the roots 'a', 'b'" in run.stdout for word in words)
+    assert all(
+        expected_message("synonym_graphs.files:has-the-roots-a-b", word) in run.stdout
+        for word in words
+    )
 
 
 def test_a_graph_of_the_general_domain_alone(tmp_path: Path) -> None:

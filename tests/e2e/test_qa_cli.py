@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from oracles import answers_published as oracle
+from support.messages import expected_message
 from support.qa_running import assert_refused, report_of, values_of
 from support.qa_samples import infact_lines, infact_questions, write_lines
 from support.running import here, read_rows
@@ -283,7 +284,7 @@ def test_questions_are_built(tmp_path: Path) -> None:
     none = tmp_path / "none.json"
     none.write_text('{"1": [], "2": []}')
     refused = here("build", "pope", "--objects", none, "--out", first)
-    assert f"{none}: no image has an object; check the file" in refused.stderr
+    assert expected_message("sdk.cli.pope:no-image-has-an-object-check-the", none) in refused.stderr
     odd = ("build", "pope", "--objects", objects, "--questions", "3", "--out", first)
     assert_refused(here(*odd), "--questions of pope: 3 is not an even number")
     objects.write_text('{"1": "dog"}')

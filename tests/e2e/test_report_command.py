@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 from support.pages import Page
 
 from hallujudge.sdk import Client
@@ -58,9 +59,7 @@ def test_a_page_compares_with_a_published_row(runs: dict[str, Path], tmp_path: P
     given = ("--format", "html", "--out", out)
     assert report(runs["poor"], *given, "--baseline", "published:llava-short") == 0
     page = Page(out.read_text())
-    assert "(dashed): LLaVA (Li et al. 2023, arXiv:2305.10355, table 1, instruction 1), 0.1050" in (
-        page.text
-    )
+    assert expected_message("metrics.pope:dashed-llava-li-et-al-arxiv-table") in (page.text)
     assert 'class="base"' in page.source
 
 
@@ -69,7 +68,7 @@ def test_an_unknown_published_row_is_named_with_those_that_exist(
 ) -> None:
     assert report(runs["poor"], "--format", "html", "--baseline", "published:gpt-9") == 2
     told = capsys.readouterr().err
-    assert "no published row of chair has the name 'gpt-9'; the rows are: oscar-base" in told
+    assert expected_message("sdk.cli.report_commands:no-published-row-of-chair-has-the") in told
 
 
 def test_two_runs_make_one_page(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -100,7 +99,10 @@ def test_embedded_pictures_without_pillow_say_what_to_install(
     given = ("--format", "html", "--images", "pictures", "--embed-images")
     assert report(runs["good"], *given) == 1
     told = capsys.readouterr().err
-    assert "a page with embedded pictures needs the extra images: pip install 'pillow" in told
+    assert (
+        expected_message("sdk.report.page.document:page-with-embedded-pictures-needs-the-extra")
+        in told
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,4 +139,7 @@ def test_a_baseline_of_another_metric_is_refused(
         client.score("pope", responses=rows).save(tmp_path / "pope")
     given = ("--format", "html", "--baseline", tmp_path / "pope")
     assert report(runs["good"], *given) == 2
-    assert "a run of pope, not of chair; give a run of chair" in capsys.readouterr().err
+    assert (
+        expected_message("sdk.analysis.mementos:run-of-pope-not-of-chair-give")
+        in capsys.readouterr().err
+    )

@@ -13,6 +13,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
+from support.messages import expected_message
 from support.rpc import health_stub, refused
 from support.running import ServerProcess, cli, here
 from support.threads import PATIENCE
@@ -237,8 +238,8 @@ def test_doctor_and_config(server: str) -> None:
     run = here("doctor", "--server", server)
     assert run.returncode == 0, run.stdout + run.stderr
     # Every metric is tried here and there; those whose parts are not installed are absent.
-    assert run.stdout.count("as it should be") >= 12
-    assert "metric tri-he here" in run.stdout
+    assert run.stdout.count(expected_message("sdk.cli.info_commands:as-it-should-be")) >= 12
+    assert expected_message("sdk.analysis.tri_he:metric-tri-he-here") in run.stdout
     assert f"metric chair at {server}" in run.stdout
     down = here("doctor", "--server", "127.0.0.1:1")
     assert down.returncode == 1

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 from support.running import BIN, here
 
 
@@ -89,8 +90,7 @@ def test_a_file_that_is_not_a_database_of_jobs_is_refused_at_start(tmp_path: Pat
     assert run.returncode == 2, run.stdout + run.stderr
     # No warning, and no traceback of a server that had begun to serve.
     assert run.stderr.splitlines() == [
-        f"error: jobs_database '{file}' can't be used: file is not a database; name another file, "
-        "or move this one away"
+        expected_message("judge_service.jobs.database:error-jobs-database-cant-be-used-file", file)
     ]
 
 

@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 from support.running import BIN, ServerProcess, cli, errors_of, here, read_rows
 from support.threads import PATIENCE, eventually
 
@@ -139,7 +140,9 @@ def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
     assert server.address in said
     count = len(read_rows(items))
     assert 0 < count < 40_000
-    assert kept.startswith(f"{count} of 40000 items are kept in {folder / 'out'}")
+    assert kept.startswith(
+        expected_message("sdk.runs.folder:of-items-are-kept-in", count, folder / "out")
+    )
     assert not (folder / "out" / "report.json").exists()
 
 
@@ -163,7 +166,10 @@ def test_responses_come_from_standard_input(folder: Path, name: str, packed: boo
 def test_two_archives_do_not_share_standard_input(folder: Path) -> None:
     run = here("score", "chair", "-r", "-", "-R", "-", "-o", folder / "out")
     assert run.returncode == 2
-    assert "both responses and references are standard input" in run.stderr
+    assert (
+        expected_message("sdk.archives.readers:both-responses-and-references-are-standard-input")
+        in run.stderr
+    )
 
 
 def test_quiet_prints_scores_only_and_verbose_lists_unscored_items(folder: Path) -> None:
@@ -182,4 +188,4 @@ def test_quiet_prints_scores_only_and_verbose_lists_unscored_items(folder: Path)
     assert "unscored 4#2: RESPONSE_MISSING" in verbose.stderr
     both = here(*arguments(folder, "-q", "-v"))
     assert (both.returncode, both.stdout) == (2, "")
-    assert "--quiet and --verbose are both given" in both.stderr
+    assert expected_message("sdk.cli.run_options:quiet-and-verbose-are-both-given") in both.stderr

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.choice_judge import scripted
+from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import ServerProcess, here, read_rows
 from support.tri_he_samples import SCENE, answer, report_of, score
@@ -132,7 +133,12 @@ def test_labels_correct_probabilities_as_they_correct_verdicts(tmp_path: Path) -
     assert soft["corrected"]["value"] == pytest.approx((4 / 20 + 13 / 20) / 2)
     assert (soft["rogan_gladen"], hard["rogan_gladen"] is None) == (None, False)
     [note] = [note for note in corrected["soft"]["notes"] if "probabilities" in note]
-    assert "The correction takes the verdicts behind them" in note
+    assert (
+        expected_message(
+            "sdk.calibration.labelled_claims:the-correction-takes-the-verdicts-behind-them"
+        )
+        in note
+    )
     assert here("label", "plan", tmp_path / "soft" / "out", "-n", "10").returncode == 0
 
 
@@ -141,12 +147,20 @@ def test_a_judge_without_probabilities_is_refused(
 ) -> None:
     ran = score(tmp_path, answers(), "--soft")
     assert ran.returncode == 2
-    assert "--soft needs probabilities, and the judge 'matcher' gives none" in ran.stderr
+    assert (
+        expected_message(
+            "judge_service.engine.judge_factory:soft-needs-probabilities-and-the-judge-matcher"
+        )
+        in ran.stderr
+    )
     monkeypatch.setenv("HALLUJUDGE_LLM_OMIT", "top_logprobs")
     more = ("--llm-url", "http://127.0.0.1:9/v1", "--llm-model", "m")
     ran = score(tmp_path, answers(), "--judge", "llm", *more, "--soft")
     assert ran.returncode == 2
-    assert "and the judge 'llm' gives none" in ran.stderr
+    assert (
+        expected_message("judge_service.engine.judge_factory:and-the-judge-llm-gives-none")
+        in ran.stderr
+    )
     assert not (tmp_path / "out" / "report.json").exists()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import scripted_llm as llm
+from support.messages import expected_message
 from support.pages import Page
 from support.running import here
 from support.tri_he_samples import FALSE, TRUE, answer, score
@@ -57,7 +58,10 @@ def test_a_run_is_printed_in_any_format(captions: Path) -> None:
     assert (again.head, again.columns, again.items()) == (page.head, page.columns, page.items())
     table = here("report", run, "-f", "parquet")
     assert (table.returncode, table.stderr) == (0, f"written to {run / 'items.parquet'}\n")
-    with pytest.raises(OutputError, match=r"report\.json is not a folder; give another path"):
+    with pytest.raises(
+        OutputError,
+        match=expected_message("sdk.runs.folder:reportjson-is-not-folder-give-another-path"),
+    ):
         read_run(run).items_to_parquet(run / "report.json" / "items.parquet")
     refused = here("report", run, "-f", "pdf")
     assert refused.returncode == 2
@@ -92,7 +96,7 @@ def test_a_run_is_scored_by_another_variant(captions: Path) -> None:
         assert (captions / "other" / name).read_bytes() == (direct / name).read_bytes()
     refused = here("rescore", run, "--variant", "corrected", "-o", run)
     assert refused.returncode == 2
-    assert "holds the run itself" in refused.stderr
+    assert expected_message("sdk.rescoring:holds-the-run-itself") in refused.stderr
 
 
 def test_merged_runs_are_scored_again_one_by_one(captions: Path) -> None:
@@ -108,7 +112,9 @@ def test_merged_runs_are_scored_again_one_by_one(captions: Path) -> None:
         assert here("merge", *shards, "-o", captions / f"merged{suffix}").returncode == 0
     refused = here("rescore", captions / "merged", "-o", captions / "other", *CORRECTED)
     assert refused.returncode == 2
-    assert "merged was merged from 2 runs; rescore each of them with" in refused.stderr
+    assert (
+        expected_message("sdk.rescoring:merged-was-merged-from-runs-rescore-each") in refused.stderr
+    )
     direct = chair(captions, "direct", *CORRECTED)
     for name in ("items.jsonl", "report.json"):
         assert (captions / "merged-2" / name).read_bytes() == (direct / name).read_bytes()
@@ -121,11 +127,13 @@ def test_changed_inputs_are_not_scored_again(captions: Path) -> None:
     rescore = ("rescore", run, "--variant", "corrected", "-o", captions / "other")
     changed = here(*rescore)
     assert changed.returncode == 2
-    assert "the responses have changed since the run" in changed.stderr
+    assert (
+        expected_message("sdk.rescoring:the-responses-have-changed-since-the-run") in changed.stderr
+    )
     (captions / "captions.jsonl").unlink()
     gone = here(*rescore)
     assert gone.returncode == 2
-    assert "the responses of the run are gone" in gone.stderr
+    assert expected_message("sdk.rescoring:the-responses-of-the-run-are-gone") in gone.stderr
 
 
 def test_a_run_over_a_pattern_is_scored_again(captions: Path) -> None:
@@ -135,14 +143,18 @@ def test_a_run_over_a_pattern_is_scored_again(captions: Path) -> None:
     given = ("score", "chair", *pattern, "-o", captions / "run")
     assert here(*given).returncode == 0
     resumed = here(*given, "--resume")
-    assert "the run was complete; nothing is scored again" in resumed.stderr
+    assert (
+        expected_message("sdk.runs.folder:the-run-was-complete-nothing-is-scored") in resumed.stderr
+    )
     rescore = ("rescore", captions / "run", "--variant", "corrected", "-o", captions / "other")
     again = here(*rescore)
     assert again.returncode == 0, again.stderr
     (captions / "part-0.jsonl").unlink()
     changed = here(*rescore)
     assert changed.returncode == 2
-    assert "the responses have changed since the run" in changed.stderr
+    assert (
+        expected_message("sdk.rescoring:the-responses-have-changed-since-the-run") in changed.stderr
+    )
 
 
 @pytest.fixture
@@ -168,5 +180,5 @@ def test_verdicts_are_reused(tmp_path: Path, model: llm.ScriptedLlm) -> None:
     (tmp_path / "out" / "verdicts.sqlite").unlink()
     missing = here(*rescore)
     assert missing.returncode == 2
-    assert "llm would be called 2 times" in missing.stderr
+    assert expected_message("sdk.rescoring:llm-would-be-called-times") in missing.stderr
     assert model.chats == calls

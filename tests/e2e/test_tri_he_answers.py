@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import here, read_rows
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
@@ -48,7 +49,7 @@ def test_claims_that_come_with_answers_are_noted(tmp_path: Path) -> None:
         {"image_id": "2", "response": "A dog.", "claims": [FALSE]},
     ]
     ran = score(tmp_path, texts, kind="--responses")
-    assert "1 of 2 answers contain claims" in ran.stderr
+    assert expected_message("sdk.archives.tri_he:of-answers-contain-claims") in ran.stderr
     assert "contain claims" not in score(tmp_path, [answer("1", TRUE)]).stderr
 
 
@@ -117,7 +118,12 @@ def test_an_extractor_that_marks_nothing_can_leave_nothing_out(tmp_path: Path) -
     options = ("--tentative-claims", "omit", "--extractor", "sentences")
     ran = score(tmp_path, texts, *options, kind="--responses")
     assert ran.returncode == 2
-    assert "extractor 'sentences' does not mark tentative claims" in ran.stderr
+    assert (
+        expected_message(
+            "judge_service.engine.extraction:extractor-sentences-does-not-mark-tentative-claims"
+        )
+        in ran.stderr
+    )
 
 
 @pytest.mark.parametrize("tentative", ["keep", "omit"])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 from support.running import cli, here, read_rows
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 
@@ -322,7 +323,12 @@ def test_a_reply_is_read_while_the_request_is_sent(server: str) -> None:
     for _ in range(20):
         with (
             Client(server) as client,
-            pytest.raises(errors.InvalidInputError, match="no llm judge is configured") as caught,
+            pytest.raises(
+                errors.InvalidInputError,
+                match=expected_message(
+                    "judge_service.engine.judge_factory:no-llm-judge-is-configured"
+                ),
+            ) as caught,
         ):
             client.score("tri-he", responses=rows, options={"judge": "llm"})
         assert caught.value.reason == "JUDGE_NOT_CONFIGURED"

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.messages import expected_message
 from support.running import ServerProcess, cli, here, read_rows
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, judge_step, report_of, score
 
@@ -144,7 +145,9 @@ def test_an_estimate_makes_no_call_and_is_right(tmp_path: Path, fallback: llm.Sc
         assert (server.chats, fallback.chats) == (0, 0)
         assert not (tmp_path / "out").exists()
         local, remote = run.stdout.splitlines()
-        assert re.match(r"llm: (\d+) calls \(0 answered by the cache, (\d+) repeated\)", local)
+        assert re.match(
+            expected_message("sdk.cli.output:llm-calls-answered-by-the-cache-repeated-3"), local
+        )
         assert "own tokenizer" in local
         assert remote.startswith("fallback: ")
         calls = int(local.split()[1])
@@ -152,7 +155,9 @@ def test_an_estimate_makes_no_call_and_is_right(tmp_path: Path, fallback: llm.Sc
         assert server.chats == calls
         run = score(tmp_path, ANSWERS, *flags(server, "router"), *more)
         # What the first judge refused is not kept; the fallback's answer is, under its own name.
-        assert re.match(r"llm: 1 calls \(4 answered by the cache", run.stdout), run.stdout
+        assert re.match(
+            expected_message("sdk.cli.output:llm-calls-answered-by-the-cache"), run.stdout
+        ), run.stdout
         assert server.chats == calls
 
 
@@ -180,14 +185,17 @@ def test_money_needs_prices(tmp_path: Path, fallback: llm.ScriptedLlm) -> None:
         more = ("--fallback-model", "big", "--max-cost", "0.5")
         run = score(tmp_path, ANSWERS, *flags(server, "router"), *more)
     assert run.returncode == 2
-    assert "the prices of judge 'llm' are not set" in run.stderr
+    assert (
+        expected_message("judge_service.engine.judge_factory:the-prices-of-judge-llm-are-not")
+        in run.stderr
+    )
     assert (server.chats, fallback.chats) == (0, 0)
 
 
 def test_a_negative_price_is_not_an_unset_one(tmp_path: Path) -> None:
     run = score(tmp_path, ANSWERS, "--judge", "llm", "--llm-price-prompt", "-1")
     assert run.returncode == 2
-    assert "--llm-price-prompt is -1; give 0 or more" in run.stderr
+    assert expected_message("sdk.cli.options:llm-price-prompt-is-give-or-more") in run.stderr
 
 
 @pytest.mark.parametrize(
@@ -218,7 +226,9 @@ def test_the_end_of_a_run_says_why_claims_have_no_verdict(tmp_path: Path) -> Non
     assert "JUDGE_REQUEST_REFUSED" in line
     assert "Example: item" in line
     assert "HTTP 400: no such parameter: seed" in line
-    assert "Next step: Read the server's message in the detail." in line
+    assert (
+        expected_message("metrics.framework.reasons:next-step-read-the-servers-message-in") in line
+    )
     (first, *_) = read_rows(tmp_path / "out" / "items.jsonl")
     assert "HTTP 400: no such parameter: seed" in first["detail"]
 
@@ -236,7 +246,9 @@ def test_a_judge_that_does_not_return_ends_the_run(
     with scripted(llm.always(reply)) as server:
         run = score(tmp_path, ANSWERS, *flags(server), "--give-up-after", "0.2")
     assert run.returncode == 1
-    assert f"answered no call for 0.2 s: {said}" in run.stderr
+    assert (
+        expected_message("judge_service.llm.call_policy:answered-no-call-for", said) in run.stderr
+    )
     assert "verdict cache" in run.stderr
 
 
@@ -401,7 +413,9 @@ def test_serve_says_what_is_missing(tmp_path: Path) -> None:
     assert "Traceback" not in str(caught.value)
     run = cli("serve", "--port", "0", "--vllm", "m", "--llm-url", "http://127.0.0.1:1/v1")
     assert run.returncode == 2
-    assert "--vllm is 'm', which starts a server, and --llm-url is" in run.stderr
+    assert (
+        expected_message("judge_service.llm.vllm:vllm-is-m-which-starts-server-and") in run.stderr
+    )
 
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,7 +427,10 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "llm judge, verdict: " in found.stdout
         assert "llm judge, repeatability: " in found.stdout
         for metric in ("hallusion-bench", "event-hallusion"):
-            assert f"ok  llm judge, {metric}: decides a clear example" in found.stdout
+            assert (
+                expected_message("sdk.cli.info_commands:ok-llm-judge-decides-clear-example", metric)
+                in found.stdout
+            )
         other = here("doctor", "--llm-url", server.url, "--llm-model", "other")
     assert "FAILED  llm judge, model" in other.stdout
     assert "llm judge, event-hallusion" not in other.stdout
@@ -422,9 +439,15 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with scripted(wrong, model="tiny") as server:
         poor = here("doctor", "--llm-url", server.url, "--llm-model", "tiny")
-    assert "FAILED  llm judge, hallusion-bench: no verdict on a clear example" in poor.stdout
+    assert (
+        expected_message("sdk.cli.info_commands:failed-llm-judge-hallusion-bench-no-verdict")
+        in poor.stdout
+    )
     assert "REPLY_OUT_OF_CHOICE" in poor.stdout
-    assert "FAILED  llm judge, event-hallusion: the judge decides a clear example" in poor.stdout
+    assert (
+        expected_message("sdk.cli.info_commands:failed-llm-judge-event-hallusion-the-judge")
+        in poor.stdout
+    )
     assert other.returncode == 1
     gone = here("doctor", "--llm-url", server.url, "--llm-model", "tiny")
     assert gone.returncode == 1

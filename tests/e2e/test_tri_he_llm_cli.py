@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.messages import expected_message
 from support.running import ServerProcess, here, read_rows
 from support.tri_he_samples import FALSE, TRUE, answer, score
 
@@ -53,26 +54,38 @@ def test_claims_without_verdict_never_pass_unseen(tmp_path: Path, model: llm.Scr
         for row in read_rows(tmp_path / "out" / "items.jsonl")
         for claim in row["evidence"]["claims"]
     )
-    assert f"{missing} claims of scored answers have no verdict" in ran.stderr
+    assert (
+        expected_message("sdk.cli.score_command:claims-of-scored-answers-have-no-verdict", missing)
+        in ran.stderr
+    )
     assert missing == 3
     assert "no verdict" not in score(tmp_path, answers, *flags(model)).stderr
 
 
 def test_an_estimate_says_what_it_leaves_out(tmp_path: Path, model: llm.ScriptedLlm) -> None:
     ran = score(tmp_path, [answer("1", TRUE)], "--estimate")
-    assert "no calls: no language model" in ran.stdout
+    assert expected_message("sdk.cli.score_command:no-calls-no-language-model") in ran.stdout
     texts = [{"image_id": "1", "response": "A man is riding a horse."}]
     more = (*flags(model), "--extractor", "llm", "--verdict-cache", str(tmp_path / "cache"))
     ran = score(tmp_path, texts, *more, "--estimate", kind="--responses")
-    assert ran.stdout.startswith("llm extractor: 1 calls (0 answered by the cache")
+    assert ran.stdout.startswith(
+        expected_message("sdk.cli.output:llm-extractor-calls-answered-by-the-cache")
+    )
     assert "llm: 0 calls" in ran.stdout
-    assert "the claims of 1 responses are not extracted yet" in ran.stdout
+    assert (
+        expected_message("sdk.cli.output:the-claims-of-responses-are-not-extracted") in ran.stdout
+    )
     assert model.chats == 0
     score(tmp_path, texts, *more, kind="--responses")
     asked = model.chats
     ran = score(tmp_path, texts, *more, "--estimate", kind="--responses")
-    assert ran.stdout.startswith("llm extractor: 0 calls (1 answered by the cache")
-    assert f"llm: 0 calls ({asked - 1} answered by the cache" in ran.stdout
+    assert ran.stdout.startswith(
+        expected_message("sdk.cli.output:llm-extractor-calls-answered-by-the-cache-2")
+    )
+    assert (
+        expected_message("sdk.cli.output:llm-calls-answered-by-the-cache-2", asked - 1)
+        in ran.stdout
+    )
     assert "not extracted" not in ran.stdout
     assert model.chats == asked > 1
 
@@ -84,7 +97,7 @@ def test_a_trend_over_the_claims_whose_place_is_known(
     ran = score(tmp_path, texts, *flags(model), "--extractor", "llm", kind="--responses")
     assert ran.returncode == 0, ran.stderr
     analyses, notes = analysed(tmp_path / "out")
-    assert "1 of 2 claims are left out" in notes
+    assert expected_message("sdk.cli.score_command:of-claims-are-left-out") in notes
     (row,) = analyses["trend"]["rows"]
     assert (row["claims"], row["hallu_q"]) == (1, 0.0)
 
@@ -150,4 +163,7 @@ def test_an_order_of_judges_that_are_not_there(
     monkeypatch.setenv("HALLUJUDGE_JUDGE_ORDER", order)
     ran = score(tmp_path, [answer("1", TRUE)], "--judge", "router")
     assert ran.returncode == 2
-    assert "the fallback needs --fallback-model" in ran.stderr
+    assert (
+        expected_message("judge_service.engine.judge_options:the-fallback-needs-fallback-model")
+        in ran.stderr
+    )

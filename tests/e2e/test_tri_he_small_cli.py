@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import scripted_llm as llm
+from support.messages import expected_message
 from support.running import ServerProcess, here, read_rows
 from support.tiny_models import tiny_model
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
@@ -113,7 +114,12 @@ def test_a_server_and_this_process_judge_alike(
         server.stop()
     assert written[0] == written[1]
     assert refused.returncode == 2
-    assert "does not offer; it offers matcher, minicheck-roberta" in refused.stderr
+    assert (
+        expected_message(
+            "judge_service.engine.resources:does-not-offer-it-offers-matcher-minicheck"
+        )
+        in refused.stderr
+    )
 
 
 def test_an_estimate_of_a_served_judge_sends_nothing(
@@ -144,5 +150,10 @@ def test_a_server_offers_the_small_judges_of_its_settings(model: Path) -> None:
         {"judge": "minicheck-deberta"},
         {"judge": "minicheck-roberta", "small_model": str(model)},
     ):
-        with pytest.raises(NotFoundError, match="something that this server does not offer"):
+        with pytest.raises(
+            NotFoundError,
+            match=expected_message(
+                "judge_service.engine.resources:something-that-this-server-does-not-offer"
+            ),
+        ):
             ENTRY.open(ScoreSpec(metric="tri-he", options=options), resources)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 from support.qa_running import assert_refused, report_of, values_of
 from support.qa_samples import write_lines
 from support.running import here
@@ -105,7 +106,7 @@ def test_answers_of_the_other_protocol_are_noted(tmp_path: Path) -> None:
     letters = dict.fromkeys(PREDICTIONS, "B")
     run = vidhal(tmp_path, letters, metric="vidhal-ordering")
     assert "predictions.json looks like VidHal's chosen letters by video" in run.stderr
-    assert "hallujudge score vidhal-mcqa --responses" in run.stderr
+    assert expected_message("sdk.cli.vidhal:hallujudge-score-vidhal-mcqa-responses") in run.stderr
     assert "looks like" not in vidhal(tmp_path, letters).stderr
 
 
@@ -176,4 +177,6 @@ def test_display_orders_of_more_videos_are_noted(tmp_path: Path) -> None:
         *("--out", tmp_path / "out"),
     )
     assert run.returncode == 0, run.stderr
-    assert "no annotations for 1 of the videos with a display order: v2" in run.stderr
+    assert (
+        expected_message("sdk.archives.vidhal:no-annotations-for-of-the-videos-with") in run.stderr
+    )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from oracles import hallusion_bench as oracle
+from support.messages import expected_message
 from support.running import here
 
 # Score -> the expected file's name of its number of cases.
@@ -93,7 +94,10 @@ def test_released_answers_have_no_label_and_join_the_questions(
     sample = ("--responses", folder / "released_sample.predictions.json")
     alone = here("score", "hallusion-bench", *sample, "--out", tmp_path / "alone")
     assert alone.returncode == 2
-    assert "neither gt_answer nor a correctness" in alone.stderr
+    assert (
+        expected_message("sdk.archives.hallusion_bench:neither-gt-answer-nor-correctness")
+        in alone.stderr
+    )
     assert "254 in all" in alone.stderr
     questions = ("--references", folder / "drawn_1.predictions.json", "--allow-missing")
     report = scored(tmp_path / "joined", *sample, *questions)

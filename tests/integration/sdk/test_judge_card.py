@@ -14,6 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support import scripted_llm as llm
 from support.archive_values import write_lines
+from support.messages import expected_message
 from support.metric_runs import SCENE
 from support.running import read_rows
 from support.tri_he_samples import judge_step
@@ -136,7 +137,10 @@ def test_flips_are_those_that_were_planted(
     assert main([*command, "--flips", "20", "--out", str(out), *flags, "tiny"]) == 0
     assert main([*command, "--flips", "20", *flags, "small"]) == 2
     shown = capsys.readouterr()
-    assert "its judge is tiny (vllm 0.32.0), not small (vllm 0.32.0)" in shown.err
+    assert (
+        expected_message("sdk.calibration.report_card:its-judge-is-tiny-vllm-not-small")
+        in shown.err
+    )
     kept = json.loads(out.read_text())
     Draft202012Validator(judge_card_schema()).validate(kept)
     assert {flip["change"]: flip["flips"] for flip in kept["flips"]} == FLIPS
@@ -160,9 +164,12 @@ def test_runs_name_the_card_of_their_judge(server: llm.ScriptedLlm, tmp_path: Pa
         [note] = set(report.notes) - set(first.notes)
         errors = "rejects 100.0% of hallucinated claims"
         assert note == (
-            f"The report card ({card.sha256[:12]}) of tiny (vllm 0.32.0): it agrees with a "
-            f"reference judge on 100.0% [{card.accuracy.agreement.ci_low:.1%}, 100.0%] of 20 "
-            f"verdicts; {errors}; says supported 0.0% too often."
+            expected_message(
+                "judge_service.engine.judge_quality:the-report-card-of-tiny-vllm-it",
+                card.sha256[:12],
+                card.accuracy.agreement.ci_low,
+                errors,
+            )
         )
         # A card of a run that names one is of the same judge.
         report.save(tmp_path / "again")
@@ -186,7 +193,9 @@ def test_runs_name_the_card_of_their_judge(server: llm.ScriptedLlm, tmp_path: Pa
     with judged_by(server) as client:
         notes = score(client, card=flipped.to_text()).notes
     assert any(
-        "flips 10.0% of verdicts on repetition, up to 30.0% on rewording." in n for n in notes
+        expected_message("judge_service.engine.judge_quality:flips-of-verdicts-on-repetition-up-to")
+        in n
+        for n in notes
     )
 
 
@@ -197,7 +206,12 @@ def test_labels_of_whole_items_do_not_correct_scores_of_claims(
         score(client).save(tmp_path)
     [row] = read_rows(tmp_path / "items.jsonl")
     labels = write_lines(tmp_path / "l.jsonl", [{"item": row["id"], "label": "supported"}])
-    with pytest.raises(InvalidInputError, match=r"whole items, but this run's scores count claims"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message(
+            "sdk.calibration.run_calibration:whole-items-but-this-runs-scores-count"
+        ),
+    ):
         calibrate(tmp_path, CalibrateOptions(labels=(labels,)))
 
 
@@ -205,5 +219,8 @@ def test_flips_need_a_run_of_a_language_model(tmp_path: Path) -> None:
     with Client.embedded() as client:
         report = client.score("chair", responses={"1": "A cat."}, references={"1": ["dog"]})
     report.save(tmp_path)
-    with pytest.raises(InvalidInputError, match="that a language model judged"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.calibration.report_card:that-language-model-judged"),
+    ):
         judge_card(tmp_path, reference=tmp_path, flips=5)

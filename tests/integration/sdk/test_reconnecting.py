@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.engines import WatchedEngine
+from support.messages import expected_message
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.server.server import start
@@ -72,7 +73,10 @@ async def test_a_server_that_comes_back_as_another_one_is_refused() -> None:
         run = await lost_in_the_middle(client, engine, server)
         back = await start(ServerSettings(port=server.port), OtherEngine())
         try:
-            with pytest.raises(VersionMismatchError, match="came back with other judges"):
+            with pytest.raises(
+                VersionMismatchError,
+                match=expected_message("sdk.backends.remote:came-back-with-other-judges"),
+            ):
                 await run
         finally:
             await back.stop(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from support.messages import expected_message
 from support.running import assert_refused, cli, here
 from support.threads import PATIENCE
 from textual.widgets import DataTable, Static
@@ -50,7 +51,9 @@ async def test_a_server_at_work_is_shown_until_it_ends() -> None:
 def test_a_wrong_address_is_an_error_of_the_command() -> None:
     done = here("top", "127.0.0.1:1")
     assert done.returncode == 1
-    assert "127.0.0.1:1/metrics does not answer: Connection refused; start" in done.stderr
+    assert (
+        expected_message("sdk.top:metrics-does-not-answer-connection-refused-start") in done.stderr
+    )
     assert here("top", "file:///etc/passwd").returncode == 2
 
 

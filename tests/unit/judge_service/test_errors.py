@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.framework.results import Outcome
@@ -33,4 +34,6 @@ def test_faults_are_plain(read: Callable[[], Any], told: str) -> None:
 
 
 def test_a_message_of_our_own_is_kept() -> None:
-    assert fault_of(ValueError("its hash is another")) == "its hash is another"
+    assert fault_of(ValueError("its hash is another")) == expected_message(
+        "judge_service.engine.judge_quality:its-hash-is-another"
+    )

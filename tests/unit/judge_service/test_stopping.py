@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from support.messages import expected_message
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.stopping import (
@@ -56,7 +57,7 @@ async def test_a_part_that_does_not_end_is_told_and_left_behind(
     work = never()
     await Grace(0, margin=0.01).end("the cellar", work)
     assert [record.getMessage() for record in caplog.records] == [
-        "the cellar did not end within 0.01 s after the drain; the server ends without it"
+        expected_message("judge_service.stopping:the-cellar-did-not-end-within-after")
     ]
     await asyncio.wait({work})
 
@@ -66,7 +67,7 @@ async def test_a_part_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> No
         raise OSError("no space left")
 
     await Grace(PATIENCE).end("the cellar", fail())
-    assert "the cellar did not end well" in caplog.text
+    assert expected_message("judge_service.stopping:the-cellar-did-not-end-well") in caplog.text
     assert "no space left" in caplog.text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics.event_hallusion import (
     EventHallusionItem,
@@ -99,7 +100,10 @@ def test_soft_descriptions_count_by_their_probability() -> None:
     assert found == {0.4: (0.4, 0), None: (1, 1)}
     assert "|judgements:llm|soft:yes|judge:j" in str(metric.signature)
     [note] = metric.notes_on(row)
-    assert "1 of 1 descriptions have no probability and count by their verdict" in note
+    assert (
+        expected_message("metrics.framework.metric:of-descriptions-have-no-probability-and-count")
+        in note
+    )
     nothing = dict.fromkeys(names, 0.0)
     assert metric.notes_on(nothing) == ()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from oracles import answers_published as oracle
+from support.messages import expected_message
 from support.qa_samples import infact_questions
 
 from hallujudge.metrics import OptionError
@@ -35,9 +36,15 @@ def test_a_mean_without_a_value_says_which_operators_are_missing() -> None:
     totals = {column.name: 1.0 for column in InfactMetric.columns}
     assert InfactMetric().notes_on(totals) == ()
     (note,) = InfactMetric().notes_on({**totals, "asked_motion_blur": 0, "asked_reverse": 0})
-    assert note.startswith("No value: rr_visual_degradation, tss, average.")
-    assert "parsed answer under motion_blur, reverse." in note
+    assert note.startswith(
+        expected_message("metrics.infact.operators:no-value-rr-visual-degradation-tss-average")
+    )
+    assert (
+        expected_message("metrics.infact.operators:parsed-answer-under-motion-blur-reverse") in note
+    )
     nothing = dict.fromkeys(totals, 0.0)
     (note,) = InfactMetric().notes_on({**nothing, "runs": 1})
-    assert note.endswith("No question has a right answer to the clean video.")
+    assert note.endswith(
+        expected_message("metrics.infact.operators:no-question-has-right-answer-to-the")
+    )
     assert InfactMetric().notes_on(nothing) == (), "a server says it of no question in advance"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics import (
     IntervalSettings,
@@ -250,7 +251,9 @@ def test_soft_claims_count_by_their_probability(variant: str, claims: int) -> No
     assert scored.scores["hallu_q"] == row["rate"] == row["hallucinated"] / claims
     assert "|soft:yes|judge:j" in str(metric.signature)
     [note] = metric.notes_on(row)
-    assert "3 of 5 claims have no probability and count by their verdict" in note
+    assert (
+        expected_message("metrics.framework.metric:of-claims-have-no-probability-and-count") in note
+    )
 
     hard = TriHeMetric(variant=variant, judge="j")
     assert hard.score_answer(verdicts).scores["hallu_q"] == pytest.approx(3 / claims)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 from support.threads import PATIENCE, busy_switching, eventually, run_in_threads
 
 from hallujudge.judge_service.engine.session import ScoringSession
@@ -111,7 +112,10 @@ def test_options_may_be_numbers_and_truth_values() -> None:
 def test_errors_name_what_to_do() -> None:
     with Client.embedded() as embedded:
         with pytest.raises(
-            NotFoundError, match="metric 'bleu' does not exist; choose one of chair"
+            NotFoundError,
+            match=expected_message(
+                "judge_service.engine.judge_options:metric-bleu-does-not-exist-choose-one"
+            ),
         ):
             embedded.score("bleu", responses={}, references={})
         with pytest.raises(NotFoundError, match="neither a shipped graph"):

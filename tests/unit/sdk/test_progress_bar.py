@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support.messages import expected_message
 from support.terminals import Terminal
 
 from hallujudge.judge_service.engine.streams import RunProgress
@@ -35,8 +36,7 @@ def test_everything_known_is_told(clock: Clock) -> None:
     progress.scored(10_000, 1_200)
     progress.waits(RunProgress(answers=4_321, cost=1.25, waiting="judge m: no answer for 7 s"))
     assert progress.line() == (
-        "scored 20,000 of 100,000 (20 %), 200/s, 6:40 left, 1,200 unscored, 4,321 calls, "
-        "cost 1.2500; waiting: judge m: no answer for 7 s"
+        expected_message("judge_service.llm.call_policy:scored-of-left-unscored-calls-cost-waiting")
     )
     progress.scored(1, 0)
     assert progress.waiting == ""

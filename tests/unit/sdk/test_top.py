@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.sdk.errors import InvalidInputError, UnavailableError
 from hallujudge.sdk.top import fetch, metrics_url, parse, summarize
@@ -79,5 +80,7 @@ def test_other_pages_are_refused(text: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_told() -> None:
-    with pytest.raises(UnavailableError, match="start the server with --metrics-port"):
+    with pytest.raises(
+        UnavailableError, match=expected_message("sdk.top:start-the-server-with-metrics-port")
+    ):
         fetch("http://127.0.0.1:1/metrics")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.messages import expected_message
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.errors import UnavailableError
@@ -266,7 +267,12 @@ async def test_an_empty_description_has_no_keywords() -> None:
         extractor = LlmKeywordExtractor(client)
         results = [(await extractor.try_many([empty]))[0] for _ in steps]
         await client.close()
-    assert "predicted description, which is empty" in results[0].detail
+    assert (
+        expected_message(
+            "judge_service.extractors.llm_extractors:predicted-description-which-is-empty"
+        )
+        in results[0].detail
+    )
     assert results[1].found is not None
     assert results[1].found.predicted == Keywords()
 

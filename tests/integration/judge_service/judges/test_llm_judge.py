@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.llm_judges import CLAIMS, EXPECTED, as_bytes, item, judge_of, shown
+from support.messages import expected_message
 from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.errors import InvalidInputError
@@ -105,7 +106,9 @@ async def test_no_verdict_is_unscored_with_its_reason_and_never_guessed(
 async def test_a_refused_key_ends_the_run_at_once() -> None:
     async with llm.ScriptedLlm(llm.always(llm.error(401, "no"))) as server:
         judge = judge_of(server, max_concurrency=2)
-        with pytest.raises(InvalidInputError, match="set the right key"):
+        with pytest.raises(
+            InvalidInputError, match=expected_message("judge_service.llm.client:set-the-right-key")
+        ):
             await judge.judge([item(id=str(n)) for n in range(50)])
         await judge.close()
     assert server.chats <= 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support import scripted_llm as llm
 from support.llm_judges import CLAIMS, EXPECTED, as_bytes, item, judge_of, shown
+from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.router import Router
@@ -34,7 +35,9 @@ async def test_the_fallback_is_asked_what_the_first_could_not_answer() -> None:
     assert first_asked["declined"] == {
         "REPLY_OUT_OF_CHOICE": {
             "claims": 1,
-            "detail": "'hm' is not one of supported, object1, object2, relation",
+            "detail": expected_message(
+                "metrics.pope.question_builder:hm-is-not-one-of-supported-object"
+            ),
         }
     }
     assert (second_asked["judge"], second_asked["answered"]) == ("fallback", 1)
@@ -79,8 +82,11 @@ async def test_claims_without_a_verdict_from_any_judge() -> None:
         await router.close()
     (verdict,) = judged.verdicts
     assert verdict.reason == "JUDGE_BUDGET_EXHAUSTED"
-    assert "llm: JUDGE_SERVER_ERROR" in verdict.detail
-    assert "fallback: JUDGE_BUDGET_EXHAUSTED: 0 of 0 calls made" in verdict.detail
+    assert expected_message("metrics.framework.reasons:llm-judge-server-error") in verdict.detail
+    assert (
+        expected_message("metrics.framework.reasons:fallback-judge-budget-exhausted-of-calls-made")
+        in verdict.detail
+    )
 
 
 @pytest.mark.parametrize(

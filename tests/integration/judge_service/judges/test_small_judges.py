@@ -10,6 +10,7 @@ import pytest
 from support import scripted_llm as llm
 from support.chat_clients import World
 from support.llm_judges import item
+from support.messages import expected_message
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
@@ -135,8 +136,14 @@ async def test_bespoke_minicheck_gets_its_prompt() -> None:
         await judge.close()
     system, user = body["messages"]
     assert system["content"].startswith("Determine whether the provided claim is consistent with")
-    assert system["content"].endswith('by responding with either "Yes" or "No".')
-    assert user["content"] == f"Document: {DOCUMENT}\nClaim: man riding horse."
+    assert system["content"].endswith(
+        expected_message(
+            "judge_service.engine.families.event_hallusion:by-responding-with-either-yes-or-no"
+        )
+    )
+    assert user["content"] == expected_message(
+        "metrics.framework.claims:document-claim-man-riding-horse", DOCUMENT
+    )
     assert not {"structured_outputs", "response_format", "documents"} & set(body)
     (verdict,) = judged.verdicts
     assert (verdict.verdict.value, verdict.judge) == ("supported", "bespoke-minicheck")
@@ -231,5 +238,10 @@ async def test_a_chain_asks_it_between_matcher_and_llm() -> None:
 
 
 def test_without_a_server_there_is_no_such_judge() -> None:
-    with pytest.raises(InvalidInputError, match="granite-guardian needs a server; set small_url"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message(
+            "judge_service.engine.judge_options:granite-guardian-needs-server-set-small-url"
+        ),
+    ):
         JudgeFactory().judge("granite-guardian")

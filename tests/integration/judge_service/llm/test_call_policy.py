@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
+from support.messages import expected_message
 from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
@@ -351,7 +352,10 @@ async def test_a_run_without_any_answer_ends_after_a_stated_time(reply: llm.Repl
     async with llm.ScriptedLlm(llm.saying("ok"), llm.always(reply)) as server:
         client = client_of(server, world, retry=retry)
         await client.ask(REQUEST)
-        with pytest.raises(UnavailableError, match="answered no call for 300 s") as caught:
+        with pytest.raises(
+            UnavailableError,
+            match=expected_message("judge_service.llm.call_policy:answered-no-call-for-2"),
+        ) as caught:
             await client.ask(REQUEST)
         await client.close()
     assert caught.value.reason == "JUDGE_NO_PROGRESS"
@@ -369,8 +373,10 @@ async def test_a_web_page_in_place_of_the_api_is_said_to_be_one() -> None:
         await client.close()
     assert {type(outcome) for outcome in outcomes} == {UnavailableError}
     told = str(outcomes[0])
-    assert "the reply is not JSON: its 26 bytes begin '<html>Please log in" in told
-    assert "Check that the address is that of an OpenAI-compatible API." in told
+    assert expected_message("judge_service.llm.chat:the-reply-is-not-json-its-bytes") in told
+    assert (
+        expected_message("judge_service.llm.call_policy:check-that-the-address-is-that-of") in told
+    )
     assert server.chats < 200, "a service that sends no answers is asked less and less often"
 
 

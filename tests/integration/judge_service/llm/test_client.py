@@ -6,10 +6,12 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 
 import pytest
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of, failure_of
+from support.messages import expected_message
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
@@ -18,6 +20,7 @@ from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.settings.connection import read_secret
 
 
 async def test_every_sampling_parameter_is_sent_and_the_key_too() -> None:
@@ -199,11 +202,52 @@ async def test_a_judge_that_rejects_calls_for_long_ends_the_run_by_its_own_words
             server, world, retry=RetryPolicy(outage_seconds=1e6, give_up_after=300.0)
         )
         await client.ask(REQUEST)
-        with pytest.raises(UnavailableError, match="answered no call for 300 s") as caught:
+        with pytest.raises(
+            UnavailableError,
+            match=expected_message("judge_service.llm.call_policy:answered-no-call-for-2"),
+        ) as caught:
             await client.ask(REQUEST)
         await client.close()
     assert caught.value.metadata["cause"] == kind.value
     assert world.now >= 300
+
+
+async def test_a_key_that_is_exchanged_in_its_file_costs_no_call(tmp_path: Path) -> None:
+    right = "old-key"
+
+    def step(number: int, _body: llm.Body) -> llm.Reply:
+        sent = server.headers[number - 1]["authorization"]
+        return llm.completion("ok") if sent == f"Bearer {right}" else llm.error(401, "bad key")
+
+    file = tmp_path / "key"
+    file.write_text("old-key\n")
+    key = read_secret({"LLM_KEY_FILE": str(file)}, "LLM_KEY")
+    async with llm.ScriptedLlm(step) as server:
+        world = World()
+        settings = ChatSettings(endpoint=Endpoint(url=server.url, key=key), model="m")
+        client = ChatClient(settings, None, world.tools())
+        await client.ask(REQUEST)
+        right = "new-key"
+        file.write_text("new-key\n")
+        answers = await asyncio.gather(*(client.ask(REQUEST) for _ in range(20)))
+        await client.close()
+    assert [answer.reply.content for answer in answers] == ["ok"] * 20
+    assert (world.slept, dict(client.statistics.failures)) == ([], {})
+
+
+async def test_a_key_file_that_is_gone_leaves_the_key_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("old-key")
+    key = read_secret({"LLM_KEY_FILE": str(file)}, "LLM_KEY")
+    file.unlink()
+    steps = (llm.saying("ok"), llm.always(llm.error(401, "wait")), llm.saying("ok"))
+    async with llm.ScriptedLlm(*steps) as server:
+        settings = ChatSettings(endpoint=Endpoint(url=server.url, key=key), model="m")
+        client = ChatClient(settings, None, World().tools())
+        for _ in range(2):
+            assert (await client.ask(REQUEST)).reply.content == "ok"
+        await client.close()
+    assert {sent["authorization"] for sent in server.headers} == {"Bearer old-key"}
 
 
 async def test_a_prompt_that_is_always_rejected_fails_alone() -> None:
@@ -269,7 +313,10 @@ async def test_a_refused_prompt_concerns_its_own_call_only(reply: llm.Reply) -> 
 async def test_the_reply_of_another_model_is_not_accepted() -> None:
     async with llm.ScriptedLlm(llm.saying("ok", model="cheaper")) as server:
         client = client_of(server)
-        with pytest.raises(InvalidInputError, match="asked for 'm', the reply is from 'cheaper'"):
+        with pytest.raises(
+            InvalidInputError,
+            match=expected_message("judge_service.llm.client:asked-for-m-the-reply-is-from"),
+        ):
             await client.ask(REQUEST)
         await client.close()
         allowed = client_of(server, reply_models=("Cheaper",))
@@ -323,7 +370,10 @@ async def test_no_server_at_the_address() -> None:
         client = client_of(server, retry=RetryPolicy(attempts=2, outage_seconds=0))
     failure = await failure_of(client)
     assert failure.kind is FailureKind.CONNECTION
-    assert f"no connection to 127.0.0.1:{server.port}: Connection refused" in failure.detail
+    assert (
+        expected_message("judge_service.llm.http:no-connection-to-connection-refused", server.port)
+        in failure.detail
+    )
 
 
 async def test_a_proxy_is_asked_for_the_address() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.llm_judges import CLAIMS, item, judge_of
+from support.messages import expected_message
 
 from hallujudge.judge_service.judges.llm_judge import estimate_judge
 from hallujudge.judge_service.llm.budget import Prices
@@ -34,7 +35,10 @@ async def test_an_estimate_counts_what_would_be_sent_and_sends_no_chat(tmp_path:
     assert seen.cost_at_most == pytest.approx(
         (seen.prompt_tokens + 2 * seen.most_completion_tokens) / 1e6
     )
-    assert (rough.exact, rough.counter) == (False, "approximation: four bytes a token")
+    assert (rough.exact, rough.counter) == (
+        False,
+        expected_message("judge_service.llm.estimate:approximation-four-bytes-token"),
+    )
     assert rough.cost_at_most is None
 
 
@@ -45,7 +49,10 @@ async def test_an_estimate_says_when_the_server_counts_no_tokens(dialect: Any) -
         seen = await estimate_judge(judge, [item(CLAIMS[0])])
         await judge.close()
     assert ("/tokenize" in server.paths) == (dialect == "vllm")
-    assert (seen.exact, seen.counter) == (False, "approximation: four bytes a token")
+    assert (seen.exact, seen.counter) == (
+        False,
+        expected_message("judge_service.llm.estimate:approximation-four-bytes-token"),
+    )
     sent = json.dumps([m["content"] for m in judge.questions(item(CLAIMS[0]))[0].messages])
     assert len(sent) / 8 < seen.prompt_tokens < len(sent) / 2
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from support import judge_process
 from support import scripted_llm as llm
+from support.messages import expected_message
 from support.threads import PATIENCE, until
 
 CLAIMS = 60
@@ -52,8 +53,13 @@ async def test_a_full_disk_costs_no_verdict(tmp_path: Path) -> None:
         out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     assert json.loads(out) == {"not_supported": CLAIMS}
-    assert err.decode().count("cannot be used now") == 1
-    assert "records were not written" in err.decode()
+    assert (
+        err.decode().count(expected_message("judge_service.llm.verdict_cache:cannot-be-used-now"))
+        == 1
+    )
+    assert (
+        expected_message("judge_service.llm.verdict_cache:records-were-not-written") in err.decode()
+    )
     assert server.chats == CLAIMS
 
 

@@ -20,6 +20,7 @@ from support.http2 import (
     frame,
     headers,
 )
+from support.messages import expected_message
 from support.rpc import health_stub, refused
 from support.running import ServerProcess
 from support.threads import PATIENCE, eventually
@@ -97,7 +98,9 @@ def test_eight_million_empty_items_in_a_few_kilobytes(watched: Watched) -> None:
     said = watched.refuses("Score", raw, compression=grpc.Compression.Gzip)
     assert said == (
         grpc.StatusCode.INVALID_ARGUMENT,
-        "the message has more than 1,000,000 fields; send fewer items in one message",
+        expected_message(
+            "judge_service.server.request_reader:the-message-has-more-than-fields-send"
+        ),
     )
 
 
@@ -105,7 +108,7 @@ def test_a_compressed_bomb(watched: Watched) -> None:
     code, text = watched.refuses("Score", bytes(200 << 20), compression=grpc.Compression.Gzip)
     assert (code, text) == (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
-        "Decompressed message larger than max",
+        expected_message("judge_service.wire.errors:decompressed-message-larger-than-max"),
     )
 
 
@@ -132,7 +135,9 @@ def test_groups_in_groups(watched: Watched) -> None:
 def test_bytes_that_are_not_text(watched: Watched) -> None:
     code, text = watched.refuses("Extract", b"\x0a\x04\x0a\x02\xff\xfe")
     assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert text.startswith("the bytes are not a message of this method")
+    assert text.startswith(
+        expected_message("judge_service.server.request_reader:the-bytes-are-not-message-of-this")
+    )
 
 
 def test_a_name_of_twelve_megabytes(watched: Watched) -> None:
@@ -140,7 +145,9 @@ def test_a_name_of_twelve_megabytes(watched: Watched) -> None:
     spec = scoring_pb2.ScoreSpec(metric="tri-he", options={"matcher_model": name})
     code, text = watched.refuses("Score", pb.ScoreRequest(spec=spec).SerializeToString())
     assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert text == "spec.options['matcher_model'] has 12582912 characters; send at most 65536"
+    assert text == expected_message(
+        "judge_service.server.request_checks:spec-options-matcher-model-has-characters-send"
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 from support.engines import WatchedEngine
 from support.jobs import postgres_address
+from support.messages import expected_message
 from support.rpc import refused
 
 from hallujudge.judge.v1 import chair_pb2, jobs_pb2, jobs_pb2_grpc, scoring_pb2
@@ -274,7 +275,9 @@ async def test_a_job_waits_for_a_judge_that_is_away(tmp_path: Path) -> None:
         job = await client.create()
         waiting = (await client.watched(job, lambda job: bool(job.problem)))[-1]
         assert (waiting.state, waiting.problem) == (STATE.JOB_STATE_QUEUED, "JUDGE_NO_PROGRESS")
-        assert waiting.problem_detail == "the judge is away"
+        assert waiting.problem_detail == expected_message(
+            "sdk.calibration.calibration_tables:the-judge-is-away"
+        )
         engine.failure = None
         clock[0] += 5
         await client.create()  # wakes the runner

@@ -12,6 +12,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 from support import http2
+from support.messages import expected_message
 from support.rpc import health_stub
 from support.threads import PATIENCE
 
@@ -98,7 +99,10 @@ async def test_a_call_that_does_not_end_is_left_behind(caplog: pytest.LogCapture
         call.add_done_callback(lambda _: None)
         await engine.begun.wait()
         await server.stop(0, margin=0.01)
-        assert "gRPC did not end within 0.01 s after the drain" in caplog.text
+        assert (
+            expected_message("judge_service.stopping:grpc-did-not-end-within-after-the")
+            in caplog.text
+        )
         engine.may_end.set()
         await call.code()
 
@@ -118,4 +122,7 @@ async def test_jobs_that_do_not_end_are_left_behind(
     server = await start(ServerSettings(port=0), engine, jobs)
     async with asyncio.timeout(PATIENCE):
         await server.stop(0, margin=0.01)
-    assert "the runner of jobs did not end" in caplog.text
+    assert (
+        expected_message("judge_service.server.server:the-runner-of-jobs-did-not-end")
+        in caplog.text
+    )

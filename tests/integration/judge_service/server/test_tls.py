@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.certificates import Certificates, make_certificates
+from support.messages import expected_message
 
 from hallujudge.judge_service.access.caller import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
@@ -79,18 +80,26 @@ async def test_a_client_is_told_what_is_wrong(certificates: Certificates, tmp_pa
     stranger = make_certificates(tmp_path / "stranger")
     async with serving(certificates.server) as server:
         text = await said(server, Connection(tls_ca=stranger.ca))
-        assert "certificate is not accepted: " in text
+        assert expected_message("sdk.backends.channel:certificate-is-not-accepted") in text
         assert await said(server, trusting) == ""
     async with serving(certificates.foreign) as server:
-        assert "certificate is not accepted: IP address mismatch" in await said(server, trusting)
+        assert expected_message(
+            "sdk.backends.channel:certificate-is-not-accepted-ip-address-mismatch"
+        ) in await said(server, trusting)
     async with serving(certificates.server, certificates.ca) as server:
-        assert "wants a certificate of the client" in await said(server, trusting)
+        assert expected_message(
+            "sdk.backends.channel:wants-certificate-of-the-client"
+        ) in await said(server, trusting)
         other = Connection(
             tls_ca=certificates.ca, tls_cert=stranger.client[0], tls_key=stranger.client[1]
         )
-        assert "does not accept the client's certificate" in await said(server, other)
+        assert expected_message(
+            "sdk.backends.channel:does-not-accept-the-clients-certificate"
+        ) in await said(server, other)
     async with serving() as server:
-        assert "speaks plain text, not TLS" in await said(server, trusting)
+        assert expected_message("sdk.backends.channel:speaks-plain-text-not-tls") in await said(
+            server, trusting
+        )
         assert await said(server, Connection()) == ""
 
 
@@ -98,7 +107,10 @@ async def test_a_client_without_tls_gets_an_error_that_names_tls(
     certificates: Certificates,
 ) -> None:
     async with serving(certificates.server) as server, AsyncClient(server.address) as client:
-        with pytest.raises(UnavailableError, match=r"speaks TLS, .*set Connection\(tls_ca=…\)"):
+        with pytest.raises(
+            UnavailableError,
+            match=expected_message("sdk.backends.channel:speaks-tls-set-connectiontls-ca"),
+        ):
             await client.server_info()
 
 

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 import pytest_asyncio
+from support.messages import expected_message
 from support.rpc import refused
 from support.threads import PATIENCE, until
 from support.worker_tasks import (
@@ -152,7 +153,10 @@ async def test_a_task_that_kills_two_workers_is_refused(pool: WorkerPool) -> Non
         [worker] = workers.intersection(pool.busy)
         workers.remove(worker)
         os.kill(worker, signal.SIGKILL)
-    with pytest.raises(InvalidInputError, match="2 worker processes ended or hung") as caught:
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.server.workers.pool:worker-processes-ended-or-hung"),
+    ) as caught:
         await work
     assert caught.value.reason == "TOO_COSTLY"
     assert (await pool.run(TASK)).outcomes == {"": 100}
@@ -197,7 +201,10 @@ async def test_where_no_worker_starts_the_server_scores_until_one_does(
         with pytest.raises(InvalidInputError):
             await pool.run(broken)
         assert [record.levelname for record in caplog.records] == ["WARNING"]
-        assert "no worker process starts" in caplog.text
+        assert (
+            expected_message("judge_service.server.workers.pool:no-worker-process-starts")
+            in caplog.text
+        )
         monkeypatch.undo()
         await until(lambda: bool(pool.idle))
         [worker] = pool.idle
@@ -283,5 +290,8 @@ async def test_a_dense_message_takes_the_memory_that_it_needs(pool: WorkerPool) 
 async def test_bytes_with_two_specs_load_no_model_in_a_worker(pool: WorkerPool) -> None:
     other = scoring_pb2.ScoreSpec(metric="tri-he")
     raw = REQUEST.SerializeToString() + pb.ScoreRequest(spec=other).SerializeToString()
-    with pytest.raises(InvalidInputError, match="more than one spec"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.server.workers.tasks:more-than-one-spec"),
+    ):
         await pool.run(Task(kind="score", parts=(raw,)))

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.access.caller import (
     Caller,
@@ -39,7 +40,10 @@ def test_a_minutes_calls_come_back_evenly() -> None:
     for _ in range(6):
         with limits.call(ana):
             pass
-    with pytest.raises(OverloadedError, match="may make 6 calls in a minute") as caught:
+    with pytest.raises(
+        OverloadedError,
+        match=expected_message("judge_service.access.caller:may-make-calls-in-minute"),
+    ) as caught:
         limits.call(ana).__enter__()
     assert caught.value.retry_after == pytest.approx(10.0)
     with limits.call(caller("k2", calls_per_minute=6)):
@@ -73,7 +77,10 @@ async def test_a_budget_of_calls_is_per_key_and_survives_a_restart(tmp_path: Pat
         for _ in range(2):
             assert await budget.reserve(1, 1) is not None
         assert await budget.reserve(1, 1) is None
-        assert "2 of 2 judge calls made today" in budget.exhausted_detail()
+        assert (
+            expected_message("judge_service.access.spending:of-judge-calls-made-today")
+            in budget.exhausted_detail()
+        )
     with acting_as(ben):
         assert await budget.reserve(1, 1) is not None
     ledger.close()
@@ -115,7 +122,10 @@ async def test_a_call_that_no_running_call_makes_room_for_is_refused_at_once(
         held = await budget.reserve(1, 1)
         assert held is not None
         assert await budget.reserve(2, 2) is None
-        assert "9.000000 of 10.000000 spent or reserved today" in budget.exhausted_detail()
+        assert (
+            expected_message("judge_service.access.spending:of-spent-or-reserved-today")
+            in budget.exhausted_detail()
+        )
         budget.keep(held)
     with acting_as(caller("k2", cost_per_day=10.0, judge_calls_per_day=1)):
         assert await budget.reserve(4, 4) is not None
@@ -169,7 +179,9 @@ def test_a_ledger_that_is_gone_lets_nothing_pass(
 ) -> None:
     ledger = Ledger(tmp_path / "spending.sqlite")
     ledger.close()
-    assert "can't be written down" in str(ledger.take(caller(), 0.0, priced=True))
+    assert expected_message("judge_service.access.spending:cant-be-written-down") in str(
+        ledger.take(caller(), 0.0, priced=True)
+    )
     assert "closed database" in caplog.text
     with pytest.raises(OutputError, match="can't be used"):
         Ledger(tmp_path)

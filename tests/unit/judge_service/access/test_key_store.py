@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.access.caller import MAX_LIMIT, Limits, Scope
 from hallujudge.judge_service.access.key_store import KeyStore, create_key, read_keys, revoke_key
@@ -44,7 +45,10 @@ def test_a_weight_that_is_out_of_range_is_told(tmp_path: Path) -> None:
     create_key(path, "ana", scopes=[Scope.SCORE], limits=Limits(weight=3))
     assert read_keys(path)[0].limits.weight == 3
     path.write_text(path.read_text().replace('"weight": 3', '"weight": 0'))
-    with pytest.raises(InvalidInputError, match="the weight 0 is not from 1 to 100"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.access.caller:the-weight-is-not-from-to"),
+    ):
         read_keys(path)
 
 
@@ -70,7 +74,9 @@ def test_a_store_keeps_its_keys_while_the_file_is_broken(
     path.write_text("{")
     clock.now = 1.5
     assert store.caller(key).key_id == key[3:11]
-    assert "the keys stay as they were" in caplog.text
+    assert (
+        expected_message("judge_service.access.key_store:the-keys-stay-as-they-were") in caplog.text
+    )
 
 
 def test_only_its_owner_learns_that_a_key_has_expired(tmp_path: Path) -> None:
@@ -97,7 +103,10 @@ def test_only_its_owner_learns_that_a_key_has_expired(tmp_path: Path) -> None:
 def test_a_file_that_is_not_of_keys_is_refused(tmp_path: Path, text: str, told: str) -> None:
     path = tmp_path / "keys.json"
     path.write_text(text)
-    with pytest.raises(InvalidInputError, match=rf"is not a file of keys \({told}\)"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.access.key_store:is-not-file-of-keys", told),
+    ):
         KeyStore(path)
 
 
@@ -140,7 +149,10 @@ def test_a_value_that_a_file_can_not_mean_is_refused(
     assert read_keys(path)[0].expires == "2027-01-31"
     (key if field in key else key["limits"])[field] = value
     path.write_text(json.dumps(content))
-    with pytest.raises(InvalidInputError, match=f"is not a file of keys .*{field[:6]}"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.access.key_store:is-not-file-of-keys-2", field[:6]),
+    ):
         read_keys(path)
 
 
@@ -155,7 +167,10 @@ def test_a_value_that_a_file_can_not_mean_is_refused(
 )
 def test_a_key_that_a_server_would_refuse_is_not_written(tmp_path: Path, limits: Limits) -> None:
     path = tmp_path / "keys.json"
-    with pytest.raises(InvalidInputError, match=r"_per_\w+ of the key .* is .*; give [01] to 214"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.access.key_store:per-of-the-key-is-give-to"),
+    ):
         create_key(path, "ana", scopes=[Scope.SCORE], limits=limits)
     with pytest.raises(InvalidInputError, match="expires 'tomorrow'; write 2027-01-31T00:00:00Z"):
         create_key(path, "ana", scopes=[Scope.SCORE], expires="tomorrow")
@@ -183,7 +198,10 @@ def test_two_keys_with_one_id_are_refused(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     content["keys"].append({**content["keys"][0], "revoked": ""})
     path.write_text(json.dumps(content))
-    with pytest.raises(InvalidInputError, match=f"2 keys with the id '{key[3:11]}'"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.access.key_store:keys-with-the-id", key[3:11]),
+    ):
         read_keys(path)
 
 
@@ -194,6 +212,8 @@ def test_names_and_scopes_are_checked(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="has no scope"):
         create_key(tmp_path / "k", "ana", scopes=[])
     create_key(tmp_path / "k", "ana", scopes=[Scope.SCORE])
-    with pytest.raises(NotFoundError, match="has no key 'aaaaaaaa'"):
+    with pytest.raises(
+        NotFoundError, match=expected_message("judge_service.access.key_store:has-no-key-aaaaaaaa")
+    ):
         revoke_key(tmp_path / "k", "aaaaaaaa")
     assert json.loads((tmp_path / "k").read_text())["version"] == 1

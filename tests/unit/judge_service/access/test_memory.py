@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
 from hallujudge.judge_service.engine.resources import Resources
@@ -50,7 +51,9 @@ def test_kept_graphs_give_way_to_new_ones() -> None:
         resources.graph(graph(name, 100))
     assert 0 < resources.memory.held <= 100_000
     held = resources.memory.held
-    with pytest.raises(OverloadedError, match="no room for the graph"):
+    with pytest.raises(
+        OverloadedError, match=expected_message("judge_service.access.memory:no-room-for-the-graph")
+    ):
         resources.graph(graph("e", 1_000))
     assert resources.memory.held == 0
     resources.graph(graph("a", 100))

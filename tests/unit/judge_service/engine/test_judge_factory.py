@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 from support.word_matchers import WordPairs, small
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
@@ -53,7 +54,10 @@ def test_a_judge_may_have_several_servers() -> None:
         "http://gpu2:8000/v1/",
     ]
     twice = JudgeSettings(**{**several, "llm_url": "http://gpu1/v1,http://gpu1/v1/"})
-    with pytest.raises(InvalidInputError, match="llm_url names a server twice"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.engine.judge_factory:llm-url-names-server-twice"),
+    ):
         JudgeFactory(twice).llm()
 
 
@@ -139,7 +143,10 @@ def test_an_option_names_the_model_of_one_small_judge(opened: list[MatcherSettin
     factory = JudgeFactory(JudgeSettings(judge_order="hhem,factcg", small_models="hhem=/theirs"))
     factory.judge("hhem", named)
     assert opened[0].small_model == "/mine"
-    with pytest.raises(InvalidInputError, match=r"has 2 small judges \(hhem, factcg\)"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.engine.judge_options:has-small-judges-hhem-factcg"),
+    ):
         factory.judge("router", named)
 
 

@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.engine.families.tri_he import ENTRY
 from hallujudge.judge_service.engine.judge_quality import (
@@ -32,8 +33,13 @@ ROOT = Path(__file__).resolve().parents[4]
 
 def test_a_note_says_that_the_default_judge_rejects_most_true_claims() -> None:
     note = agreement_note("rules", "matcher", MatcherSettings(), MINILM_SHA256)
-    assert "calls 60% of checked true claims unsupported" in note
-    assert "do not quote it as a rate" in note
+    assert (
+        expected_message(
+            "judge_service.engine.judge_quality:calls-of-checked-true-claims-unsupported"
+        )
+        in note
+    )
+    assert expected_message("judge_service.engine.judge_quality:do-not-quote-it-as-rate") in note
 
 
 @pytest.mark.parametrize(
@@ -65,7 +71,12 @@ def test_the_papers_encoder_is_known_by_its_weights() -> None:
     }
     for name in ("mpnet", "/models/all-mpnet-base-v2"):
         note = agreement_note("rules", "matcher", MatcherSettings(model=name), MPNET_SHA256)
-        assert "of checked true claims unsupported" in note
+        assert (
+            expected_message(
+                "judge_service.engine.judge_quality:of-checked-true-claims-unsupported"
+            )
+            in note
+        )
 
 
 @pytest.mark.parametrize("variant", ["published", "corrected"])
@@ -79,7 +90,9 @@ def test_a_folder_with_measured_weights_is_known(variant: str) -> None:
         for model in ("minilm", str(find_model("minilm").path))
     )
     assert by_folder.notes == by_name.notes
-    assert "of checked true claims unsupported" in " ".join(by_folder.notes)
+    assert expected_message(
+        "judge_service.engine.judge_quality:of-checked-true-claims-unsupported"
+    ) in " ".join(by_folder.notes)
     name = "judge.matcher_support_above"
     assert by_folder.settings[name] == by_name.settings[name]
 
@@ -140,7 +153,9 @@ def test_corrected_has_measured_thresholds(extractor: str) -> None:
     pipeline = ENTRY.open(spec, Resources())
     assert pipeline.settings["judge.matcher_keep_above"] == str(best.keep_above)
     assert pipeline.settings["judge.matcher_support_above"] == str(best.support_above)
-    assert f"{1 - best.true_supported:.0%} of checked true claims" in " ".join(pipeline.notes)
+    assert expected_message(
+        "judge_service.engine.judge_quality:of-checked-true-claims", 1 - best.true_supported
+    ) in " ".join(pipeline.notes)
 
 
 @pytest.mark.repo
@@ -198,9 +213,7 @@ def test_the_main_figures_are_in_the_note() -> None:
     found = card_of(spec(card()), ["tiny>big,prompt>prompt", "tiny,prompt", "big,prompt"])
     assert found is not None
     assert found.note.partition(" of tiny: ")[2] == (
-        "it agrees with labels on 90.0% [80.0%, 95.0%] of 1,200 verdicts; rejects 75.0% of "
-        "hallucinated claims; says supported 2.0% too seldom; has an expected calibration error of "
-        "0.031."
+        expected_message("judge_service.engine.judge_quality:it-agrees-with-labels-on-of-verdicts")
     )
     assert card_of(spec(""), ["tiny,prompt"]) is None
 
@@ -225,7 +238,10 @@ def test_a_run_without_a_judge_has_no_card() -> None:
     with (
         Client.embedded() as client,
         pytest.raises(
-            InvalidInputError, match="the option card is about a judge, but no judge is asked"
+            InvalidInputError,
+            match=expected_message(
+                "judge_service.engine.judging_pipeline:the-option-card-is-about-judge-but"
+            ),
         ),
     ):
         client.score("event-hallusion", responses=given, options={"card": card()})

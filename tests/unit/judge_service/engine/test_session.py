@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 from support.threads import Gate
 
 from hallujudge.judge_service.engine import Engine, resources
@@ -90,7 +91,9 @@ async def test_a_failed_load_is_tried_again(gated: Callable[..., GatedModels]) -
     models = gated(failures=1)
     models.gate.open()
     engine = Engine()
-    with pytest.raises(NotFoundError, match="not on this machine"):
+    with pytest.raises(
+        NotFoundError, match=expected_message("sdk.runs.ray_workers:not-on-this-machine")
+    ):
         await engine.open(SPEC)
     assert isinstance(await engine.open(SPEC), ScoringSession)
     assert models.opened == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.extractors.language_check import (
     language_problem,
@@ -62,4 +63,10 @@ def test_english_and_short_texts_pass(text: str) -> None:
 
 
 def test_only_the_beginning_is_read() -> None:
-    assert language_problem("A dog sits on the grass. " * 200 + "猫" * 100_000) is None
+    assert (
+        language_problem(
+            expected_message("judge_service.engine.families.tri_he:dog-sits-on-the-grass") * 200
+            + "猫" * 100_000
+        )
+        is None
+    )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.escalation import Escalation, history_before
@@ -81,7 +82,10 @@ async def test_verdicts_with_small_margins_go_to_the_next_judge() -> None:
     assert (of_first["answered"], of_second["answered"]) == (1, 2)
     assert of_first["declined"] == {
         "JUDGE_TIMEOUT": {"claims": 1, "detail": "slow"},
-        SMALL: {"claims": 2, "detail": "margin 0.05, and 0.1 is needed"},
+        SMALL: {
+            "claims": 2,
+            "detail": expected_message("judge_service.judges.escalation:margin-and-is-needed"),
+        },
     }
 
 
@@ -95,7 +99,9 @@ async def test_without_an_escalation_every_verdict_is_kept() -> None:
 async def test_without_a_next_judge_a_small_margin_is_unscored() -> None:
     found = await judged(pair()[0], escalation=Escalation(below=0.1))
     assert [v.reason for v in found.verdicts] == ["", SMALL, SMALL, "JUDGE_TIMEOUT"]
-    assert found.verdicts[2].detail == "matcher: MARGIN_TOO_SMALL: no margin, and 0.1 is needed"
+    assert found.verdicts[2].detail == expected_message(
+        "metrics.framework.reasons:matcher-margin-too-small-no-margin-and"
+    )
 
 
 async def test_abstaining_leaves_small_margins_unscored_and_still_falls_back() -> None:
@@ -109,7 +115,10 @@ async def test_a_small_margin_does_not_count_when_the_next_judge_fails() -> None
     found = await judged(*pair(fails=True), escalation=Escalation(below=0.1))
     assert found.verdicts[1].verdict is Verdict.UNSCORED
     assert found.verdicts[1].reason == "JUDGE_TIMEOUT"
-    assert "matcher: MARGIN_TOO_SMALL: margin 0.05" in found.verdicts[1].detail
+    assert (
+        expected_message("metrics.framework.reasons:matcher-margin-too-small-margin")
+        in found.verdicts[1].detail
+    )
 
 
 def test_a_language_model_that_was_held_to_a_choice_is_least_sure() -> None:
@@ -180,10 +189,13 @@ def test_a_learnt_margin_names_its_file_and_its_promise() -> None:
         ("abstain", "yes"),
     )
     [note] = router.notes
-    assert "a margin of at least 0.125 are kept" in note
-    assert "at least 90.0%, with a confidence of 95%" in note
+    assert expected_message("judge_service.judges.escalation:margin-of-at-least-are-kept") in note
+    assert expected_message("metrics.infact.operators:at-least-with-confidence-of") in note
     assert "240 labels" in note
-    with pytest.raises(InvalidInputError, match="learnt from verdicts of 'matcher,a=1'"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.judges.escalation:learnt-from-verdicts-of-matcher"),
+    ):
         made.check(second.identity)
     other = Escalation.of(below="", cascade=cascade(labels=241), abstain="no")
     assert Router([first], other).identity != Router([first], made).identity
@@ -193,7 +205,10 @@ def test_a_margin_that_a_reference_judge_taught_says_so() -> None:
     made = Escalation.of(below="", cascade=cascade(reference="llm,m=1"), abstain="no")
     assert made is not None
     note = made.note("matcher")
-    assert "They agree with verdicts of llm in at least 90.0%" in note
+    assert (
+        expected_message("judge_service.judges.escalation:they-agree-with-verdicts-of-llm-in")
+        in note
+    )
     assert "test on 240 verdicts;" in note
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.llm.failures import (
     FailureKind,
@@ -51,7 +52,9 @@ def test_gateways_send_errors_with_the_status_of_a_reply(
     failure = failure_in_reply(json.dumps({"error": error}).encode())
     assert failure is not None
     assert failure.kind is kind
-    assert failure.detail == f"an error in place of a reply: {told}"
+    assert failure.detail == expected_message(
+        "judge_service.llm.failures:an-error-in-place-of-reply", told
+    )
 
 
 @pytest.mark.parametrize(

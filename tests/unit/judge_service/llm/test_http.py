@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
 from hallujudge.judge_service.llm.http import Endpoint, HttpEndpoint
@@ -12,7 +13,10 @@ from hallujudge.judge_service.llm.http import Endpoint, HttpEndpoint
 
 async def test_a_missing_client_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
-    with pytest.raises(MissingExtraError, match="needs the extra openai: pip install"):
+    with pytest.raises(
+        MissingExtraError,
+        match=expected_message("judge_service.errors:needs-the-extra-openai-pip-install"),
+    ):
         await HttpEndpoint(Endpoint(url="http://127.0.0.1:1/v1"), 1).get("models")
 
 

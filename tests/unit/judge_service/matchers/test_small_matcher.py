@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from support.messages import expected_message
 from support.word_matchers import GRAPH, WordPairs, judged, query, small
 
 from hallujudge.judge_service.matchers.small_matcher import (
@@ -60,7 +61,10 @@ def test_a_sentence_that_does_not_fit_is_cut_and_the_verdict_says_so() -> None:
         small(model, "minicheck-roberta"), query("man", "riding", "horse", references=graph)
     )[0]
     assert verdict.verdict is Verdict.SUPPORTED
-    assert model.pairs[0] == ("man riding horse horse horse horse horse", "man riding horse.")
+    assert model.pairs[0] == (
+        expected_message("metrics.framework.claims:man-riding-horse-horse-horse-horse-horse"),
+        "man riding horse.",
+    )
     said = "input truncated: 1 of 2 sentences of the references were cut to fit into the model's"
     assert verdict.to_json()["detail"] == f"{said} 10 tokens"
     assert "reason" not in verdict.to_json()
@@ -78,7 +82,12 @@ def test_a_claim_without_room_for_a_premise_is_unscored() -> None:
     model = WordPairs(limit=3)
     verdict = judged(small(model), query("man", "riding", "horse"))[0]
     assert (verdict.verdict, verdict.reason) == (Verdict.UNSCORED, "CLAIM_TOO_LONG")
-    assert "3 tokens with the prompt; the model reads 3" in verdict.detail
+    assert (
+        expected_message(
+            "judge_service.matchers.small_matcher:tokens-with-the-prompt-the-model-reads"
+        )
+        in verdict.detail
+    )
 
 
 def test_the_label_names_models_wording_and_thresholds() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 from support.tiny_models import TINY, tiny_hhem, tiny_model
 from support.word_matchers import WordEncoder
 
@@ -154,18 +155,36 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     folder = tiny_model(tmp_path / "m", "factcg")
-    with pytest.raises(InvalidInputError, match="cannot load the model m on cpu: Unrecognized"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message(
+            "judge_service.matchers.torch_models:cannot-load-the-model-on-cpu-unrecognized"
+        ),
+    ):
         pairs_of(folder, "minicheck-flan-t5")
     with pytest.raises(
-        InvalidInputError, match=r"its file has no 'transformer\.shared\.weight'; give"
+        InvalidInputError,
+        match=expected_message(
+            "judge_service.matchers.torch_models:its-file-has-no-transformersharedweight-give"
+        ),
     ):
         pairs_of(folder, "hhem")
-    with pytest.raises(InvalidInputError, match="exactly one label that is called entailment"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message(
+            "judge_service.matchers.torch_models:exactly-one-label-that-is-called-entailment"
+        ),
+    ):
         pairs_of(folder, "nli")
     tensors = load_file(folder / "model.safetensors")
     del tensors["classifier.weight"]
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(InvalidInputError, match="its file has no tensor classifier"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message(
+            "judge_service.matchers.torch_models:its-file-has-no-tensor-classifier"
+        ),
+    ):
         pairs_of(folder, "factcg")
 
 
@@ -173,5 +192,7 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 def test_a_budget_without_room_for_the_model(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "m", "factcg")
     memory = MemoryBudget(find_model("minilm").size + 1000)
-    with pytest.raises(OverloadedError, match="no room for the model m"):
+    with pytest.raises(
+        OverloadedError, match=expected_message("judge_service.access.memory:no-room-for-the-model")
+    ):
         MatcherModels(memory=memory).open(settings("factcg", folder))

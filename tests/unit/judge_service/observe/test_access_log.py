@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.errors import OutputError
 from hallujudge.judge_service.observe.access_log import AccessLog, access_line
@@ -65,7 +66,7 @@ def test_a_full_disk_is_told_once_and_stops_no_call(caplog: pytest.LogCaptureFix
         log.call_ended(record())
     log.close()
     assert [message.getMessage() for message in caplog.records] == [
-        "the access log loses lines: No space left on device"
+        expected_message("judge_service.observe.access_log:the-access-log-loses-lines-no-space")
     ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
+from support.messages import expected_message
 from support.threads import until
 
 from hallujudge.judge.v1 import chair_pb2
@@ -41,7 +42,10 @@ async def test_no_caller_has_all_places() -> None:
 async def test_one_call_is_in_the_singular() -> None:
     admission = Admission(running=1, waiting=0)
     async with admission.admitted(ANA):
-        with pytest.raises(OverloadedError, match="the server has 1 call running"):
+        with pytest.raises(
+            OverloadedError,
+            match=expected_message("judge_service.server.flow_control:the-server-has-call-running"),
+        ):
             async with admission.admitted(BEN):
                 raise AssertionError("admitted")
 
@@ -56,12 +60,22 @@ async def test_waiting_calls_of_one_caller_leave_room_for_those_of_another() -> 
 
     waiting = [asyncio.ensure_future(call(ANA)) for _ in range(4)]
     await asyncio.sleep(0)
-    with pytest.raises(OverloadedError, match="ana has 4 calls running or waiting"):
+    with pytest.raises(
+        OverloadedError,
+        match=expected_message(
+            "judge_service.server.flow_control:ana-has-calls-running-or-waiting"
+        ),
+    ):
         await call(ANA)
     waiting.append(asyncio.ensure_future(call(BEN)))
     await asyncio.sleep(0)
     assert not waiting[-1].done()
-    with pytest.raises(OverloadedError, match="the server has 5 calls running or waiting") as full:
+    with pytest.raises(
+        OverloadedError,
+        match=expected_message(
+            "judge_service.server.flow_control:the-server-has-calls-running-or-waiting"
+        ),
+    ) as full:
         await call(BEN)
     assert full.value.retry_after == 0.5
     for task in waiting:

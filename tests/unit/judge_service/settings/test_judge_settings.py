@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.settings.judge_settings import CHOICES, JudgeSettings, load_judge_keys
@@ -32,7 +33,10 @@ def test_key_files_that_hold_no_key(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InvalidInputError, match="HALLUJUDGE_LLM_API_KEY_FILE") as caught:
         load_judge_keys({"HALLUJUDGE_LLM_API_KEY_FILE": str(file)})
     assert "secret" not in repr(caught.value.__cause__)
-    with pytest.raises(InvalidInputError, match="cannot be read: No such file"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("synonym_graphs.files:cannot-be-read-no-such-file"),
+    ):
         load_judge_keys({"HALLUJUDGE_LLM_API_KEY_FILE": str(tmp_path / "absent")})
     both = {"HALLUJUDGE_LLM_API_KEY_FILE": "x", "HALLUJUDGE_LLM_API_KEY": "sk-y"}
     with pytest.raises(InvalidInputError, match="unset one"):

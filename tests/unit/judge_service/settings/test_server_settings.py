@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.settings.server_settings import load_settings, settings_toml
@@ -20,7 +21,9 @@ def test_sources_in_order(tmp_path: Path) -> None:
     assert server.host == "127.0.0.1"
     sources = {setting.name: setting.source for setting in resolved.sources}
     assert sources["port"] == "argument"
-    assert sources["max_batch_items"] == "environment HALLUJUDGE_MAX_BATCH_ITEMS"
+    assert sources["max_batch_items"] == expected_message(
+        "sdk.cli.server_commands:environment-hallujudge-max-batch-items"
+    )
     assert sources["log_level"] == f"file {file}"
     assert sources["host"] == "default"
 

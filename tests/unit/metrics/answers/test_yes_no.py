@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics import OptionError
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS, parser_table, yes_no_parser
@@ -84,7 +85,10 @@ def test_the_table_shows_every_parser() -> None:
 
 
 def test_unknown_parser() -> None:
-    with pytest.raises(OptionError, match="published, opera, lmms-eval, vlmevalkit, strict"):
+    with pytest.raises(
+        OptionError,
+        match=expected_message("sdk.audit.audit:published-opera-lmms-eval-vlmevalkit-strict"),
+    ):
         yes_no_parser("helm")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.messages import expected_message
 from support.report_samples import report as sample_report
 
 from hallujudge.metrics import (
@@ -198,7 +199,10 @@ def test_differences_are_symmetric_about_zero() -> None:
 
 
 def test_a_score_outside_of_its_range_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"rate is 2\.5, outside its range from 0\.0 to 1\.0"):
+    with pytest.raises(
+        ValueError,
+        match=expected_message("metrics.framework.intervals:rate-is-outside-its-range-from-to"),
+    ):
         ends([(2, 1), (3, 1)])
 
 
@@ -301,20 +305,26 @@ def test_too_few_clusters_are_noted() -> None:
     assert report_of(items(50)).notes == ()
     assert report_of([]).notes == ()
     assert report_of(items(24)).notes == (
-        "Intervals are unreliable below 50 clusters (images or videos); every score rests on 24.",
-        "Intervals are unreliable below 50 clusters (images or videos); "
-        "1 of 1 groups by model have fewer: a (24).",
+        expected_message(
+            "metrics.framework.intervals:intervals-are-unreliable-below-clusters-images-or"
+        ),
+        expected_message(
+            "metrics.framework.intervals:intervals-are-unreliable-below-clusters-images-or-2"
+        ),
     )
     grouped = report_of(items(80, lambda number: "large" if number < 60 else "small"))
     assert grouped.notes == (
-        "Intervals are unreliable below 50 clusters (images or videos); "
-        "1 of 2 groups by model have fewer: small (20).",
+        expected_message(
+            "metrics.framework.intervals:intervals-are-unreliable-below-clusters-images-or-3"
+        ),
     )
 
 
 def test_scores_that_rest_on_fewer_clusters_are_named() -> None:
     note = " ".join(small_sample_notes({"base_accuracy": 80, "tss": 12, "rr": 49}, {}))
-    assert note.endswith("; these scores rest on fewer: tss (12), rr (49).")
+    assert note.endswith(
+        expected_message("metrics.framework.intervals:these-scores-rest-on-fewer-tss-rr")
+    )
     many = " ".join(small_sample_notes({}, {"image": {str(n): 1 for n in range(25)}}))
     assert many.endswith(", 8 (1), 9 (1) and 15 more.")
 
@@ -323,9 +333,15 @@ def test_the_note_is_in_every_report() -> None:
     notes = report_of(items(24)).notes
     report = replace(sample_report(), notes=notes)
     assert json.loads(report.to_text())["notes"] == list(notes)
-    assert "every score rests on 24." in render_table(report, width=200)
-    assert "every score rests on 24" in render_markdown(report)
-    assert "every score rests on 24." in HtmlPage().render(report)
+    assert expected_message("metrics.framework.intervals:every-score-rests-on") in render_table(
+        report, width=200
+    )
+    assert expected_message(
+        "metrics.framework.intervals:every-score-rests-on-2"
+    ) in render_markdown(report)
+    assert expected_message(
+        "metrics.framework.intervals:every-score-rests-on"
+    ) in HtmlPage().render(report)
 
 
 def test_means_over_images_merge_in_any_order() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Tally, TriHeMetric
 from hallujudge.metrics.framework.report import JudgeShare, JudgingCounts, cascade_notes
@@ -62,9 +63,7 @@ def test_parts_of_items_are_summed_in_any_number_of_parts() -> None:
 def test_the_note_says_who_decided_and_what_was_saved() -> None:
     [note] = cascade_notes(counted(*ITEMS).shares())
     assert note == (
-        "Cascade: matcher decided 8 of 10 (80.0%) verdicts; 2 of 10 (20.0%) had too small a "
-        "margin; llm decided 1 of 10 (10.0%); 1 of 10 (10.0%) are without a verdict. Saved, "
-        "estimated: 4 calls of llm (made 1), cost 0.4 (spent 0.1)."
+        expected_message("metrics.framework.report:cascade-matcher-decided-of-verdicts-of-had")
     )
     assert cascade_notes(counted(ITEMS[1]).shares()) == ()
 

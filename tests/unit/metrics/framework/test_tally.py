@@ -6,6 +6,7 @@ import math
 import random
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics import (
     ChairMetric,
@@ -164,7 +165,12 @@ def test_the_confidence_is_checked(confidence: float) -> None:
 
 
 def test_metric_options_are_checked() -> None:
-    with pytest.raises(UnknownVariantError, match="choose one of published, corrected"):
+    with pytest.raises(
+        UnknownVariantError,
+        match=expected_message(
+            "judge_service.engine.judge_options:choose-one-of-published-corrected"
+        ),
+    ):
         ChairMetric(variant="best", matcher="m", graph="g")
     with pytest.raises(OptionError, match="mentions, objects"):
         ChairMetric(count="words", matcher="m", graph="g")
@@ -258,7 +264,10 @@ def test_damaged_bytes_of_a_tally_are_refused() -> None:
     for damaged in (b"", data[:10], data[:-1], data + b"x", data.replace(b"rows", b"cows")):
         with pytest.raises(MergeError):
             tally.merge_bytes(damaged)
-    with pytest.raises(MergeError, match="grouped by model into tallies by category"):
+    with pytest.raises(
+        MergeError,
+        match=expected_message("metrics.framework.tally:grouped-by-model-into-tallies-by-category"),
+    ):
         other.merge_bytes(data)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics import OptionError
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, article_of, build_pope
@@ -47,7 +48,9 @@ def test_images_without_enough_objects_are_named() -> None:
     built = build_pope(IMAGES, sampling="random", min_objects=4, questions_per_image=2)
     assert set(built.skipped) == {"1", "2", "4"}
     assert built.skipped["2"] == "2 objects, fewer than 4"
-    with pytest.raises(OptionError, match="9 are requested, but only 4"):
+    with pytest.raises(
+        OptionError, match=expected_message("metrics.pope.question_builder:are-requested-but-only")
+    ):
         build_pope(IMAGES, sampling="random", questions_per_image=2, images=9)
     everything = {"all": ["dog", "cat"], "some": ["dog", "cat"]}
     assert set(build_pope(everything, sampling="popular", questions_per_image=2).skipped) == {
@@ -128,6 +131,6 @@ def test_an_article_that_begins_a_sentence() -> None:
         template="A <object>, yes or no?",
     )
     assert [row.text for row in built.questions[:2]] == [
-        "An umbrella, yes or no?",
-        "A dog, yes or no?",
+        expected_message("judge_service.engine.families.event_hallusion:an-umbrella-yes-or-no"),
+        expected_message("judge_service.engine.families.event_hallusion:dog-yes-or-no"),
     ]

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from openpyxl import Workbook
 from support.archive_samples import QUESTION_LAYOUTS, QUESTIONS, write_lines
+from support.messages import expected_message
 
 from hallujudge.sdk import InputOptions
 from hallujudge.sdk.archives import json_files, local_files, read_items, table_files
@@ -50,7 +51,7 @@ def test_packed_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
     path.write_bytes(PACKERS[kind](b'{"a": "' + b" " * (1 << 24)))
     said = refused(path)
     assert f"{path}: the " in said
-    assert "files made to fill a disk" in said
+    assert expected_message("sdk.archives.local_files:files-made-to-fill-disk") in said
 
 
 @pytest.mark.parametrize("kind", PACKERS)
@@ -96,7 +97,7 @@ def test_zstd_frames_to_skip_are_skipped(tmp_path: Path, kind: int) -> None:
             file.write(struct.pack("<BBBBLL", kind, 0x2A, 0x4D, 0x18, 4, len(frame)) + frame)
     assert len(read_items("pope", path, None)) == 2
     path.write_bytes(path.read_bytes()[:-3])
-    assert "the zstd file is damaged or cut off" in refused(path)
+    assert expected_message("sdk.archives.formats:the-zstd-file-is-damaged-or-cut") in refused(path)
 
 
 def test_zstd_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +114,9 @@ def test_one_endless_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packe
     data = LINE.encode() + b'{"response": "' + os.urandom(1 << 21).hex().encode()
     path = tmp_path / "a.jsonl"
     path.write_bytes(gzip.compress(data, 1) if packed else data)
-    assert "a.jsonl line 2: one value has more than" in refused(path)
+    assert expected_message(
+        "sdk.archives.json_files:jsonl-line-one-value-has-more-than"
+    ) in refused(path)
 
 
 def test_binary_junk_after_good_lines(tmp_path: Path) -> None:
@@ -189,7 +192,7 @@ def test_a_workbook_that_unpacks_to_too_much(
 ) -> None:
     path = QUESTION_LAYOUTS["VLMEvalKit xlsx"](tmp_path, QUESTIONS)
     monkeypatch.setattr(table_files, "MAX_UNPACKED_BYTES", 1000)
-    assert "Save the sheet as CSV" in refused(path)
+    assert expected_message("sdk.archives.table_files:save-the-sheet-as-csv") in refused(path)
 
 
 def test_a_log_with_a_sample_that_unpacks_to_too_much(tmp_path: Path) -> None:
@@ -197,7 +200,9 @@ def test_a_log_with_a_sample_that_unpacks_to_too_much(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", "{}")
         archive.writestr("samples/1_epoch_1.json", b" " * ((1 << 26) + 1))
-    assert "samples/1_epoch_1.json: the sample unpacks to 67,108,865 bytes" in refused(path)
+    assert expected_message(
+        "sdk.archives.formats:samples-epoch-json-the-sample-unpacks-to"
+    ) in refused(path)
 
 
 def test_a_log_packed_with_zstd_whose_sample_is_damaged(tmp_path: Path) -> None:
@@ -207,7 +212,7 @@ def test_a_log_packed_with_zstd_whose_sample_is_damaged(tmp_path: Path) -> None:
     path.write_bytes(data[:at] + bytes(255 - byte for byte in data[at : at + 9]) + data[at + 9 :])
     said = refused(path)
     assert "samples/" in said
-    assert "the zip file is damaged or cut off" in said
+    assert expected_message("sdk.archives.formats:the-zip-file-is-damaged-or-cut") in said
 
 
 def test_a_log_without_samples(tmp_path: Path) -> None:
@@ -237,13 +242,19 @@ def test_formulas_are_texts_or_stored_values(tmp_path: Path) -> None:
     )
     items = read_items("pope", path, None)
     assert [item.response for item in items] == ['=HYPERLINK("http://x")', "Yes"]  # type: ignore[attr-defined]  # pope
-    assert any("formulas, which are not evaluated, in row 2" in note for note in items.notes)
+    assert any(
+        expected_message("sdk.archives.table_files:formulas-which-are-not-evaluated-in-row") in note
+        for note in items.notes
+    )
 
 
 def test_cells_that_excel_cut_are_noted(tmp_path: Path) -> None:
     rows: list[list[object]] = [["question_id", "response", "label"], [1, "x" * 32_767, "yes"]]
     notes = read_items("pope", workbook(tmp_path / "a.xlsx", rows), None).notes
-    assert any("Excel cuts texts off, in row 2" in note for note in notes)
+    assert any(
+        expected_message("sdk.archives.table_files:excel-cuts-texts-off-in-row") in note
+        for note in notes
+    )
 
 
 def test_long_cells_of_csv_are_read(tmp_path: Path) -> None:
@@ -275,7 +286,9 @@ def test_folders_of_two_models_are_refused(tmp_path: Path) -> None:
     for model in ("llava", "qwen"):
         QUESTION_LAYOUTS["VLMEvalKit json"](tmp_path / model, QUESTIONS)
     said = refused(tmp_path)
-    assert "runs of 2 models: llava/model, qwen/model" in said
+    assert (
+        expected_message("sdk.archives.archive_files:runs-of-models-llava-model-qwen-model") in said
+    )
     assert f"hallujudge score all {tmp_path}" in said
 
 
@@ -284,7 +297,9 @@ def test_mixed_layouts_are_refused(tmp_path: Path) -> None:
     QUESTION_LAYOUTS["VLMEvalKit json"](tmp_path / "x", QUESTIONS).rename(tmp_path / "b.json")
     said = refused(tmp_path)
     assert "files of 2 layouts" in said
-    assert "a.jsonl is an lmms-eval sample file" in said
+    assert (
+        expected_message("sdk.archives.layouts.harnesses:jsonl-is-an-lmms-eval-sample-file") in said
+    )
     assert "b.json is VLMEvalKit's table" in said
 
 
@@ -297,7 +312,12 @@ def test_two_files_with_the_same_ids_are_refused(tmp_path: Path) -> None:
     for name in ("first.jsonl", "second.jsonl"):
         write_lines(tmp_path / name, [lmms_row(number) for number in range(3)])
     said = refused(tmp_path)
-    assert f"{tmp_path}/first.jsonl and {tmp_path}/second.jsonl both hold the id '0'" in said
+    assert (
+        expected_message(
+            "sdk.archives.archive_files:first-jsonl-and-second-jsonl-both-hold", tmp_path, tmp_path
+        )
+        in said
+    )
 
 
 def test_judged_tables_of_vlmevalkit_are_left_out(tmp_path: Path) -> None:
@@ -330,7 +350,9 @@ def test_a_folder_for_another_metric_says_what_it_holds(tmp_path: Path) -> None:
     QUESTION_LAYOUTS["lmms-eval C"](tmp_path, QUESTIONS)
     with pytest.raises(ArchiveError) as caught:
         read_items("chair", tmp_path, {"1": ["dog"]})
-    assert "an lmms-eval sample file of task POPE" in str(caught.value)
+    assert expected_message(
+        "sdk.archives.layouts.harnesses:an-lmms-eval-sample-file-of-task"
+    ) in str(caught.value)
     assert f"hallujudge archive inspect {tmp_path}" in str(caught.value)
 
 
@@ -340,7 +362,7 @@ def test_a_folder_for_another_metric_says_what_it_holds(tmp_path: Path) -> None:
 def test_a_map_that_names_no_key(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", [{"out": "Yes", "doc": {"gt": "yes"}}])
     said = refused(path, key_map={"response": "output", "label": "doc.gt"})
-    assert "a.jsonl line 1: no value for output, which InputOptions(key_map=…) names; found" in said
+    assert expected_message("sdk.archives.readers:jsonl-line-no-value-for-output-which") in said
     items = read_items(
         "pope", path, None, options=InputOptions(key_map={"response": "out", "label": "doc.gt"})
     )
@@ -351,8 +373,14 @@ def test_files_of_plain_records_are_not_guessed(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text(LINE)
     message = refused(tmp_path)
-    assert "2 files hold records of no known tool" in message
-    assert "Give one of them with `hallujudge score pope --responses FILE`" in message
+    assert (
+        expected_message("sdk.archives.archive_files:files-hold-records-of-no-known-tool")
+        in message
+    )
+    assert (
+        expected_message("sdk.archives.archive_files:give-one-of-them-with-hallujudge-score")
+        in message
+    )
 
 
 @pytest.mark.parametrize("content", [b'{"question_id": ', LINE.encode() * 2 + b"{"])
@@ -363,7 +391,9 @@ def test_errors_name_standard_input(monkeypatch: pytest.MonkeyPatch, content: by
 
 def test_white_space_is_not_called_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(" \n" * 50)
-    assert "the file is empty or holds white space only" in refused(tmp_path / "a.jsonl")
+    assert expected_message("sdk.archives.json_files:the-file-is-empty-or-holds-white") in refused(
+        tmp_path / "a.jsonl"
+    )
 
 
 def test_a_run_beside_tables_is_told_to_be_a_run(tmp_path: Path) -> None:
@@ -372,7 +402,12 @@ def test_a_run_beside_tables_is_told_to_be_a_run(tmp_path: Path) -> None:
     manifest = dict.fromkeys(("format", "release", "signature", "inputs", "settings", "run"), 1)
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     said = refused(tmp_path)
-    assert "manifest.json is a manifest.json that hallujudge score wrote" in said
+    assert (
+        expected_message(
+            "sdk.archives.layouts.benchmarks:manifest-json-is-manifest-json-that-hallujudge"
+        )
+        in said
+    )
     assert "known tool" not in said
 
 
@@ -399,7 +434,11 @@ SPLIT: dict[str, object] = {
 def test_tables_by_columns(tmp_path: Path, table: dict[str, object]) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(table))
-    assert refused(path).startswith(f"{path} line 1: a table by columns, as pandas writes it")
+    assert refused(path).startswith(
+        expected_message("sdk.archives.records:line-table-by-columns-as-pandas-writes", path)
+    )
     in_memory = {key: dict(enumerate(cells.values())) for key, cells in BY_COLUMNS.items()}
-    with pytest.raises(ArchiveError, match=r"^the mapping: a table by columns"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.archives.records:the-mapping-table-by-columns")
+    ):
         list(read_items("pope", in_memory, None))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.event_hallusion_samples import VIDEOS
+from support.messages import expected_message
 
 from hallujudge.metrics.event_hallusion import EventHallusionItem
 from hallujudge.sdk import Client, read_items
@@ -82,7 +83,9 @@ def test_what_is_wrong_is_named(rows: list[dict[str, Any]], named: str) -> None:
 
 
 def test_references_are_refused() -> None:
-    with pytest.raises(ArchiveError, match="leave the references out"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.archives.video_hallucer:leave-the-references-out")
+    ):
         read_items("event-hallusion", [VIDEO], {"a": "b"})
 
 
@@ -103,7 +106,9 @@ def test_failed_answers_and_judgements_are_unscored_in_corrected() -> None:
 
 def test_descriptions_without_a_judgement_are_noted() -> None:
     (note,) = read_items("event-hallusion", VIDEOS, None).notes
-    assert note.startswith("2 of 7 descriptions have no judgement")
+    assert note.startswith(
+        expected_message("sdk.archives.event_hallusion:of-descriptions-have-no-judgement")
+    )
 
 
 def test_bounds_count_what_was_left_out_once() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from support.messages import expected_message
 
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.archives.found_files import found_files
@@ -48,7 +49,10 @@ def test_a_url_is_read(request: pytest.FixtureRequest) -> None:
     request.addfinalizer(lambda: files.rm("/run", recursive=True))
     assert len(read_items("pope", "memory://run/answers.jsonl", None)) == 50
     files.pipe("/run/answers.jsonl", ROWS + b"{")
-    with pytest.raises(ArchiveError, match=r"^memory://run/answers\.jsonl line 51: the file ends"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.mementos:memory-run-answersjsonl-line-the-file-ends"),
+    ):
         read_items("pope", "memory://run/answers.jsonl", None)
 
 
@@ -76,7 +80,10 @@ def test_a_pattern_behind_a_url_is_read(folder: str) -> None:
         "answers.jsonl",
         "more.jsonl",
     ]
-    with pytest.raises(ArchiveError, match="no file that could be an archive"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.found_files:no-file-that-could-be-an-archive"),
+    ):
         found_files(f"{folder}/*/*.csv")
 
 
@@ -120,17 +127,24 @@ def test_files_of_this_machine_have_urls_too(tmp_path: Path) -> None:
     "url", ["ftp://host/a.jsonl", "local:///etc/passwd", "zip://a::https://h/b.zip", "shell://ls"]
 )
 def test_other_protocols_are_refused(url: str) -> None:
-    with pytest.raises(ArchiveError, match="are not read; use one of"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.archives.found_files:are-not-read-use-one-of")
+    ):
         read_items("pope", url, None)
 
 
 def test_half_of_an_address_is_refused_without_its_password() -> None:
-    with pytest.raises(ArchiveError, match=r"^'\[::1/log.json' is not a URL") as caught:
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.archives.found_files:log-json-is-not-url")
+    ) as caught:
         read_items("pope", "https://ana:secret@[::1/log.json?key=secret", None)
     assert "secret" not in str(caught.value)
 
 
 def test_without_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(MissingExtraError, match="reading URLs needs the extra remote"):
+    with pytest.raises(
+        MissingExtraError,
+        match=expected_message("judge_service.errors:reading-urls-needs-the-extra-remote"),
+    ):
         read_items("pope", "https://host/a.jsonl", None)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS, QUESTIONS, packed
 from support.archive_values import write_lines
+from support.messages import expected_message
 
 from hallujudge.sdk.archives import ArchiveSummary, inspect_archives
 from hallujudge.sdk.archives.layouts import archive_readers
@@ -28,7 +29,7 @@ def test_answers_are_counted(tmp_path: Path, layout: str) -> None:
     assert summary.metrics == ("pope",)
     assert summary.records == len(known)
     assert summary.duplicate_count == 0
-    assert "hallujudge score pope --responses" in summary.command
+    assert expected_message("sdk.cli.app:hallujudge-score-pope-responses") in summary.command
     tool = layout.split()[0]
     if tool == "plain":
         assert summary.layout == ""
@@ -50,7 +51,9 @@ def test_captions_are_counted(tmp_path: Path, layout: str) -> None:
 
 def test_the_keys_that_decide_are_named(tmp_path: Path) -> None:
     summary = one(packed(QUESTION_LAYOUTS["lmms-eval B2"](tmp_path, QUESTIONS), "gz"))
-    assert summary.layout == "an lmms-eval sample file of task POPE"
+    assert summary.layout == expected_message(
+        "sdk.archives.layouts.harnesses:an-lmms-eval-sample-file-of-task"
+    )
     assert summary.why == ("doc_id", "pope_accuracy")
     assert summary.task == "pope"
 
@@ -119,10 +122,17 @@ def test_advice_is_in_the_words_of_who_reads_it(
     assert any(advice)
     assert [text for text in advice if "--" in text] == []
     path = write_lines(tmp_path / "nouns.jsonl", [{"id": 1, "nouns": ["dog"]}])
-    assert one(path).next_step == "give it with InputOptions(nouns=…), beside answers"
+    assert one(path).next_step == expected_message(
+        "sdk.archives.layouts.benchmarks:give-it-with-inputoptions-nouns-beside-answers"
+    )
     for format in ("table", "json"):
         main(["archive", "inspect", str(path), "--format", format])
-        assert "give it with --nouns-file, beside answers" in capsys.readouterr().out
+        assert (
+            expected_message(
+                "sdk.archives.layouts.benchmarks:give-it-with-nouns-file-beside-answers"
+            )
+            in capsys.readouterr().out
+        )
 
 
 def test_the_command_prints_a_page_or_json(
@@ -131,7 +141,7 @@ def test_the_command_prints_a_page_or_json(
     path = QUESTION_LAYOUTS["VLMEvalKit xlsx"](tmp_path, QUESTIONS)
     assert main(["archive", "inspect", str(path)]) == 0
     page = capsys.readouterr().out
-    assert f"hallujudge score pope --responses {path} --out results" in page
+    assert expected_message("sdk.cli.app:hallujudge-score-pope-responses-out-results", path) in page
     assert "3 failure texts (unscored)" in page
     assert main(["archive", "inspect", str(tmp_path), "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
@@ -148,5 +158,5 @@ def test_standard_input_is_named_as_it_is_typed(
     monkeypatch.setattr("sys.stdin", stream)
     assert main(["archive", "inspect", "-"]) == 0
     page = capsys.readouterr().out
-    assert "hallujudge score pope --responses - --out results" in page
+    assert expected_message("sdk.cli.app:hallujudge-score-pope-responses-out-results-2") in page
     assert "failure texts" not in page

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.messages import expected_message
 
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk.archives import InputOptions, read_items
@@ -61,7 +62,10 @@ def test_a_record_that_contains_records_is_a_record(tmp_path: Path) -> None:
     ],
 )
 def test_a_duplicate_key_is_named(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ArchiveError, match=r"line 1: duplicate keys in .*: (1|image_id); keep"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.joins:line-duplicate-keys-in-image-id-keep"),
+    ):
         captions(tmp_path, text)
 
 
@@ -83,7 +87,9 @@ def test_a_long_text_as_a_place_in_the_id_map(tmp_path: Path) -> None:
     (tmp_path / "map.json").write_text("[1, 2]")
     options = InputOptions(id_map=tmp_path / "map.json")
     row = {"question_id": "9" * 5000, "text": "a"}
-    with pytest.raises(ArchiveError, match="not an entry of the id map"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.archives.joins:not-an-entry-of-the-id-map")
+    ):
         captions(tmp_path, json.dumps(row), options=options)
 
 
@@ -94,7 +100,12 @@ def test_references_in_several_objects_are_all_read(tmp_path: Path) -> None:
 def test_text_after_the_references_is_found(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="line 1"):
         objects(tmp_path, '{"1": ["dog"], "2": []} garbage')
-    with pytest.raises(ArchiveError, match="duplicate image ids in the references: 2"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message(
+            "sdk.archives.chair_references:duplicate-image-ids-in-the-references-2"
+        ),
+    ):
         objects(tmp_path, '{"1": ["dog"], "2": []}\n{"2": ["cat"]}')
 
 
@@ -115,7 +126,9 @@ def test_a_pipe_is_refused_before_half_of_it_is_lost(tmp_path: Path) -> None:
     try:
         os.write(writer, b'{"image_id": 1, "caption": "a"}\n')
         os.close(writer)
-        with pytest.raises(ArchiveError, match=r"pipe.*save it to a file"):
+        with pytest.raises(
+            ArchiveError, match=expected_message("sdk.archives.local_files:pipe-save-it-to-file")
+        ):
             read_items("chair", f"/dev/fd/{reader}", REFERENCES)
     finally:
         os.close(reader)

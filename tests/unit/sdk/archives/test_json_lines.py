@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.messages import expected_message
 
 from hallujudge.sdk.archives.json_files import read_values
 from hallujudge.sdk.archives.json_lines import Mark, Marks
@@ -49,7 +50,9 @@ def test_lines_have_the_values_of_pythons_decoder(tmp_path: Path) -> None:
 )
 def test_duplicate_keys_are_refused_with_their_line(tmp_path: Path, line: str) -> None:
     path = write(tmp_path / "f.jsonl", '{"a": 1}', '{"a": 2}', line, '{"a": 3}')
-    with pytest.raises(ArchiveError, match=r"line 3: duplicate keys in one object: a"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.archives.joins:line-duplicate-keys-in-one-object")
+    ):
         list(read_values(path))
 
 
@@ -131,7 +134,12 @@ def test_escapes_hide_no_duplicate_key(tmp_path: Path, texts: list[str], repeate
     whole = write(tmp_path / "whole.jsonl", *lines, "")
     assert [value for value, _ in read_values(whole)] == [json.loads(line) for line in lines]
     path = write(tmp_path / "f.jsonl", *lines, repeated, *lines, "")
-    with pytest.raises(ArchiveError, match=rf"line {len(lines) + 1}: duplicate keys in one object"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message(
+            "sdk.archives.joins:line-duplicate-keys-in-one-object-2", len(lines) + 1
+        ),
+    ):
         list(read_values(path))
 
 

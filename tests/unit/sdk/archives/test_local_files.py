@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics import PopeItem
 from hallujudge.sdk.archives import inspect_archives, read_items
@@ -75,7 +76,9 @@ def test_cut_utf16_is_refused(tmp_path: Path, kept: int) -> None:
 def test_utf32_is_not_taken_for_utf16(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_bytes(json.dumps(ROWS).encode("utf-32"))
-    with pytest.raises(ArchiveError, match="UTF-32 text; save it as UTF-8"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.archives.formats:utf-text-save-it-as-utf")
+    ):
         items(path)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics.mementos import MementosItem
 from hallujudge.sdk.archives import InputOptions, read_items
@@ -184,7 +185,7 @@ def test_a_reference_in_latin_1_is_read_and_said(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_bytes("image_name,description\na,café\n".encode("latin-1"))
     source = read_items("mementos", {"a": "x"}, path)
-    assert "line 2 is not UTF-8" in source.notes[0]
+    assert expected_message("sdk.archives.table_files:line-is-not-utf") in source.notes[0]
     assert [getattr(item, "reference", "") for item in source] == ["café"]
 
 
@@ -215,7 +216,7 @@ def test_descriptions_as_references_are_not_blamed(tmp_path: Path) -> None:
     path.write_text("image_name,description\nb,x\n")
     with pytest.raises(ArchiveError) as caught:
         items({"a": "A dog runs."}, path)
-    assert "give it as responses" not in str(caught.value)
+    assert expected_message("sdk.archives.readers:give-it-as-responses") not in str(caught.value)
 
 
 def test_what_the_user_allows(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import InputOptions, read_items
@@ -81,7 +82,10 @@ def test_a_record_keeps_its_parts(part: str, tmp_path: Path) -> None:
 
 
 def test_a_list_of_records_under_another_name_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ArchiveError, match="mine is a list of records: give a file of that list"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.records:mine-is-list-of-records-give-file"),
+    ):
         read(json.dumps({"model": "m", "mine": ROWS}), tmp_path)
 
 
@@ -90,8 +94,7 @@ def test_the_texts_of_an_object_are_named(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError) as refused:
         read(json.dumps(rows), tmp_path)
     assert str(refused.value).endswith(
-        "'response' is an object, not a text; name one in it with InputOptions(key_map=…): "
-        "response=response.role, response=response.content"
+        expected_message("sdk.archives.records:response-is-an-object-not-text-name")
     )
     options = {"key_map": {"response": "response.content"}}
     assert read(json.dumps(rows), tmp_path, **options) == WANTED[:1]
@@ -153,14 +156,15 @@ def test_a_key_that_no_item_has_is_refused_with_the_keys_that_exist() -> None:
     with pytest.raises(InvalidInputError) as caught:
         read_items("chair", GROUPED, GROUPED_OBJECTS, group_by=("modle",))
     assert str(caught.value) == (
-        "no item has the key 'modle' to report groups by; the keys are caption, doc.category, "
-        "image_id, model"
+        expected_message("sdk.archives.readers:no-item-has-the-key-modle-to")
     )
 
 
 def test_a_path_leads_into_objects_and_gaps_are_a_group_with_a_note() -> None:
     items = read_items("chair", GROUPED, GROUPED_OBJECTS, group_by=("doc.category",))
-    assert items.notes == ("1 of 3 items have no 'doc.category'; they are in the group (none)",)
+    assert items.notes == (
+        expected_message("sdk.archives.readers:of-items-have-no-doc-category-they"),
+    )
     with Client.embedded() as client:
         report = client.score(
             "chair", responses=GROUPED, references=GROUPED_OBJECTS, group_by=["doc.category"]
@@ -174,7 +178,8 @@ def test_a_path_leads_into_objects_and_gaps_are_a_group_with_a_note() -> None:
 def test_an_object_is_not_a_group(value: object) -> None:
     rows = [{**row, "doc": value} for row in GROUPED]
     with pytest.raises(
-        InvalidInputError, match=r"the key .doc. to report groups by holds .*, such as"
+        InvalidInputError,
+        match=expected_message("sdk.archives.records:the-key-doc-to-report-groups-by"),
     ):
         read_items("chair", rows, GROUPED_OBJECTS, group_by=("doc",))
 
@@ -186,15 +191,24 @@ def test_keys_of_the_metric_itself_may_be_absent() -> None:
 
 
 def test_a_text_in_place_of_a_list_is_named() -> None:
-    with Client.embedded() as client, pytest.raises(InvalidInputError, match="group_by is the tex"):
+    with (
+        Client.embedded() as client,
+        pytest.raises(
+            InvalidInputError, match=expected_message("sdk.spec_parts:group-by-is-the-tex")
+        ),
+    ):
         client.score("chair", responses=GROUPED, references=GROUPED_OBJECTS, group_by="model")
 
 
 def test_errors_name_arguments_in_python_and_options_on_the_command_line() -> None:
     with pytest.raises(ArchiveError) as caught:
         read_items("chair", [{"id": 1, "words": "A dog."}], GROUPED_OBJECTS)
-    assert str(caught.value).endswith("Name it with InputOptions(text_key=…)")
-    assert in_flags(str(caught.value)).endswith("Name it with --text-key")
+    assert str(caught.value).endswith(
+        expected_message("sdk.archives.amber:name-it-with-inputoptions-text-key")
+    )
+    assert in_flags(str(caught.value)).endswith(
+        expected_message("sdk.archives.records:name-it-with-text-key")
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from openpyxl import Workbook
+from support.messages import expected_message
 
 from hallujudge.sdk import Client, InputOptions, read_items
 from hallujudge.sdk.errors import ArchiveError
@@ -184,7 +185,10 @@ def test_a_line_with_the_separator_may_stand_first(tmp_path: Path, told: str) ->
 
 def test_a_table_of_a_header_alone_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("image_id,caption\n")
-    with pytest.raises(ArchiveError, match=r"a.csv: no records; the file has nothing but a header"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.readers:csv-no-records-the-file-has-nothing"),
+    ):
         read_items("chair", tmp_path / "a.csv", OBJECTS)
 
 
@@ -192,7 +196,9 @@ def test_a_table_that_is_not_utf8_is_read_as_latin_1_with_a_note(tmp_path: Path)
     (tmp_path / "a.csv").write_bytes(b"image_id,caption\n1,caf\xe9\n")
     items = read_items("chair", tmp_path / "a.csv", OBJECTS)
     assert [item.response for item in items] == ["café"]  # type: ignore[attr-defined]
-    assert "line 2 is not UTF-8; the file is read as Latin-1" in items.notes[0]
+    assert (
+        expected_message("sdk.archives.table_files:line-is-not-utf-the-file-is") in items.notes[0]
+    )
 
 
 def test_cells_that_excel_may_have_cut_are_noted(tmp_path: Path) -> None:
@@ -267,7 +273,10 @@ def test_lists_as_pandas_prints_them_are_read(tmp_path: Path) -> None:
 def test_what_is_not_a_list_as_python_prints_it_is_refused(tmp_path: Path, cell: str) -> None:
     path = tmp_path / "captions.csv"
     pd.DataFrame([{"image_id": 1, "caption": "A dog.", "objects": cell}]).to_csv(path, index=False)
-    with pytest.raises(ArchiveError, match="expected a list of object names, found"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.chair_references:expected-list-of-object-names-found"),
+    ):
         read_items("chair", path, None)
 
 
@@ -278,6 +287,9 @@ def test_backslashes_in_a_cell_warn_nobody(
     path = tmp_path / "captions.csv"
     cell = r"['a\dog']"
     pd.DataFrame([{"image_id": 1, "caption": "A dog.", "objects": cell}]).to_csv(path, index=False)
-    with pytest.raises(ArchiveError, match="expected a list of object names, found"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.chair_references:expected-list-of-object-names-found"),
+    ):
         read_items("chair", path, None)
     assert not [one for one in recwarn if "escape" in str(one.message)]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics import TriHeItem
 from hallujudge.sdk.archives import InputOptions, read_items
@@ -74,7 +75,11 @@ def test_the_papers_own_file(tmp_path: Path) -> None:
     answers = read(path, path)
     assert [item.response for item in answers] == ["a1", "a2"]
     noted = read_items("tri-he", path, path).notes
-    assert any("are Tri-HE's own; name a model" in n and "one of llava" in n for n in noted)
+    assert any(
+        expected_message("sdk.archives.tri_he:are-tri-hes-own-name-model") in n
+        and "one of llava" in n
+        for n in noted
+    )
     model = read(path, path, model_key="llava")
     assert [(item.response, item.claims) for item in model] == [("l1", None), ("l2", None)]
     claims = read(path, path, model_key="llava", claims_only=True)
@@ -82,7 +87,10 @@ def test_the_papers_own_file(tmp_path: Path) -> None:
         ("l1", (("dog", "on", "sofa"),)),
         ("l2", None),
     ]
-    with pytest.raises(ArchiveError, match=r"InputOptions\(model_key=…\), one of answer, llava"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.tri_he:inputoptionsmodel-key-one-of-answer-llava"),
+    ):
         read(path, path, model_key="gpt")
 
 
@@ -90,7 +98,12 @@ def test_claims_alone_are_not_answers(tmp_path: Path) -> None:
     instance = {"question": "q1", "llava_triplets": ["(dog, on, sofa)"]}
     path = tmp_path / "tri-he.json"
     path.write_text(json.dumps({"7": {"instance": [instance], **GRAPH["7"]}}))
-    with pytest.raises(ArchiveError, match=r"give the file with InputOptions\(claims_only=True\)"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message(
+            "sdk.archives.tri_he:give-the-file-with-inputoptionsclaims-only-true"
+        ),
+    ):
         read(path, path, model_key="llava")
     (item,) = read(path, path, model_key="llava", claims_only=True)
     assert item.claims == (("dog", "on", "sofa"),)
@@ -152,7 +165,7 @@ def test_bad_triplets_are_named(claims: object, said: str) -> None:
 def test_joins() -> None:
     with pytest.raises(
         ArchiveError,
-        match=r"without a scene graph: 8.*None of the images is in the references",
+        match=expected_message("sdk.archives.tri_he:without-scene-graph-none-of-the-images"),
     ):
         read([{**ANSWER, "image_id": 8}])
     (item,) = read([{**ANSWER, "image_id": 8}], allow_unknown=True)
@@ -161,5 +174,8 @@ def test_joins() -> None:
         read([ANSWER, ANSWER])
     twice = read([ANSWER, ANSWER], allow_duplicates=True)
     assert [item.id for item in twice] == ["7: What is there?", "7: What is there?#2"]
-    with pytest.raises(ArchiveError, match="duplicate images in the references"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.tri_he:duplicate-images-in-the-references"),
+    ):
         read([ANSWER], [{"image_id": 7, "triplets": []}, {"image_id": "7", "triplets": []}])

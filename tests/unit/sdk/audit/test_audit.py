@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support.archive_samples import QUESTION_LAYOUTS, QUESTIONS, write_lines
 from support.archive_values import Row
+from support.messages import expected_message
 
 from hallujudge.sdk.audit import Audit, AuditOptions, ScoreAudit, audit
 from hallujudge.sdk.cli import main
@@ -109,7 +110,9 @@ def test_a_category_is_audited_alone(tmp_path: Path) -> None:
     found = audit(path, AuditOptions(category="popular"))
     assert [row.id for row in found.rows] == ["0", "2"]
     assert effective(found, "accuracy") == {"copied verdicts": Fraction(-1, 2)}
-    with pytest.raises(InvalidInputError, match="no row has the category 'x'"):
+    with pytest.raises(
+        InvalidInputError, match=expected_message("sdk.audit.audit:no-row-has-the-category-x")
+    ):
         audit(path, AuditOptions(category="x"))
 
 
@@ -168,7 +171,13 @@ def test_rows_that_the_archive_lost_are_counted(tmp_path: Path) -> None:
         counts = {"pope": {"original": 9000, "effective": told}}
         results.write_text(json.dumps(content | {"n-samples": counts}))
         notes = audit(path).notes
-        assert any("results.json counts 6 rows, and the archive has 4" in n for n in notes) == noted
+        assert (
+            any(
+                expected_message("sdk.audit.audit:results-json-counts-rows-and-the-archive") in n
+                for n in notes
+            )
+            == noted
+        )
 
 
 def test_repeated_rows_are_counted_once(tmp_path: Path) -> None:
@@ -187,7 +196,10 @@ def test_a_number_that_does_not_follow_is_not_explained(tmp_path: Path) -> None:
     shares = score(found, "accuracy").shares
     assert shares["not explained"] == Fraction(67, 100) - Fraction(60, 100)
     assert shares["rounding"] == Fraction(2, 3) - Fraction(67, 100)
-    assert any("does not give the printed number" in note for note in found.notes)
+    assert any(
+        expected_message("sdk.audit.audit:does-not-give-the-printed-number") in note
+        for note in found.notes
+    )
 
 
 def llava_archive(folder: Path) -> tuple[Path, Path]:
@@ -315,7 +327,9 @@ def test_wrong_printed_numbers_are_refused(tmp_path: Path, text: str, said: str)
 
 def test_other_archives_are_refused(tmp_path: Path) -> None:
     plain = write_lines(tmp_path / "plain.jsonl", [{"id": 1, "text": "yes"}])
-    with pytest.raises(ArchiveError, match="an audit reads archives of"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.audit.audit:an-audit-reads-archives-of")
+    ):
         audit(plain)
     path = lmms_archive(tmp_path, ANSWERS, {})
     with pytest.raises(InvalidInputError, match="choose from pope, llava, opera, lmms-eval"):

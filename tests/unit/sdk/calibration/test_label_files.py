@@ -8,6 +8,7 @@ from pathlib import Path
 
 from support.calibration import labels_file
 from support.comparison_runs import chair_run
+from support.messages import expected_message
 from support.pages import Page
 from support.running import here, read_rows
 
@@ -46,18 +47,27 @@ def test_a_plan_gives_labels_their_weight(folder: Path, tmp_path: Path) -> None:
     assert found.notes == ()
     labels.write_text(labels.read_text(encoding="utf-8").split("\n", 1)[1], encoding="utf-8")
     found = calibrate(folder, CalibrateOptions(labels=(labels,), plan=plan))
-    assert [note.split(";")[0] for note in found.notes] == ["1 of 80 planned units have no label"]
+    assert [note.split(";")[0] for note in found.notes] == [
+        expected_message("sdk.calibration.labelled_claims:of-planned-units-have-no-label")
+    ]
 
 
 def test_a_plan_of_five_draws_five_and_says_what_that_is_worth(tmp_path: Path) -> None:
     chair_run(tmp_path / "run", 0.4)
     sheet = tmp_path / "sheet.csv"
     planned = here("label", "plan", tmp_path / "run", "-n", "5", "--sheet", sheet)
-    assert planned.stdout.startswith("5 claims to label, seed 0\n"), planned.stderr
-    assert "note: with fewer than 20 labels calibrate reports the raw score" in planned.stdout
+    assert planned.stdout.startswith(
+        expected_message("sdk.cli.label_commands:claims-to-label-seed")
+    ), planned.stderr
+    assert (
+        expected_message("sdk.cli.label_commands:note-with-fewer-than-labels-calibrate-reports")
+        in planned.stdout
+    )
     assert len(sheet.read_text(encoding="utf-8").splitlines()) == 6
     more = here("label", "plan", tmp_path / "run", "-n", "15")
-    assert more.stdout.startswith("20 claims to label, seed 0\n"), more.stderr
+    assert more.stdout.startswith(
+        expected_message("sdk.cli.label_commands:claims-to-label-seed-2")
+    ), more.stderr
     assert "note:" not in more.stdout
 
 
@@ -65,15 +75,21 @@ def test_a_plan_is_extended_by_what_it_draws_only(tmp_path: Path) -> None:
     chair_run(tmp_path / "run", 0.4)
     plan = tmp_path / "run" / "label-plan.json"
     first = here("label", "plan", tmp_path / "run", "-n", "5", "--by", "item", "--seed", "4")
-    assert first.stdout.startswith("5 items to label, seed 4\n"), first.stderr
+    assert first.stdout.startswith(
+        expected_message("sdk.cli.label_commands:items-to-label-seed")
+    ), first.stderr
     for option, why in (("--by claim", "draws items, not claims"), ("--seed 0", "has the seed 4")):
         refused = here("label", "plan", tmp_path / "run", "-n", "5", *option.split())
         assert refused.returncode == 2
         assert f"{plan}: the plan {why}" in refused.stderr
     more = here("label", "plan", tmp_path / "run", "-n", "5", "--by", "item", "--seed", "4")
-    assert more.stdout.startswith("10 items to label, seed 4\n"), more.stderr
+    assert more.stdout.startswith(
+        expected_message("sdk.cli.label_commands:items-to-label-seed-2")
+    ), more.stderr
     more = here("label", "plan", tmp_path / "run", "-n", "5")
-    assert more.stdout.startswith("15 items to label, seed 4\n"), more.stderr
+    assert more.stdout.startswith(
+        expected_message("sdk.cli.label_commands:items-to-label-seed-3")
+    ), more.stderr
 
 
 def test_a_sheet_may_be_imported_while_it_is_filled_in(tmp_path: Path) -> None:
@@ -88,12 +104,17 @@ def test_a_sheet_may_be_imported_while_it_is_filled_in(tmp_path: Path) -> None:
     sheet.write_text("\n".join([head, *half]), encoding="utf-8")
     done = here("label", "import", tmp_path / "run", sheet)
     assert "40 labels of 40 claims" in done.stdout, done.stderr
-    assert "20 rows have no label yet" in done.stdout
+    assert expected_message("sdk.cli.label_commands:rows-have-no-label-yet") in done.stdout
     sheet.write_text("\n".join([head, half[0].replace(",supp", ",not_supp")]), encoding="utf-8")
     done = here("label", "import", tmp_path / "run", sheet)
-    assert "note: 1 labels contradict an earlier one" in done.stdout, done.stderr
+    assert (
+        expected_message("sdk.labels.human_labels:note-labels-contradict-an-earlier-one")
+        in done.stdout
+    ), done.stderr
     told = " ".join(here("calibrate", tmp_path / "run").stdout.split())
-    assert "20 of 60 planned units have no label" in told
+    assert (
+        expected_message("sdk.calibration.labelled_claims:of-planned-units-have-no-label-2") in told
+    )
 
 
 def test_labels_of_items_that_the_plan_did_not_draw_have_a_note(
@@ -103,7 +124,10 @@ def test_labels_of_items_that_the_plan_did_not_draw_have_a_note(
     here("label", "plan", folder, "-n", "50", "--by", "item", "--out", plan)
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda _, __, verdict: verdict)
     found = calibrate(folder, CalibrateOptions(labels=(labels,), plan=plan))
-    assert "70 labels are of items that the plan did not draw; they do not count." in found.notes
+    assert (
+        expected_message("sdk.calibration.labelled_claims:labels-are-of-items-that-the-plan")
+        in found.notes
+    )
 
 
 def test_labels_of_another_run_with_the_same_ids_have_a_note(tmp_path: Path) -> None:
@@ -116,4 +140,7 @@ def test_labels_of_another_run_with_the_same_ids_have_a_note(tmp_path: Path) -> 
     for run, note in ((own, False), ("0123456789abcdef", True)):
         file.write_text("".join(json.dumps({**line, "run": run}) + "\n" for line in lines))
         done = here("label", "import", folder, file)
-        assert ("labels were given to another run" in done.stdout) is note, done.stderr
+        assert (
+            expected_message("sdk.calibration.label_files:labels-were-given-to-another-run")
+            in done.stdout
+        ) is note, done.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.calibration import calibrated, labels_file
+from support.messages import expected_message
 from support.running import read_rows
 
 
@@ -22,8 +23,15 @@ def test_labels_chosen_by_their_verdict_are_recognised(folder: Path, tmp_path: P
     found = calibrated(folder, path)
     assert found["chair_i"].recommended == "raw"
     assert "no random sample" in found["chair_i"].reason
-    assert any("differ from its verdicts on all claims" in note for note in found.notes)
-    assert any("No other claim is labelled" in note for note in found.notes)
+    assert any(
+        expected_message("sdk.calibration.labelled_claims:differ-from-its-verdicts-on-all-claims")
+        in note
+        for note in found.notes
+    )
+    assert any(
+        expected_message("sdk.calibration.labelled_claims:no-other-claim-is-labelled") in note
+        for note in found.notes
+    )
 
 
 @pytest.mark.parametrize("agree", [False, True])
@@ -49,7 +57,12 @@ def test_annotators_who_disagree_have_a_note(folder: Path, tmp_path: Path, agree
         assert told == []
     else:
         assert found.alpha < 0
-        assert f"alpha {found.alpha:.2f}; 0.667 is the usual minimum, 0 is chance" in told[0]
+        assert (
+            expected_message(
+                "sdk.calibration.labelled_claims:alpha-is-the-usual-minimum-is-chance", found.alpha
+            )
+            in told[0]
+        )
 
 
 def test_labels_of_another_run_have_a_note(folder: Path, tmp_path: Path) -> None:
@@ -57,7 +70,10 @@ def test_labels_of_another_run_have_a_note(folder: Path, tmp_path: Path) -> None
     lines = [json.loads(line) for line in labels.read_text(encoding="utf-8").splitlines()]
     text = "".join(f"{json.dumps(line | {'signature': 'chair|other'})}\n" for line in lines)
     labels.write_text(text, encoding="utf-8")
-    assert "216 labels were given to another run" in calibrated(folder, labels).notes[-1]
+    assert (
+        expected_message("sdk.calibration.label_files:labels-were-given-to-another-run-2")
+        in calibrated(folder, labels).notes[-1]
+    )
 
 
 def test_a_judge_that_guesses_is_told_with_its_scale(folder: Path, tmp_path: Path) -> None:
@@ -67,8 +83,10 @@ def test_a_judge_that_guesses_is_told_with_its_scale(folder: Path, tmp_path: Pat
     found = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, half))
     for name, unit in (("chair_i", "claims"), ("chair_s", "items")):
         assert re.search(
-            rf"tells little about {unit}, .* sensitivity 0\.\d\d and specificity 0\.\d\d sum "
-            r"to [01]\.\d\d, below 1\.2, where a guess has 1 and a perfect judge 2\.",
+            expected_message(
+                "sdk.calibration.score_corrections:tells-little-about-sensitivity-and-specificity-sum",
+                unit,
+            ),
             found[name].reason,
         )
 
@@ -80,7 +98,14 @@ def test_verdicts_that_no_label_contradicts_are_told(folder: Path, tmp_path: Pat
     reason = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, wrong, share=0.5))[
         "chair_i"
     ].reason
-    assert "labelled claims that the judge accepts is hallucinated. They do not show" in reason
-    assert "that the judge rejects" not in reason
+    assert (
+        expected_message(
+            "sdk.calibration.score_corrections:labelled-claims-that-the-judge-accepts-is"
+        )
+        in reason
+    )
+    assert (
+        expected_message("sdk.calibration.calibration_tables:that-the-judge-rejects") not in reason
+    )
     everything = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, wrong))
     assert "None of" not in everything["chair_i"].reason

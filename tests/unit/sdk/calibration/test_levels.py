@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally, TriHeMetric
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
@@ -42,7 +43,10 @@ def test_margins_are_learnt_where_verdicts_have_them() -> None:
         for claim in item.claims
     ]
     metric = TriHeMetric(judge="j")
-    with pytest.raises(InvalidInputError, match="verdicts have no margins"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.calibration.run_calibration:verdicts-have-no-margins"),
+    ):
         calibrate_items(report, metric, items, labels, agreement=0.8)
     sure = [
         replace(item, claims=tuple(replace(claim, margin=0.5) for claim in item.claims))
@@ -52,8 +56,13 @@ def test_margins_are_learnt_where_verdicts_have_them() -> None:
     assert found.cascade is not None
     assert (found.cascade.escalate_below, found.cascade.kept) == (0.5, 1.0)
     assert Calibration.from_json(json.loads(found.to_text())) == found
-    assert "Verdicts that agree with labels in 70%" in render_page(calibration_page(found))
-    with pytest.raises(InvalidInputError, match=r"agreement is 1\.5; give a share"):
+    assert expected_message(
+        "sdk.calibration.calibration_tables:verdicts-that-agree-with-labels-in"
+    ) in render_page(calibration_page(found))
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.calibration.run_calibration:agreement-is-give-share"),
+    ):
         CalibrateOptions(agreement=1.5)
 
 

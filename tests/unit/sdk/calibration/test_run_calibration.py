@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.calibration import calibrated, labels_file
 from support.comparison_runs import chair_run, pope_run
+from support.messages import expected_message
 from support.running import here, read_rows
 
 from hallujudge.sdk.calibration import (
@@ -49,26 +50,44 @@ def test_a_calibration_is_read_again(folder: Path, tmp_path: Path) -> None:
 def test_other_runs_and_labels_are_refused(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "l.jsonl"
     other.write_text('{"item": "x", "label": "supported"}\n', encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="none of 1 labels is of a claim or item"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.labels.human_labels:none-of-labels-is-of-claim-or"),
+    ):
         calibrated(folder, other)
     first = next(row["id"] for row in read_rows(folder / "items.jsonl") if row["evidence"])
     other.write_text(json.dumps({"item": first, "claim": 99, "label": "supported"}) + "\n")
-    with pytest.raises(InvalidInputError, match=f"item '{first}' has no claim 99;.* from 0 to"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.labels.human_labels:item-has-no-claim-from-to", first),
+    ):
         calibrated(folder, other)
     words = {"item": first, "claim": 0, "label": "supported", "text": "words of another run"}
     other.write_text(json.dumps(words) + "\n")
-    with pytest.raises(InvalidInputError, match=r"but the label's text is 'words of another run'"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.labels.human_labels:but-the-labels-text-is-words-of"),
+    ):
         calibrated(folder, other)
     other.write_text(json.dumps({"item": first, "start": 900, "end": 905, "label": "supported"}))
-    with pytest.raises(InvalidInputError, match=r"the words of the first one are in no claim"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.labels.human_labels:the-words-of-the-first-one-are"),
+    ):
         calibrated(folder, other)
     other.write_text(json.dumps({"item": first, "claim": 0, "label": "unsure"}) + "\n")
-    with pytest.raises(InvalidInputError, match="every label of this run is unsure"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.labels.human_labels:every-label-of-this-run-is-unsure"),
+    ):
         calibrated(folder, other)
     with pytest.raises(InvalidInputError, match=r"no labels.jsonl; label claims"):
         calibrate(folder)
     pope_run(tmp_path / "pope", 0.5)
-    with pytest.raises(UnsupportedError, match="scores of pope do not depend on verdicts"):
+    with pytest.raises(
+        UnsupportedError,
+        match=expected_message("sdk.labels.verdicts:scores-of-pope-do-not-depend-on"),
+    ):
         calibrated(tmp_path / "pope", other)
 
 
@@ -81,7 +100,10 @@ def test_a_changed_line_is_refused(folder: Path, tmp_path: Path) -> None:
             text.replace('"hallucinated":1', '"hallucinated":2'), "utf-8"
         )
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda *_: True)
-    with pytest.raises(ArchiveError, match="hallucinated is 2, but the verdicts give 1"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.labels.verdicts:hallucinated-is-but-the-verdicts-give"),
+    ):
         calibrated(copy, labels)
 
 
@@ -89,25 +111,34 @@ def test_commands_write_labels_plan_and_calibration(tmp_path: Path) -> None:
     chair_run(tmp_path / "run", 0.4)
     given = labels_file(tmp_path / "l.jsonl", tmp_path / "run", lambda _, __, verdict: verdict)
     imported = here("label", "import", tmp_path / "run", given)
-    assert "108 labels of 108 claims; items labelled in full: 60;" in imported.stdout, (
-        imported.stderr
-    )
+    assert (
+        expected_message("sdk.cli.label_commands:labels-of-claims-items-labelled-in-full")
+        in imported.stdout
+    ), imported.stderr
     done = here("calibrate", tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    assert "Scores, raw and corrected" in done.stdout
+    assert (
+        expected_message("sdk.calibration.calibration_tables:scores-raw-and-corrected")
+        in done.stdout
+    )
     assert "calibrated:ppi++/n=108/labels@" in done.stdout.replace("\n", "")
     shown = here("report", tmp_path / "run", "--format", "table,markdown,html").stdout
     assert shown.count("Corrected by prediction") == 2
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "Corrected by prediction-powered inference, from 108 human labels" in page
+    assert (
+        expected_message(
+            "sdk.report.report_text:corrected-by-prediction-powered-inference-from-human"
+        )
+        in page
+    )
     printed = here("calibrate", tmp_path / "run", "--format", "json")
     kept = (tmp_path / "run" / "calibration.json").read_text(encoding="utf-8")
     assert printed.stdout == kept
     sheet = tmp_path / "sheet.csv"
     planned = here("label", "plan", tmp_path / "run", "--by", "item", "-n", "20", "--sheet", sheet)
-    assert "20 items to label, seed 0" in planned.stdout
+    assert expected_message("sdk.cli.label_commands:items-to-label-seed-4") in planned.stdout
     assert len(sheet.read_text(encoding="utf-8").splitlines()) == 21
     refused = here("label", "plan", tmp_path / "run", "--by", "page")
     assert (refused.returncode, refused.stderr) == (
-        2, "error: --by 'page': choose claim or item\n",
+        2, expected_message("sdk.cli.label_commands:error-by-page-choose-claim-or-item"),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.calibration import calibrated, labels_file
+from support.messages import expected_message
 from support.running import here, read_rows
 
 from hallujudge.metrics.calibration.calibrated_scores import ScoreEstimate
@@ -65,7 +66,10 @@ def test_a_sample_of_captions_estimates_all(folder: Path, tmp_path: Path) -> Non
     # 96 captions have two mentions, 24 have one.
     assert score.run_low <= 96 / 216 <= score.run_high
     assert score.corrected.value == pytest.approx(96 / 216, abs=0.05)
-    assert "No plan says how the labels were drawn" in found.notes[0]
+    assert (
+        expected_message("sdk.calibration.labelled_claims:no-plan-says-how-the-labels-were")
+        in found.notes[0]
+    )
 
 
 def test_labels_of_single_mentions_do_not_correct_captions(folder: Path, tmp_path: Path) -> None:
@@ -78,7 +82,10 @@ def test_labels_of_single_mentions_do_not_correct_captions(folder: Path, tmp_pat
     found = calibrated(folder, path)
     assert (found.sampled_by, found["chair_s"].corrected) == ("claim", None)
     assert found["chair_s"].recommended == "raw"
-    assert "Whole items were not drawn" in found["chair_s"].reason
+    assert (
+        expected_message("sdk.calibration.score_corrections:whole-items-were-not-drawn")
+        in found["chair_s"].reason
+    )
 
 
 def test_labels_of_whole_captions_correct_captions_alone(folder: Path, tmp_path: Path) -> None:
@@ -88,7 +95,9 @@ def test_labels_of_whole_captions_correct_captions_alone(folder: Path, tmp_path:
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     found = calibrated(folder, path)
     assert (found.sampled_by, found.labels) == ("item", 40)
-    assert found["chair_i"].reason == "No claim that counts in it is labelled."
+    assert found["chair_i"].reason == expected_message(
+        "sdk.calibration.score_corrections:no-claim-that-counts-in-it-is"
+    )
     corrected = found["chair_s"].corrected
     assert corrected is not None
     assert corrected.value == 0
@@ -114,14 +123,20 @@ def test_error_rates_that_do_not_fit_the_run_correct_nothing(folder: Path, tmp_p
     path.write_text("".join(f"{json.dumps(line)}\n" for line in chosen), encoding="utf-8")
     score = calibrated(folder, path)["chair_i"]
     assert (score.recommended, score.rogan_gladen) == ("raw", None)
-    assert "finds no share that fits their error rates" in score.reason
+    assert (
+        expected_message("sdk.calibration.score_corrections:finds-no-share-that-fits-their-error")
+        in score.reason
+    )
 
 
 def test_a_few_labels_are_too_few(folder: Path, tmp_path: Path) -> None:
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda *_: False, share=0.05)
     found = calibrated(folder, labels)
     assert found["chair_i"].recommended == "raw"
-    assert "labels say too little; label at least 20" in found["chair_i"].reason
+    assert (
+        expected_message("sdk.calibration.score_corrections:labels-say-too-little-label-at-least")
+        in found["chair_i"].reason
+    )
     assert found.method.startswith("raw/n=")
 
 
@@ -164,13 +179,20 @@ def test_a_raw_score_that_is_expected_to_be_nearer_is_told(folder: Path, tmp_pat
     assert score.recommended == "ppi++"
     assert score.raw_is_nearer
     assert score.raw_error == 0
-    assert "The raw score is expected to be nearer" in score.reason
+    assert (
+        expected_message("sdk.calibration.score_corrections:the-raw-score-is-expected-to-be")
+        in score.reason
+    )
     assert "it differs by 0.000" in score.reason
     ran = here("calibrate", folder, "--labels", agreeing)
     assert ran.returncode == 0, ran.stderr
-    assert "The raw score is expected to be nearer" in " ".join(ran.stdout.split())
+    assert expected_message(
+        "sdk.calibration.score_corrections:the-raw-score-is-expected-to-be"
+    ) in " ".join(ran.stdout.split())
     told = " ".join(calibration_sentences(found))
-    assert "expected to be nearer than the corrected one: chair_i, chair_s." in told
+    assert (
+        expected_message("sdk.report.report_text:expected-to-be-nearer-than-the-corrected") in told
+    )
     (folder / "calibration.json").unlink()
 
     none = labels_file(tmp_path / "n.jsonl", folder, lambda _, __, ___: False, share=0.3)
@@ -178,7 +200,10 @@ def test_a_raw_score_that_is_expected_to_be_nearer_is_told(folder: Path, tmp_pat
     assert not score.raw_is_nearer
     assert score.raw is not None
     assert score.raw_error == pytest.approx(score.raw.value, rel=0.1)
-    assert "expected to be nearer" not in score.reason
+    assert (
+        expected_message("sdk.calibration.score_corrections:expected-to-be-nearer")
+        not in score.reason
+    )
 
 
 def test_a_run_that_is_labelled_as_a_whole_prefers_no_score(folder: Path, tmp_path: Path) -> None:
@@ -200,4 +225,9 @@ def test_widths_are_compared_with_those_of_labels_alone(
         labels_alone=ScoreEstimate(value=0.4, ci_low=low, ci_high=0.5),
     )
     sentences = calibration_page(replace(found, scores={"chair_i": score})).sentences
-    assert f"chair_i: the interval is {told} that of the labels alone." in sentences
+    assert (
+        expected_message(
+            "sdk.calibration.calibration_tables:chair-the-interval-is-that-of-the", told
+        )
+        in sentences
+    )

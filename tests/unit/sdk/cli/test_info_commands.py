@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.messages import expected_message
 from support.running import here
 
 from hallujudge import synonym_graphs
@@ -79,8 +80,7 @@ def test_a_wrong_score_of_a_metrics_example_fails(monkeypatch: pytest.MonkeyPatc
     run = here("doctor")
     assert run.returncode == 1
     assert (
-        "FAILED  metric pope here: accuracy of a small example is 1.0, not 0.25: "
-        "this installation scores wrongly; install hallujudge again"
+        expected_message("sdk.cli.info_commands:failed-metric-pope-here-accuracy-of-small")
     ) in run.stdout
 
 

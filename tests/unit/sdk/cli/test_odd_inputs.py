@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 from support.running import assert_refused, here
 
 from hallujudge.sdk.archives.json_files import named
@@ -84,7 +85,7 @@ def test_references_without_any_id(folder: Path) -> None:
     )
     done = here("score", "amber", "-r", "amber.jsonl", "-R", "annotations.json", "-o", "o")
     assert_refused(done, "answers belong to items that the references lack: 7")
-    assert "No answer could be joined." in done.stderr
+    assert expected_message("sdk.archives.joins:no-answer-could-be-joined") in done.stderr
 
 
 def test_listed_values_are_short_and_have_one_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.sdk.cli.output import in_flags, typed_flags
 
@@ -62,6 +63,8 @@ def test_settings_of_a_server_become_the_flags_of_serve() -> None:
     with typed_flags(["serve", "--host", "0.0.0.0"]):
         shown = in_flags(message)
         assert in_flags("keys_file (from file a.toml) is 1") == "keys_file (from file a.toml) is 1"
-    assert shown == "set --keys-file or --tls-ca, or set --allow-anonymous to serve anybody"
+    assert shown == expected_message(
+        "judge_service.server.authentication:set-keys-file-or-tls-ca-or"
+    )
     with typed_flags(["doctor"]):
         assert in_flags(message) == message

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.comparison_runs import chair_run, pope_run
+from support.messages import expected_message
 from support.running import here, read_rows
 
 from hallujudge.sdk import (
@@ -117,10 +118,13 @@ def test_changed_items_say_what_changed(better: RunReport, worse: RunReport) -> 
 
 def test_an_item_that_became_unscored_changed() -> None:
     [change] = changed_items(chair_run(None, 0.2), chair_run(None, 0.2, missing=("7",)))
-    assert (change.id, change.change) == ("7", "unscored in the second run")
+    assert (change.id, change.change) == (
+        "7",
+        expected_message("sdk.comparison.item_pairs:unscored-in-the-second-run"),
+    )
     assert change.reasons == ("", "RESPONSE_MISSING")
     [back] = changed_items(chair_run(None, 0.2, missing=("7",)), chair_run(None, 0.2))
-    assert back.change == "unscored in the first run"
+    assert back.change == expected_message("sdk.comparison.item_pairs:unscored-in-the-first-run")
 
 
 def test_a_frame_has_a_row_for_each_difference(better: RunReport, worse: RunReport) -> None:
@@ -140,7 +144,10 @@ def test_runs_that_were_scored_in_other_ways_are_refused(better: RunReport) -> N
     other = chair_run(None, 0.2, variant="corrected")
     with pytest.raises(InvalidInputError, match=r"variant \(var\) published and corrected"):
         compare(better, other, options=FAST)
-    with pytest.raises(InvalidInputError, match="the metrics are chair and pope"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.comparison.compared_runs:the-metrics-are-chair-and-pope"),
+    ):
         compare(better, pope_run(None, 0.9), options=FAST)
 
 
@@ -153,14 +160,20 @@ def test_another_release_is_refused_unless_allowed(better: RunReport, worse: Run
 
 
 def test_runs_without_a_common_item_are_refused(better: RunReport) -> None:
-    with pytest.raises(InvalidInputError, match="no item id is in all runs: run 1 has '0', '1'"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.comparison.item_pairs:no-item-id-is-in-all-runs"),
+    ):
         compare(better, chair_run(None, 0.2, first=1000), options=FAST)
 
 
 def test_runs_without_a_commonly_scored_item_are_refused() -> None:
     first = chair_run(None, 0.2, images=2, missing=("0",))
     second = chair_run(None, 0.2, images=2, missing=("1",))
-    with pytest.raises(InvalidInputError, match="no item is scored in both"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.comparison.differences:no-item-is-scored-in-both"),
+    ):
         compare(first, second, options=FAST)
 
 
@@ -190,10 +203,12 @@ def test_folders_that_are_not_runs_are_refused(tmp_path: Path, better: RunReport
         compare(better, tmp_path / "none")
     (tmp_path / "partial").mkdir()
     (tmp_path / "partial" / "manifest.json").touch()
-    with pytest.raises(ArchiveError, match="the run is not complete"):
+    with pytest.raises(ArchiveError, match=expected_message("sdk.viewer:the-run-is-not-complete")):
         compare(better, tmp_path / "partial")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ArchiveError, match=r"not a run: it has no report\.json"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.runs.stored_runs:not-run-it-has-no-reportjson")
+    ):
         compare(better, tmp_path / "empty")
 
 
@@ -207,9 +222,19 @@ def test_a_run_that_stopped_or_is_under_way_is_told_apart(
         ("items.jsonl", "items.partial.jsonl"),
     ):
         (tmp_path / "b" / now).write_bytes((tmp_path / "a" / name).read_bytes())
-    with pytest.raises(ArchiveError, match=rf"not complete: {len(better.items)} items are scored"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message(
+            "sdk.runs.stored_runs:not-complete-items-are-scored", len(better.items)
+        ),
+    ):
         compare(better, tmp_path / "b")
-    with RunFolder(tmp_path / "b"), pytest.raises(ArchiveError, match="the run is under way"):
+    with (
+        RunFolder(tmp_path / "b"),
+        pytest.raises(
+            ArchiveError, match=expected_message("sdk.runs.stored_runs:the-run-is-under-way")
+        ),
+    ):
         compare(better, tmp_path / "b")
 
 
@@ -219,7 +244,10 @@ def test_an_earlier_run_is_compared_while_a_newer_one_is_under_way(
     better.save(tmp_path / "a")
     (tmp_path / "a" / "journal.partial.bin").touch()
     notes = compare(worse, tmp_path / "a").notes
-    assert any("A newer run into the folder of a is not complete" in note for note in notes)
+    assert any(
+        expected_message("sdk.comparison.differences:newer-run-into-the-folder-of-is") in note
+        for note in notes
+    )
 
 
 def test_a_run_is_not_compared_with_itself(tmp_path: Path, better: RunReport) -> None:
@@ -242,7 +270,10 @@ def test_an_item_of_another_image_is_refused(tmp_path: Path, better: RunReport) 
     rows = read_rows(items)
     rows[5]["group_id"] = "6"
     items.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    with pytest.raises(InvalidInputError, match="item '5' belongs to '6' in a and to '5'"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.comparison.item_pairs:item-belongs-to-in-and-to"),
+    ):
         compare(tmp_path / "a", better, options=CompareOptions(names=("a", "b")))
 
 
@@ -255,7 +286,9 @@ def test_folders_with_equal_names_get_the_names_of_their_parents(tmp_path: Path)
 
 def test_a_report_without_its_items_is_refused(better: RunReport) -> None:
     empty = replace(better, items=type(better.items)())
-    with pytest.raises(InvalidInputError, match="holds 0 of its 60 items"):
+    with pytest.raises(
+        InvalidInputError, match=expected_message("sdk.comparison.compared_runs:holds-of-its-items")
+    ):
         compare(better, empty)
 
 
@@ -283,7 +316,10 @@ def test_damaged_lines_are_refused_with_their_place(
     else:
         rows[4] |= damage
     items.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    with pytest.raises(ArchiveError, match=f"line 5: not a line of items.jsonl: {said}"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.runs.result_files:line-not-line-of-items-jsonl", said),
+    ):
         compare(tmp_path / "a", better, options=FAST)
 
 
@@ -347,7 +383,10 @@ def test_corrected_differences_stand_beside_raw_ones(tmp_path: Path) -> None:
         assert each.ci_low < each.difference < each.ci_high < 0
         assert each.finding == "better"
     shown = here("compare", tmp_path / "one", tmp_path / "two", "--format", "markdown").stdout
-    assert "Corrected by human labels: two against one" in shown
+    assert (
+        expected_message("sdk.comparison.results:corrected-by-human-labels-two-against-one")
+        in shown
+    )
 
 
 def test_a_run_against_itself_differs_by_nothing(tmp_path: Path) -> None:

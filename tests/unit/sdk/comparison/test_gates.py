@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.comparison_runs import chair_run, pope_run
+from support.messages import expected_message
 
 from hallujudge.sdk import CompareOptions, Gate, GateCheck, GateLimits, RunReport, gate
 from hallujudge.sdk.errors import InvalidInputError
@@ -144,7 +145,9 @@ def test_a_regression_needs_a_baseline(good: RunReport) -> None:
 
 def test_what_has_no_interval_is_not_passed_silently() -> None:
     one = chair_run(None, 1.0, images=1)
-    with pytest.raises(InvalidInputError, match="chair_i has no interval"):
+    with pytest.raises(
+        InvalidInputError, match=expected_message("sdk.comparison.gates:chair-has-no-interval")
+    ):
         checked(one, maximum={"chair_i": 0.9})
     assert checked(one, maximum={"chair_i": 0.9}, decide="observed").passed
 

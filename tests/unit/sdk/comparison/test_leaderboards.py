@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.comparison_runs import chair_run, pope_run
+from support.messages import expected_message
 
 from hallujudge.sdk import CompareOptions, RunReport, compare, leaderboard
 from hallujudge.sdk.errors import InvalidInputError
@@ -55,7 +56,10 @@ def test_runs_are_ranked_over_the_items_that_all_have_scored(runs: list[RunRepor
     board = leaderboard(runs[0], holes, options=CompareOptions(replicates=500))
     assert board.items == 58
     assert [row.unscored for row in board.rows] == [2, 0]
-    assert "2 items are not scored in every run" in board.notes[0]
+    assert (
+        expected_message("sdk.comparison.leaderboards:items-are-not-scored-in-every-run")
+        in board.notes[0]
+    )
     kept = [item.result.statistics for item in runs[0].items if item.id not in ("0", "1")]
     assert board.rows[1].value == sum(s[1] for s in kept) / sum(s[0] for s in kept)
 
@@ -80,7 +84,10 @@ def test_wrong_scores_are_refused(runs: list[RunReport], score: str, said: str) 
 def test_runs_without_a_commonly_scored_item_are_refused() -> None:
     first = chair_run(None, 0.2, images=2, missing=("0",))
     second = chair_run(None, 0.2, images=2, missing=("1",))
-    with pytest.raises(InvalidInputError, match="no item is scored in all runs"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.comparison.leaderboards:no-item-is-scored-in-all-runs"),
+    ):
         leaderboard(first, second)
 
 
@@ -91,5 +98,8 @@ def test_one_run_is_too_few(runs: list[RunReport]) -> None:
 
 def test_an_undefined_score_is_refused() -> None:
     silent = [pope_run(None, 0.9, unclear=1.0), pope_run(None, 0.9)]
-    with pytest.raises(InvalidInputError, match="no item is scored in all runs"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.comparison.leaderboards:no-item-is-scored-in-all-runs"),
+    ):
         leaderboard(*silent)

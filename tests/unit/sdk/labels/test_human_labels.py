@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.labels.human_labels import (
@@ -175,7 +176,9 @@ def test_rows_that_are_not_filled_in_are_counted(tmp_path: Path) -> None:
     found = find_labels(path)
     assert (len(found.labels), found.blank) == (1, 2)
     path.write_text("item,claim,label\n1,1,\n", encoding="utf-8")
-    with pytest.raises(ArchiveError, match=r"no label in 1 rows; fill in the column 'label'"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.labels.human_labels:no-label-in-rows-fill-in-the")
+    ):
         find_labels(path)
 
 
@@ -186,7 +189,10 @@ def test_labels_that_contradict_earlier_ones_are_counted(tmp_path: Path) -> None
     again = written(tmp_path / "two.jsonl", same, other, other | {"claim": 2, "annotator": "bob"})
     found = find_labels(path, again)
     assert (len(found.labels), found.changed) == (4, 1)
-    assert "1 labels contradict an earlier one of the same annotator" in found.changed_note
+    assert (
+        expected_message("sdk.labels.human_labels:labels-contradict-an-earlier-one-of-the")
+        in found.changed_note
+    )
     assert find_labels(path).changed_note == ""
 
 

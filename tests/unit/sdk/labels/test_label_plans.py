@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics.calibration.label_sampling import allocate, drawn_places, expected_width
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
@@ -108,14 +109,22 @@ def test_a_plan_is_read_again(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(plan.to_text(), encoding="utf-8")
     assert read_plan(tmp_path / "plan.json") == plan
     (tmp_path / "other.json").write_text('{"by": "page"}', encoding="utf-8")
-    with pytest.raises(ArchiveError, match="not a plan of hallujudge label plan"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.labels.label_plans:not-plan-of-hallujudge-label-plan"),
+    ):
         read_plan(tmp_path / "other.json")
 
 
 def test_impossible_plans_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="count is 0; give a number from 1"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.labels.label_plans:count-is-give-number-from"),
+    ):
         plan_labels(items(), signature="s", count=0)
-    with pytest.raises(InvalidInputError, match="no verdicts to label"):
+    with pytest.raises(
+        InvalidInputError, match=expected_message("sdk.labels.label_plans:no-verdicts-to-label")
+    ):
         plan_labels([], signature="s", count=10)
     with pytest.raises(InvalidInputError, match="of another run"):
         plan_labels(

@@ -11,6 +11,7 @@ from typing import Any
 import fsspec
 import pytest
 from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS, QUESTIONS
+from support.messages import expected_message
 
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli import main
@@ -95,14 +96,17 @@ def test_what_is_not_scored_is_listed_with_a_reason(tree: Path, tmp_path: Path) 
     assert not overview.complete
     reasons = {Path(entry.archive).name: entry for entry in overview.left_out}
     assert set(reasons) == {"cut.jsonl", "model.pkl", "captions.json", "mine.json"}
-    assert "line 2: the file ends in the middle of a value" in reasons["cut.jsonl"].reason
+    assert (
+        expected_message("sdk.archives.json_files:line-the-file-ends-in-the-middle")
+        in reasons["cut.jsonl"].reason
+    )
     assert "never opened" in reasons["model.pkl"].reason
     assert "--references chair=FILE" in reasons["captions.json"].reason
     assert "--map response=said_output" in reasons["mine.json"].command
     page = (tmp_path / "out" / "overview.md").read_text()
     assert "captions.json" in page
     # Nothing of a reason or a command is cut.
-    assert "the file ends in the middle of a value; it may be truncated" in page
+    assert expected_message("sdk.archives.json_files:the-file-ends-in-the-middle-of") in page
     mine = reasons["mine.json"]
     told = f"not scored: {mine.archive}: {mine.reason}. Command: `{mine.command}`"
     assert told in overview.narrow_page().notes
@@ -123,7 +127,7 @@ def test_a_folder_of_summaries_only_says_what_to_give(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "results.json").write_text('{"results": {"a": {}}, "versions": {}}')
     (left,) = overview_of(tmp_path / "logs", tmp_path / "out").left_out
-    assert "give its sample files" in left.reason
+    assert expected_message("sdk.archives.layouts.harnesses:give-its-sample-files") in left.reason
 
 
 def test_references_may_be_given(tree: Path, tmp_path: Path) -> None:
@@ -151,7 +155,10 @@ def test_runs_of_different_sizes_are_noted(tree: Path, tmp_path: Path) -> None:
     assert overview_of(tree, tmp_path / "out").page().notes == ()
     QUESTION_LAYOUTS["VLMEvalKit json"](tree / "short", SCORED[:5])
     (note,) = overview_of(tree, tmp_path / "out").page().notes
-    assert f"pope: runs have different numbers of items, {len(SCORED)} (kit/model), 5 (" in note
+    assert (
+        expected_message("sdk.overview:pope-runs-have-different-numbers-of-items", len(SCORED))
+        in note
+    )
 
 
 def test_an_overview_within_its_folder_is_not_read_again(tree: Path) -> None:
@@ -169,7 +176,10 @@ def test_the_command(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     out = tmp_path / "out"
     assert main(["score", "all", str(tree), "--out", str(out)]) == 0
     said = capsys.readouterr()
-    assert "5 runs of 3 models scored; 0 archives not scored" in said.out
+    assert (
+        expected_message("sdk.archives.archive_files:runs-of-models-scored-archives-not-scored")
+        in said.out
+    )
     assert f"scored llava, pope: {len(SCORED)} items" in said.err
     failed = [replace(q, answer="Failed to obtain answer via API.") for q in SCORED[:1]]
     QUESTION_LAYOUTS["VLMEvalKit json"](tree / "failing", failed)
@@ -208,7 +218,10 @@ def test_the_command_passes_workers_on(
     assert main(command) == 1
     assert given["workers"] == 2
     assert main([*command, "--server", "a:1"]) == 2
-    assert "--workers 2: the server scores" in capsys.readouterr().err
+    assert (
+        expected_message("sdk.cli.archive_commands:workers-the-server-scores")
+        in capsys.readouterr().err
+    )
 
 
 def test_the_command_says_when_nothing_was_scored(
@@ -219,7 +232,10 @@ def test_the_command_says_when_nothing_was_scored(
     command = ["score", "all", str(tmp_path / "logs"), "-o", str(tmp_path / "out")]
     assert main(command) == 1
     assert main([*command, "-R", "nothing=x.json"]) == 2
-    assert "write a metric, an equals sign and a file" in capsys.readouterr().err
+    assert (
+        expected_message("sdk.cli.archive_commands:write-metric-an-equals-sign-and-file")
+        in capsys.readouterr().err
+    )
     assert main([*command, "-f", "yaml"]) == 2
 
 
@@ -268,10 +284,16 @@ def test_a_run_behind_a_url_is_scored_by_another_variant(
         assert manifest["inputs"]["responses"]["path"] == given
         assert manifest["run"]["responses"] == given
     files.pipe("/again/m/captions.jsonl", captions + captions.replace(b"1", b"2"))
-    with pytest.raises(ArchiveError, match="the responses have changed since the run"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.rescoring:the-responses-have-changed-since-the-run"),
+    ):
         rescore_run(run.folder, tmp_path / "other", variant="corrected")
     files.store.clear()
-    with pytest.raises(ArchiveError, match=f"{given}: reading failed: no such file"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.found_files:reading-failed-no-such-file", given),
+    ):
         rescore_run(run.folder, tmp_path / "other", variant="corrected")
 
 
@@ -279,5 +301,8 @@ def test_the_url_of_a_file_is_not_a_folder(tmp_path: Path, request: pytest.Fixtu
     files = fsspec.filesystem("memory")
     request.addfinalizer(lambda: files.rm("/one", recursive=True))
     files.pipe("/one/answers.jsonl", b"{}\n")
-    with pytest.raises(ArchiveError, match=r"memory://one/answers\.jsonl: not a folder; the"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.overview.plan:memory-one-answersjsonl-not-folder-the"),
+    ):
         overview_of("memory://one/answers.jsonl", tmp_path)

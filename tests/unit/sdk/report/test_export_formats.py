@@ -6,6 +6,7 @@ import csv
 import io
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.metrics import Coverage, Report, Score
 from hallujudge.sdk.report import PRINTED, render_csv, render_latex, render_scores
@@ -76,9 +77,13 @@ def test_text_compiles_with_the_default_fonts(text: str, written: str) -> None:
 
 def test_characters_of_other_scripts_are_named() -> None:
     plain, *_ = latex_table(["run"], [("qwén",)]).splitlines()
-    assert plain == r"% Needs \usepackage{booktabs,threeparttable}."
+    assert plain == expected_message(
+        "sdk.report.export_formats:needs-sepackage-booktabs-threeparttable"
+    )
     _, told, table, *_ = latex_table(["run"], [("模型",)], notes=["型 я"]).splitlines()
-    assert told.startswith("% Has characters that pdfLaTeX may lack (模 型 я): XeLaTeX and")
+    assert told.startswith(
+        expected_message("sdk.report.export_formats:has-characters-that-pdflatex-may-lack-xelatex")
+    )
     assert table == r"\begin{threeparttable}"
 
 

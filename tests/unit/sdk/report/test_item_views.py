@@ -10,6 +10,7 @@ import pytest
 from support import amber_samples
 from support.event_hallusion_samples import VIDEOS
 from support.hallusion_bench_samples import record
+from support.messages import expected_message
 
 from hallujudge.metrics import ItemResult, JsonValue, Outcome
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
@@ -132,7 +133,7 @@ def test_what_was_made_up_comes_before_what_was_missed() -> None:
         "Hallucinated behaviours",
         "Missed objects",
         "Missed behaviours",
-        "Objects unknown to the graph",
+        expected_message("sdk.report.mementos:objects-unknown-to-the-graph"),
     ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from support import report_samples as samples
+from support.messages import expected_message
 
 from hallujudge.sdk.report import render_markdown, render_table
 
@@ -31,7 +32,7 @@ def test_table_shows_a_score_that_is_not_defined_as_a_dash() -> None:
 
 def test_table_says_that_everything_is_scored() -> None:
     text = render_table(samples.report())
-    assert "All 2,000 items are scored." in text
+    assert expected_message("sdk.report.report_text:all-items-are-scored") in text
     assert "unscored could make" not in text
 
 
@@ -105,7 +106,7 @@ def test_table_bounds_the_number_of_groups() -> None:
     text = render_table(samples.report(groups=MANY))
     assert "p99 " in text
     assert "p100" not in text
-    assert "and 150 more in report.json" in text
+    assert expected_message("sdk.report.page.first_screen:and-more-in-report-json") in text
 
 
 def test_other_metrics_have_a_table_too() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 from support.metric_runs import RUNS
 
 from hallujudge.sdk import BatchResult, Client, RunReport
@@ -131,8 +132,8 @@ def test_a_torn_end_is_cut_off_and_reported(
     notes = started(client, tmp_path)
     assert contents(tmp_path) == whole
     if 0 < cut < len(data):
-        assert "bytes of the journal are incomplete or damaged" in notes
-        assert f"of {COUNT} items were scored before" in notes
+        assert expected_message("sdk.runs.folder:bytes-of-the-journal-are-incomplete-or") in notes
+        assert expected_message("sdk.runs.folder:of-items-were-scored-before", COUNT) in notes
 
 
 @pytest.mark.parametrize("name", ["journal.partial.bin", "items.partial.jsonl"])
@@ -228,7 +229,10 @@ def test_a_manifest_of_a_newer_release_is_refused(client: Client, tmp_path: Path
     path = tmp_path / "manifest.partial.json"
     newer = path.read_text().replace(f'"format": {FORMAT}', f'"format": {FORMAT + 1}')
     path.write_text(newer.replace('"release": "', '"release": "9'))
-    with pytest.raises(VersionMismatchError, match=r"written by hallujudge 9.* Update hallujudge"):
+    with pytest.raises(
+        VersionMismatchError,
+        match=expected_message("sdk.runs.manifest:written-by-hallujudge-update-hallujudge"),
+    ):
         scored(client, tmp_path, resume=True)
 
 
@@ -246,10 +250,7 @@ def test_without_resume_a_run_starts_anew_and_says_what_it_costs(
     stopped(client, tmp_path, after=3)
     with RunFolder(tmp_path) as folder:
         notes = folder.start(Manifest.read(tmp_path / "manifest.partial.json")).notes
-    assert notes == (
-        "the run starts from the beginning; 192 items of a run that had stopped are discarded "
-        "(ScoreRun(resume=True) would have kept them)",
-    )
+    assert notes == (expected_message("sdk.runs.folder:the-run-starts-from-the-beginning-items"),)
     scored(client, tmp_path)
     assert contents(tmp_path) == whole
 
@@ -257,9 +258,13 @@ def test_without_resume_a_run_starts_anew_and_says_what_it_costs(
 def test_there_may_be_nothing_to_resume(
     client: Client, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
-    assert started(client, tmp_path) == "there is no run to resume; it starts from the beginning"
+    assert started(client, tmp_path) == expected_message(
+        "sdk.runs.folder:there-is-no-run-to-resume-it"
+    )
     assert contents(tmp_path) == whole
-    assert started(client, tmp_path) == "the run was complete; nothing is scored again"
+    assert started(client, tmp_path) == expected_message(
+        "sdk.runs.folder:the-run-was-complete-nothing-is-scored"
+    )
 
 
 def test_a_run_that_is_resumed_leaves_earlier_results_until_it_is_complete(
@@ -284,7 +289,10 @@ def test_a_full_disk_loses_nothing(
     name: str,
     kept: int,
 ) -> None:
-    with pytest.raises(OutputError, match=f"No space left.* {kept} items are kept. Make room"):
+    with pytest.raises(
+        OutputError,
+        match=expected_message("sdk.runs.folder:no-space-left-items-are-kept-make", kept),
+    ):
         with_full_disk(client, tmp_path, name, monkeypatch)
     assert not (tmp_path / "report.json").exists()
     scored(client, tmp_path, resume=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 
 from hallujudge.sdk import Client, merge_runs, read_run
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
@@ -84,7 +85,9 @@ def test_a_folder_is_read(shards: list[Path]) -> None:
 
 
 def test_the_same_item_twice_is_refused(shards: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"10 items are in several of the runs, such as"):
+    with pytest.raises(
+        InvalidInputError, match=expected_message("sdk.runs.merge:items-are-in-several-of-the-runs")
+    ):
         merge_runs([shards[0], shards[1], shards[0]], tmp_path)
 
 
@@ -101,13 +104,18 @@ def test_different_settings_are_refused(
     client: Client, shards: list[Path], tmp_path: Path, change: dict[str, Any], difference: str
 ) -> None:
     other = scored(client, tmp_path / "other", COUNT, COUNT + 5, **change)
-    with pytest.raises(InvalidInputError, match=f"can't be merged; they differ in {difference}"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.runs.merge:cant-be-merged-they-differ-in", difference),
+    ):
         merge_runs([shards[0], other], tmp_path / "merged")
 
 
 def test_a_shard_is_never_overwritten(shards: list[Path]) -> None:
     before = contents(shards[0])
-    with pytest.raises(InvalidInputError, match="is read by this run and would be overwritten"):
+    with pytest.raises(
+        InvalidInputError, match=expected_message("sdk.runs.folder:is-read-by-this-run-and-would")
+    ):
         merge_runs(shards, shards[0])
     assert contents(shards[0]) == before
 
@@ -122,5 +130,5 @@ def test_damage_is_reported(client: Client, tmp_path: Path, name: str) -> None:
 
 
 def test_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="no run is given"):
+    with pytest.raises(InvalidInputError, match=expected_message("sdk.runs.merge:no-run-is-given")):
         merge_runs([], tmp_path)

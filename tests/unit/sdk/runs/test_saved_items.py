@@ -9,6 +9,7 @@ import zlib
 
 import numpy as np
 import pytest
+from support.messages import expected_message
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -107,7 +108,11 @@ def test_what_the_page_does_not_show_is_not_kept() -> None:
     "content", [b"vChairItem ChairEvidence\n\xff", b"vNo No\n", b"m\x01\0\0\0\xff"]
 )
 def test_damaged_bytes_are_refused(content: bytes) -> None:
-    with pytest.raises(ArchiveError, match="score the responses again"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.runs.saved_items:score-the-responses-again")
+    ):
         list(shown_items(zlib.compress(content)))
-    with pytest.raises(ArchiveError, match="score the responses again"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.runs.saved_items:score-the-responses-again")
+    ):
         list(shown_items(content))

@@ -6,6 +6,7 @@ import json
 
 import networkx as nx
 import pytest
+from support.messages import expected_message
 
 from hallujudge.synonym_graphs import (
     GraphFormatError,
@@ -81,7 +82,12 @@ def test_a_node_without_links_is_a_root() -> None:
 def test_an_undirected_graph_is_refused() -> None:
     undirected: nx.Graph[str] = nx.Graph([("couch", "sofa")])
     text = json.dumps(nx.node_link_data(undirected, edges="links"))
-    with pytest.raises(GraphFormatError, match=r"\$\.directed.*does not determine the roots"):
+    with pytest.raises(
+        GraphFormatError,
+        match=expected_message(
+            "synonym_graphs.files.json_layouts:directed-does-not-determine-the-roots"
+        ),
+    ):
         parse_graph(text, name="mine")
 
 
@@ -94,7 +100,10 @@ def test_an_undirected_graph_is_refused() -> None:
     ],
 )
 def test_a_duplicate_key_is_refused(text: str) -> None:
-    with pytest.raises(GraphFormatError, match="appears twice in one object"):
+    with pytest.raises(
+        GraphFormatError,
+        match=expected_message("synonym_graphs.files.graph_parser:appears-twice-in-one-object"),
+    ):
         parse_graph(text, name="mine")
 
 

@@ -23,6 +23,7 @@ from support.http_calls import (
     request,
     serving,
 )
+from support.messages import expected_message
 from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
@@ -72,7 +73,10 @@ async def test_without_its_extra_a_server_says_what_to_install(
     for name in [name for name in sys.modules if name.startswith(package)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(MissingExtraError, match="HTTP needs the extra http: pip install"):
+    with pytest.raises(
+        MissingExtraError,
+        match=expected_message("judge_service.errors:http-needs-the-extra-http-pip-install"),
+    ):
         await start(ServerSettings(port=0, http_port=0))
 
 
@@ -80,13 +84,19 @@ async def test_an_address_in_use_is_refused() -> None:
     async with serving() as server:
         taken = int(server.http_address.rpartition(":")[2])
         with pytest.raises(
-            InvalidInputError, match=r"HTTP cannot listen on .*: Address already in use; set"
+            InvalidInputError,
+            match=expected_message(
+                "judge_service.server.http.listener:http-cannot-listen-on-address-already-in"
+            ),
         ):
             await start(ServerSettings(port=0, http_port=taken))
 
 
 async def test_only_callers_with_a_key_may_call_from_other_machines() -> None:
-    with pytest.raises(InvalidInputError, match=r"serve anybody who reaches 0\.0\.0\.0:0; set"):
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.server.authentication:serve-anybody-who-reaches-set"),
+    ):
         await start(ServerSettings(port=0, http_port=0, http_host="0.0.0.0"))
 
 
@@ -100,7 +110,10 @@ async def test_keys_and_scopes_are_those_of_grpc(tmp_path: Path) -> None:
         scope = await post(server, JUDGE + "Normalize", {"words": ["dog"]}, **bearer(key))
     assert score.status == 200
     assert refused(missing) == (401, "unauthenticated", "KEY_MISSING")
-    assert "send it as 'authorization: Bearer KEY'" in missing.json["message"]
+    assert (
+        expected_message("judge_service.server.authentication:send-it-as-authorization-bearer-key")
+        in missing.json["message"]
+    )
     assert refused(wrong) == (401, "unauthenticated", "KEY_INVALID")
     assert missing.headers["www-authenticate"] == "Bearer"
     assert refused(scope) == (403, "permission_denied", "SCOPE_MISSING")
@@ -213,7 +226,7 @@ async def test_calls_are_logged_and_counted(tmp_path: Path) -> None:
         "unscored": 1,
     }  # fmt: skip
     assert (good["status"], bad["status"]) == ("OK", "INVALID_ARGUMENT")
-    assert 'hallujudge_calls_total{method="Score",status="OK"} 1.0' in page
+    assert expected_message("sdk.top:hallujudge-calls-total-method-score-status-ok") in page
 
 
 async def test_requests_that_are_no_calls_are_logged_and_counted(tmp_path: Path) -> None:
@@ -240,7 +253,7 @@ async def test_requests_that_are_no_calls_are_logged_and_counted(tmp_path: Path)
     assert {line["peer"] for line in lines} == {"ipv4:127.0.0.1"}
     assert lines[0]["request_id"] == "run-8"
     assert "example.org" in lines[1]["error"]
-    assert 'hallujudge_calls_total{method="HTTP",status="INVALID_ARGUMENT"} 2.0' in page
+    assert expected_message("sdk.top:hallujudge-calls-total-method-http-status-invalid") in page
 
 
 def _page(url: str) -> str:

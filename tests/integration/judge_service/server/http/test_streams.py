@@ -11,6 +11,7 @@ import pytest
 from google.protobuf import json_format
 from support.engines import EndlessEngine, WatchedEngine
 from support.http_calls import JUDGE, LINES, chair_request, connected, head_of, post, serving
+from support.messages import expected_message
 from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
@@ -93,7 +94,9 @@ async def test_an_error_after_it_is_the_last_line() -> None:
     assert stream.status == 200
     error = stream.lines[-1]["error"]
     assert error["code"] == "invalid_argument"
-    assert error["message"].startswith("batch.items[0].idd is not a field")
+    assert error["message"].startswith(
+        expected_message("judge_service.server.http.json_messages:batch-items-idd-is-not-field")
+    )
 
 
 async def test_a_line_has_the_size_of_a_message() -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.messages import expected_message
 from support.spacy_sample import made_model
 
 from hallujudge.judge_service.engine.families.amber import WordVectors
@@ -40,12 +41,17 @@ def test_a_missing_model_is_named_with_the_command_that_installs_it() -> None:
     pytest.importorskip("spacy", reason="spaCy is not installed")
     with pytest.raises(
         MissingExtraError,
-        match="'en_no_such_model', but it is not installed; install it, or use en",
+        match=expected_message(
+            "judge_service.extractors.library_extractors:en-no-such-model-but-it-is"
+        ),
     ):
         WordVectors("en_no_such_model")
 
 
 def test_without_spacy_its_installation_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(MissingExtraError, match="python -m spacy download en_core_web_lg"):
+    with pytest.raises(
+        MissingExtraError,
+        match=expected_message("sdk.cli.info_commands:python-spacy-download-en-core-web-lg"),
+    ):
         WordVectors()

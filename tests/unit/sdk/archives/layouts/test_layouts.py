@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.archive_samples import write_lines
+from support.messages import expected_message
 
 from hallujudge.sdk.archives import inspect_archives, read_items
 from hallujudge.sdk.archives.layouts import archive_readers
@@ -50,7 +51,9 @@ def test_a_registered_reader_comes_first(package: Path, tmp_path: Path, name: st
     package.write_text(f"[hallujudge.archive_readers]\nmy-lab = my_lab_readers:{name}\n")
     path = write_lines(tmp_path / "answers.jsonl", ROWS)
     (summary,) = inspect_archives([path])
-    assert summary.layout == "an answer file of my lab"
+    assert summary.layout == expected_message(
+        "sdk.archives.layouts.benchmarks:an-answer-file-of-my-lab"
+    )
     items = read_items("pope", path, None)
     assert [(item.id, item.label) for item in items] == [  # type: ignore[attr-defined]  # pope
         ("0", "yes"),
@@ -80,11 +83,14 @@ def test_a_record_that_the_reader_can_not_convert_is_named(package: Path, tmp_pa
     with pytest.raises(ArchiveError, match=said):
         read_items("pope", path, None)
     (summary,) = inspect_archives([path])
-    assert "line 4: the archive reader" in summary.problem
+    assert expected_message("sdk.archives.layouts:line-the-archive-reader") in summary.problem
 
 
 def test_a_reader_that_can_not_look_at_a_record_is_named(package: Path, tmp_path: Path) -> None:
     package.write_text("[hallujudge.archive_readers]\nmy-lab = my_lab_readers:careless\n")
     path = write_lines(tmp_path / "answers.jsonl", ROWS)
-    with pytest.raises(ArchiveError, match=r"reader of my lab's file failed to look at a record"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.layouts:reader-of-my-labs-file-failed-to"),
+    ):
         read_items("pope", path, None)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.archive_samples import write_lines
+from support.messages import expected_message
 
 from hallujudge.metrics import PopeItem
 from hallujudge.sdk.archives import InputOptions, inspect_archives, read_items
@@ -43,7 +44,9 @@ def test_the_only_label_of_a_list_is_read(
 def test_a_list_of_several_labels_is_no_label(tmp_path: Path) -> None:
     path = tmp_path / "samples_mine.jsonl"
     write_lines(path, [sample(1, target="['yes', 'no']")])
-    with pytest.raises(ArchiveError, match="labels are neither yes nor no"):
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.archives.pope:labels-are-neither-yes-nor-no")
+    ):
         answers(path)
 
 
@@ -72,7 +75,9 @@ def test_two_runs_of_one_task_are_named(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError) as caught:
         answers(tmp_path)
     assert "20250101_010203_samples_pope_adv.jsonl and " in str(caught.value)
-    assert "20250102_010203_samples_pope_adv.jsonl both hold the id '7'" in str(caught.value)
+    assert expected_message(
+        "sdk.archives.archive_files:samples-pope-adv-jsonl-both-hold-the"
+    ) in str(caught.value)
 
 
 def test_shards_of_several_tasks_are_joined(tmp_path: Path) -> None:
@@ -178,8 +183,18 @@ def test_a_turn_of_a_conversation_is_the_response(
     ]
     path = write_lines(tmp_path / "answers.jsonl", rows)
     (summary,) = inspect_archives([path])
-    assert f"such as the last one: response={turns}.-1.{text}" in summary.next_step
-    with pytest.raises(ArchiveError, match="is a list of conversations: name the turn"):
+    assert (
+        expected_message(
+            "sdk.archives.layouts.benchmarks:such-as-the-last-one-response", turns, text
+        )
+        in summary.next_step
+    )
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message(
+            "sdk.archives.layouts.benchmarks:is-list-of-conversations-name-the-turn"
+        ),
+    ):
         answers(path)
     last = InputOptions(key_map={"response": f"{turns}.-1.{text}"})
     items = [i for i in read_items("pope", path, None, options=last) if isinstance(i, PopeItem)]
@@ -225,7 +240,10 @@ def write_logs(folder: Path, tool: str, *tasks: str) -> None:
 @pytest.mark.parametrize("tool", YES_NO_LOGS)
 def test_yes_no_logs_of_several_benchmarks_are_not_one_run(tmp_path: Path, tool: str) -> None:
     write_logs(tmp_path, tool, "MME", "vizwiz_yesno")
-    with pytest.raises(ArchiveError, match="may be of different benchmarks") as caught:
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.archive_files:may-be-of-different-benchmarks"),
+    ) as caught:
         answers(tmp_path)
     assert "MME" in str(caught.value)
     assert "vizwiz_yesno" in str(caught.value)
@@ -279,7 +297,9 @@ def test_answers_with_labels_need_no_id(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "generated_predictions.jsonl", [row, row])
     assert [answer[1:] for answer in answers(path)] == [("Yes.", "yes")] * 2
     (summary,) = inspect_archives([path])
-    assert summary.command == f"hallujudge score pope --responses {path} --out results"
+    assert summary.command == expected_message(
+        "sdk.cli.app:hallujudge-score-pope-responses-out-results", path
+    )
     assert summary.without_id == 2
 
 
@@ -292,14 +312,23 @@ def write_ranks(folder: Path, *ids: tuple[int, ...]) -> None:
 def test_a_pattern_joins_plain_files(tmp_path: Path) -> None:
     write_ranks(tmp_path, (1, 3), (2, 4))
     assert [answer[0] for answer in answers(tmp_path / "rank*.jsonl")] == ["1", "3", "2", "4"]
-    with pytest.raises(ArchiveError, match="2 files hold records of no known tool"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.archive_files:files-hold-records-of-no-known-tool"),
+    ):
         answers(tmp_path)
 
 
 def test_a_pattern_over_other_files_is_refused(tmp_path: Path) -> None:
     write_ranks(tmp_path, (1, 2), (2, 3))
-    with pytest.raises(ArchiveError, match=r"rank0.jsonl and .*rank1.jsonl both hold the id '2'"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.archive_files:rank-jsonl-and-rank-jsonl-both-hold"),
+    ):
         answers(tmp_path / "rank*.jsonl")
     write_lines(tmp_path / "rank1.jsonl", [{"name": "x", "said": "Yes", "label": "yes"}])
-    with pytest.raises(ArchiveError, match="2 files hold records of no known tool"):
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.archive_files:files-hold-records-of-no-known-tool"),
+    ):
         answers(tmp_path / "rank*.jsonl")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import report_samples as samples
+from support.messages import expected_message
 from support.pages import Page
 
 from hallujudge.metrics import Item, ItemResult, MentionVerdict, Score
@@ -206,7 +207,10 @@ def test_a_run_beyond_the_limit_says_so() -> None:
     page = render_parts(
         [page_part([samples.caption("1")])], samples.report(), PageAbout(), Images()
     )
-    assert "The page shows the first 1 of 2,000 items" in Page(page).text
+    assert (
+        expected_message("sdk.report.page.document:the-page-shows-the-first-of-items")
+        in Page(page).text
+    )
 
 
 def test_page_is_the_same_for_the_same_run() -> None:
@@ -234,7 +238,10 @@ def test_the_judges_card_can_be_taken_from_the_first_screen() -> None:
     [link] = re.findall(r'<a href="data:application/json;base64,([^"]+)" download="(.+?)"', source)
     assert base64.b64decode(link[0]).decode() == card
     assert link[1] == "judge-card.json"
-    assert f"{note} All figures: judge-card.json" in Page(source).text
+    assert (
+        expected_message("sdk.report.page.first_screen:all-figures-judge-card-json", note)
+        in Page(source).text
+    )
     assert "judge-card.json" not in HtmlPage().render(report, PageAbout())
 
 
@@ -281,7 +288,7 @@ def test_a_folder_of_many_images_is_not_a_video(tmp_path: Path) -> None:
 def test_addresses_are_filled_in_and_escaped(tmp_path: Path) -> None:
     images = Images.of("https://example.org/{group}/{id}.jpg", page=tmp_path)
     assert images.source("a/b {group}", "7") == "https://example.org/7/a%2Fb%20%7Bgroup%7D.jpg"
-    assert images.policy == "data: https://example.org"
+    assert images.policy == expected_message("sdk.report.page.document:data-https-example-org")
 
 
 @pytest.mark.parametrize(
@@ -306,7 +313,7 @@ def test_page_holds_sources_only_where_there_are_pictures(folder: Path, tmp_path
     shown = Page(page.render(samples.report(), images=Images.of(str(folder), page=tmp_path)))
     assert shown.packed("page-images-0")[1] == ""
     assert shown.packed("page-images-0")[0].endswith("42.jpg")
-    assert "img-src data: file: 'self'" in shown.policy
+    assert expected_message("sdk.report.page.document:img-src-data-file-self") in shown.policy
     assert not Page(page.render(samples.report())).has("page-images-0")
 
 
