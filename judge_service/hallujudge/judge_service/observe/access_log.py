@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
-import threading
-from collections import deque
-from contextlib import suppress
+import os
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TextIO
 
 from ..errors import OutputError
+from .line_writer import LineWriter
 from .recorder import CallRecord, Recorder
 
 _LOG = logging.getLogger(__name__)
 # Errors may quote what callers sent.
 _MAX_ERROR = 500
-# Lines that wait for a slow disk; more are dropped, because calls must not wait for it.
-_MAX_LINES = 10_000
-# Lines are written together: a write for each would take longer than a small call.
-_WRITE_SECONDS = 0.1
+_STANDARD_OUTPUT = 1
 
 
 class AccessLog(Recorder):
@@ -37,49 +30,25 @@ class AccessLog(Recorder):
 
     def __init__(self, target: str, *, errors: bool = False) -> None:
         self._errors = errors
-        self._lines: deque[str] = deque()
-        self._file = _opened(target)
-        self._complained = False
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._write, name="access log", daemon=True)
-        self._thread.start()
+        self._writer = LineWriter(_opened(target), "access log", _complain)
+
+    @property
+    def dropped(self) -> int:
+        """How many lines were lost."""
+        return self._writer.dropped
 
     def call_ended(self, call: CallRecord) -> None:
         """Write a call's line, soon."""
         super().call_ended(call)
-        if len(self._lines) < _MAX_LINES:
-            # The thread is not woken: that would cost a third of a small call's time.
-            self._lines.append(access_line(call, errors=self._errors))
-        else:
-            self._complain("it is too slow")
+        self._writer.put(access_line(call, errors=self._errors))
 
     def close(self) -> None:
         """Write what waits, and close the file."""
-        self._closing.set()
-        self._thread.join()
-        if self._file is not sys.stdout:
-            with suppress(OSError):
-                self._file.close()
+        self._writer.close()
 
-    def _write(self) -> None:
-        while not self._closing.wait(_WRITE_SECONDS):
-            self._write_waiting()
-        self._write_waiting()
 
-    def _write_waiting(self) -> None:
-        lines = [self._lines.popleft() for _ in range(len(self._lines))]
-        if not lines:
-            return
-        try:
-            self._file.write("".join(f"{line}\n" for line in lines))
-            self._file.flush()
-        except OSError as err:
-            self._complain(err.strerror or str(err))
-
-    def _complain(self, problem: str) -> None:
-        if not self._complained:
-            self._complained = True
-            _LOG.error("the access log loses lines: %s", problem)
+def _complain(problem: str) -> None:
+    _LOG.error("the access log loses lines: %s", problem)
 
 
 def access_line(call: CallRecord, *, errors: bool = False) -> str:
@@ -105,11 +74,11 @@ def access_line(call: CallRecord, *, errors: bool = False) -> str:
     return json.dumps(fields)
 
 
-def _opened(target: str) -> TextIO:
+def _opened(target: str) -> int:
     if target == "-":
-        return sys.stdout
+        return _STANDARD_OUTPUT
     try:
-        return Path(target).open("a", encoding="utf-8")
+        return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as err:
         raise OutputError(
             f"the access log {target!r} can't be written ({err.strerror or err}); set access_log "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -84,6 +84,8 @@ class Readings:
     """What worker processes do."""
     jobs: Callable[[], JobsActivity] = JobsActivity
     """How many jobs there are, and whether they move."""
+    dropped_lines: Callable[[], Mapping[str, int]] = dict
+    """Log -> lines that were lost because nobody read them."""
 
 
 def new_registry(readings: Readings) -> CollectorRegistry:
@@ -330,6 +332,10 @@ class _State(Collector):
             ("worker_deaths", "Worker processes that died at work.", workers.deaths),
         ):
             yield GaugeMetricFamily(f"hallujudge_{name}", text, value=value)
+        lost = GaugeMetricFamily("hallujudge_dropped_log_lines", "Lost lines.", labels=["log"])
+        for log, count in readings.dropped_lines().items():
+            lost.add_metric([log], count)
+        yield lost
         yield from _of_jobs(readings.jobs())
         yield from _of_judges(readings.judges())
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 import uuid
 
 from ..errors import InternalError
+from ..observe.line_writer import LineWriter
 
 _LOG = logging.getLogger(__name__)
 
 _MAX_MESSAGE = 2_000
 _MAX_TRACEBACK = 20_000
+# For the last lines at the end of the process.
+_CLOSE_SECONDS = 2.0
 # A line break in a caller's text would forge a log line, and an escape sequence would control the
 # terminal of a reader.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -61,16 +65,63 @@ def is_news(record: logging.LogRecord) -> bool:
     return not (isinstance(record.msg, str) and record.msg.startswith("Invalid encoding"))
 
 
+class WritingHandler(logging.Handler):
+    """Passes formatted records to a :class:`LineWriter`, which drops them if nobody reads.
+
+    Args:
+        descriptor: Where lines go.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._writer = LineWriter(descriptor, "log")
+
+    @property
+    def dropped(self) -> int:
+        """How many lines were lost."""
+        return self._writer.dropped
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, soon."""
+        try:
+            line = self.format(record)
+        except Exception as err:  # the base class would write to standard error, and wait for it
+            line = f"ERROR {record.name} a record can't be formatted: {type(err).__name__}"
+        self._writer.put(line)
+
+    def close(self) -> None:
+        """Write what waits, unless nobody reads it."""
+        self._writer.close(_CLOSE_SECONDS)
+        super().close()
+
+
+def dropped_lines() -> int:
+    """Return how many lines of this process's log were lost."""
+    handlers = logging.getLogger().handlers
+    return sum(one.dropped for one in handlers if isinstance(one, WritingHandler))
+
+
 def set_up_logging(level: str) -> None:
-    """Log to standard error.
+    """Log to standard error, without ever waiting for it.
 
     Args:
         level: The lowest level.
     """
-    handler = logging.StreamHandler()
+    try:
+        handler: logging.Handler = WritingHandler(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):  # there is no standard error
+        handler = logging.NullHandler()
     handler.setFormatter(ShortFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     handler.addFilter(is_news)
     logging.basicConfig(level=level.upper(), handlers=[handler])
+    # Python writes both to standard error itself, and may do so in the thread of the event loop.
+    logging.captureWarnings(True)
+    sys.unraisablehook = _log_unraisable
+
+
+def _log_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    error = unraisable.exc_value
+    _LOG.error("%s %r", unraisable.err_msg or "an error in", unraisable.object, exc_info=error)
 
 
 def internal_error(error: Exception) -> InternalError:

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,11 @@ from ..observe.recorder import (
 )
 from .authentication import host_of
 from .interceptors import Context, Handler, WrappingInterceptor, rule_of
+from .logs import dropped_lines
 
 if TYPE_CHECKING:
     from ..jobs.job_service import JobService
+    from ..observe.access_log import AccessLog
     from ..observe.prometheus import MetricsPage
     from ..settings.server_settings import ServerSettings
     from ..work_recorder import JudgeState
@@ -45,6 +47,9 @@ _ALLOWED_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 # The self-check scores an item of this metric, because CHAIR needs no model.
 _METRIC = "chair"
 _CHECK_LIMIT_SECONDS = 5.0
+# Far longer than any step of a call, and than an attack that was measured holds the event loop.
+_BLOCKED_SECONDS = 15.0
+_BEAT_SECONDS = 1.0
 # A server without a correct score for this many rounds needs a restart, not only fewer calls.
 _DEAD_ROUNDS = 3
 
@@ -175,7 +180,8 @@ class SelfCheck:
         self._interval = interval
         self._limit = limit
         self._clock = clock
-        self._good_at = clock()
+        self._good_at = self._beat_at = clock()
+        self._beat: asyncio.TimerHandle | None = None
         self.problem = ""
         """What was wrong in the last check, or an empty text."""
         self.seconds = 0.0
@@ -188,6 +194,8 @@ class SelfCheck:
 
         It may be called from another thread, which detects a blocked event loop.
         """
+        if self._beat is not None and (still := self._clock() - self._beat_at) > _BLOCKED_SECONDS:
+            return f"the event loop has not run for {still:.0f} s"
         silent = self._clock() - self._good_at
         if self._interval and silent > _DEAD_ROUNDS * (self._interval + self._limit):
             return f"no correct score for {silent:.0f} s; {self.problem or 'the loop is blocked'}"
@@ -220,6 +228,19 @@ class SelfCheck:
             on_change: Called with whether the server is healthy, whenever that changes.
         """
         begin_recording(Recorder())  # the item must not count as a caller's
+        try:
+            self._beats()
+            await self._check_forever(on_change)
+        finally:
+            if self._beat is not None:
+                self._beat.cancel()
+                self._beat = None
+
+    def _beats(self) -> None:
+        self._beat_at = self._clock()
+        self._beat = asyncio.get_running_loop().call_later(_BEAT_SECONDS, self._beats)
+
+    async def _check_forever(self, on_change: Callable[[bool], None]) -> None:
         well = True
         while True:
             problem = await self.check()
@@ -284,14 +305,17 @@ def observe(
         from ..observe.tracing import Tracing, otlp_exporter
 
         parts.append(Tracing(otlp_exporter(settings.trace_endpoint), settings.trace_ratio))
-    page = None
-    if settings.metrics_port >= 0:
-        page, recorder = _metrics(settings, engine, check, workers, jobs)
-        parts.append(recorder)
+    page, access = None, None
     if settings.access_log:
         from ..observe.access_log import AccessLog
 
-        parts.append(AccessLog(settings.access_log, errors=bool(settings.access_log_errors)))
+        access = AccessLog(settings.access_log, errors=bool(settings.access_log_errors))
+    if settings.metrics_port >= 0:
+        page, recorder = _metrics(settings, engine, check, workers, jobs, access)
+        parts.append(recorder)
+    # After the others, because it writes what they wrote into a call.
+    if access is not None:
+        parts.append(access)
     recorder = parts[0] if len(parts) == 1 else Together(parts) if parts else Recorder()
     return Observation(recorder=recorder, check=check, page=page)
 
@@ -302,12 +326,16 @@ def _metrics(
     check: SelfCheck,
     workers: WorkerPool | None,
     jobs: JobService | None,
+    access: AccessLog | None,
 ) -> tuple[MetricsPage, Recorder]:
     from ..observe.prometheus import MetricsPage, MetricsRecorder, Readings, new_registry
 
     def judges() -> Sequence[JudgeState]:
         factory = engine.resources.built_judges
         return factory.states() if factory is not None else ()
+
+    def dropped() -> Mapping[str, int]:
+        return {"server": dropped_lines(), "access": access.dropped if access is not None else 0}
 
     memory = engine.resources.memory
     registry = new_registry(
@@ -321,6 +349,7 @@ def _metrics(
             check_seconds=lambda: check.seconds,
             workers=lambda: WorkerState() if workers is None else workers.state,
             jobs=lambda: JobsActivity() if jobs is None else jobs.activity,
+            dropped_lines=dropped,
         )
     )
     recorder = MetricsRecorder(registry)

@@ -319,16 +319,25 @@ class Shutdown:
 
 
 def _end_after(seconds: float) -> None:
-    faulthandler.dump_traceback_later(seconds, exit=True, file=_standard_error())
+    faulthandler.dump_traceback_later(seconds, exit=True, file=_watchdog_output())
 
 
-def _standard_error() -> IO[str]:
-    """Return standard error, or the null device if there is none."""
+def _watchdog_output() -> IO[bytes]:
+    """Return standard error such that a write never waits; the null device if there is none.
+
+    A blocked write would keep the process, which is what the watchdog is there to end.
+    """
     try:
-        sys.stderr.fileno()
+        own = sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):
-        return Path(os.devnull).open("w")
-    return sys.stderr
+        return Path(os.devnull).open("wb")
+    try:
+        # A file description of our own: the option of the other one also holds for our parent.
+        found = os.open(f"/dev/fd/{own}", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+    except OSError:  # a socket, such as that of a service manager, can't be opened again
+        found = os.dup(own)
+        os.set_blocking(found, False)
+    return os.fdopen(found, "wb", buffering=0)
 
 
 @asynccontextmanager

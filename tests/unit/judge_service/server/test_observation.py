@@ -100,3 +100,17 @@ async def test_changes_are_told_once() -> None:
     await changed.wait()
     running.cancel()
     assert told == [False, True]
+
+
+async def test_an_event_loop_that_stands_still_needs_a_restart() -> None:
+    clock = Clock(100.0)
+    check = check_of(Engine(), clock=clock)
+    running = asyncio.ensure_future(check.run(lambda _: None))
+    await asyncio.sleep(0)
+    clock.now += 10
+    assert check.alive() == ""
+    clock.now += 10
+    assert "the event loop has not run for 20 s" in check.alive()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert check.alive() == ""

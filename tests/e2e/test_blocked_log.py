@@ -1,0 +1,113 @@
+"""Nobody reads standard error or standard output: calls are answered, and the server ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+from support.running import BIN
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access.key_store import LOOK_SECONDS, create_key
+
+_DRAIN_SECONDS = 2
+# The server kills itself 15 seconds after the drain.
+_END_SECONDS = _DRAIN_SECONDS + 15 + 15
+
+
+@dataclass
+class Blocked:
+    """A server whose output goes into a pipe that is full."""
+
+    process: subprocess.Popen[bytes]
+    address: str
+    keys: Path
+    key: str
+
+    def answered(self, calls: int) -> int:
+        """Return how many calls were answered; each one is after a change of the key file."""
+        answers = 0
+        with grpc.insecure_channel(self.address) as channel:
+            stub = pb_grpc.JudgeServiceStub(channel)
+            for number in range(calls):
+                # The server logs that it can't read the file, and serves with the keys it has.
+                self.keys.write_text("not a key file" + "!" * number, encoding="utf-8")
+                try:
+                    stub.GetServerInfo(
+                        pb.GetServerInfoRequest(),
+                        metadata=(("authorization", f"Bearer {self.key}"),),
+                        timeout=LOOK_SECONDS + 5,
+                    )
+                except grpc.RpcError:
+                    continue
+                answers += 1
+                time.sleep(LOOK_SECONDS)  # the server looks at the file again
+        return answers
+
+    def end(self) -> int:
+        """Send SIGTERM, and return the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(_END_SECONDS)
+
+
+@pytest.fixture(params=["standard error", "access log on standard output"])
+def blocked(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Blocked]:
+    keys = tmp_path / "keys.json"
+    key = create_key(keys, "ana", scopes=[Scope.SCORE])
+    command: list[str | Path] = [BIN / "hallujudge", "serve", "--port", "0", "--workers", "1"]
+    command += ["--keys-file", keys, "--drain-seconds", str(_DRAIN_SECONDS)]
+    output, errors = os.pipe(), os.pipe()
+    if request.param != "standard error":
+        command += ["--access-log", "-"]
+    process = subprocess.Popen(
+        command,
+        stdout=output[1],
+        stderr=errors[1],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+    )
+    try:
+        with open(output[0], "rb", closefd=False) as lines:
+            address = lines.readline().decode().removeprefix("hallujudge serves at ").strip()
+        _fill(errors[1])
+        _fill(output[1])
+        yield Blocked(process, address, keys, key)
+    finally:
+        process.kill()
+        process.wait()
+        for end in (*output, *errors):
+            os.close(end)
+
+
+def _fill(pipe: int) -> None:
+    # A description of its own: the option must not reach the server.
+    own = os.open(f"/proc/self/fd/{pipe}", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        for size in (4096, 1):
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(own, b"\n" * size)
+    finally:
+        os.close(own)
+
+
+def test_calls_are_answered_and_the_server_ends_while_nobody_reads_its_output(
+    blocked: Blocked,
+) -> None:
+    assert blocked.answered(3) == 3
+    assert blocked.end() == 0
+
+
+def test_two_signals_end_it_too(blocked: Blocked) -> None:
+    assert blocked.answered(1) == 1
+    blocked.process.send_signal(signal.SIGINT)
+    assert blocked.end() == 0
