@@ -86,6 +86,7 @@ class HttpEndpoint:
     def __init__(self, endpoint: Endpoint, connections: int) -> None:
         self.endpoint = endpoint
         self._connections = connections
+        self._key = endpoint.key
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -116,6 +117,20 @@ class HttpEndpoint:
             await session.close()
 
     async def _request(self, method: str, path: str, data: bytes | None) -> bytes:
+        """Send a request; once more if its key was rejected and the key's file has another."""
+        key = self._key
+        try:
+            return await self._sent(method, path, data, key)
+        except CallFailedError as failure:
+            if failure.kind is not FailureKind.AUTH:
+                raise
+            newest = await asyncio.to_thread(self._key.newest)
+            if newest == key or not newest.reveal().isprintable():
+                raise
+            self._key = newest
+        return await self._sent(method, path, data, self._key)
+
+    async def _sent(self, method: str, path: str, data: bytes | None, key: Secret) -> bytes:
         session = await self._open()
         import aiohttp
 
@@ -124,12 +139,13 @@ class HttpEndpoint:
                 method,
                 self._address(path),
                 data=data,
+                headers={"Authorization": f"Bearer {key.reveal()}"} if key else None,
                 # A redirect would send the key and the prompt to another host.
                 allow_redirects=False,
                 proxy=self.endpoint.proxy or None,
             ) as response:
                 # Servers quote a wrong key in their messages.
-                body = self.endpoint.key.scrubbed(await self._read(response))
+                body = key.scrubbed(await self._read(response))
                 if response.status != 200:
                     raise failure_of_status(
                         response.status, response.headers, body, now=time.time()
@@ -185,8 +201,6 @@ class HttpEndpoint:
         except ImportError as err:
             raise MissingExtraError.of("a judge behind a web address", "openai") from err
         headers = {"Content-Type": "application/json", "User-Agent": f"hallujudge/{__version__}"}
-        if self.endpoint.key:
-            headers["Authorization"] = f"Bearer {self.endpoint.key.reveal()}"
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._connections),
             timeout=aiohttp.ClientTimeout(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import AnyStr
@@ -59,12 +59,21 @@ class Secret:
 
     Args:
         value: The secret; white space around it, such as a file's last line break, is dropped.
+        reread: Reads its file again, where it comes from one.
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_reread", "_value")
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: str, reread: Callable[[], Secret] | None = None) -> None:
         self._value = value.strip()
+        self._reread = reread
+
+    def newest(self) -> Secret:
+        """Return the secret that is in its file now; this one if there is none to be read."""
+        try:
+            return self._reread() if self._reread is not None else self
+        except InvalidInputError:  # such as a file that is being replaced
+            return self
 
     def reveal(self) -> str:
         """Return the secret. Pass it only to the request that needs it."""
@@ -126,7 +135,7 @@ def read_secret(environ: Mapping[str, str], name: str) -> Secret:
         ) from (err if isinstance(err, OSError) else None)
     if len(data) > _MAX_KEY_BYTES or not text or "\n" in text:
         raise InvalidInputError(f"{name}_FILE: {file!r} must contain only the key, in one line")
-    return Secret(text)
+    return Secret(text, lambda: read_secret({f"{name}_FILE": file}, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
