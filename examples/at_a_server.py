@@ -7,14 +7,14 @@ python examples/at_a_server.py localhost:50051
 import sys
 from pathlib import Path
 
-from hallujudge.sdk import Client, errors
+from hallujudge.sdk import Client, Timeouts, errors
 
 HERE = Path(__file__).resolve().parent
 
 
 def main(address: str) -> int:
     """Score the example captions at an address; return the exit code."""
-    with Client(address, timeout=10) as client:
+    with Client(address, timeouts=Timeouts(call_timeout=10)) as client:
         try:
             report = client.score(
                 "chair",

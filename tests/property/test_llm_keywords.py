@@ -33,7 +33,7 @@ class Saying(ChatClient):
         super().__init__(ChatSettings(endpoint=Endpoint(url="http://127.0.0.1:9/v1"), model="m"))
         self.content = content
 
-    async def ask(self, request: ChatRequest, *, has_fallback: bool = False) -> Answer:
+    async def ask(self, request: ChatRequest, **_how: object) -> Answer:
         return Answer(ChatReply(content=self.content), Usage())
 
 
