@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..access.caller import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
+from ..llm.failures import CONFIGURATION_REASONS
 from .job import Job, JobLimits, Problem, caller_of
 from .job_scoring import JobScoring, StoppedError
 
@@ -128,7 +129,11 @@ class JobRunner:
         except (UnavailableError, OverloadedError) as err:
             await self._pause(job, err)
         except HallujudgeError as err:
-            await self._fail(job, err.reason, err.message)
+            # The judge answered this job before, so its key or its address is being changed.
+            if job.scored and err.reason in CONFIGURATION_REASONS:
+                await self._pause(job, err)
+            else:
+                await self._fail(job, err.reason, err.message)
         except Exception as err:
             error_id = uuid.uuid4().hex[:12]
             _LOG.error("error %s in job %s", error_id, job.id, exc_info=err)

@@ -73,6 +73,8 @@ class FailureKind(enum.Enum):
 
 
 _CONFIGURATION = frozenset({FailureKind.AUTH, FailureKind.MODEL, FailureKind.OTHER_MODEL})
+CONFIGURATION_REASONS = frozenset(kind.value for kind in _CONFIGURATION)
+"""The reasons of errors that end a run whose judge has never answered."""
 # Failures of the server itself; the others concern one request. A judge that has answered rejects
 # keys and models while its key is exchanged or its gateway restarts.
 _OUTAGE = _CONFIGURATION | frozenset(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -77,8 +78,13 @@ async def unary_reason(server: RunningServer, key: str, item: TriHeItem) -> str:
     return reason
 
 
-async def finished_job(server: RunningServer, key: str, items: list[TriHeItem]) -> jobs_pb2.Job:
-    """Create a job and watch it to its end."""
+async def watched_job(
+    server: RunningServer,
+    key: str,
+    items: list[TriHeItem],
+    until: Callable[[jobs_pb2.Job], bool] = lambda _job: False,
+) -> jobs_pb2.Job:
+    """Create a job, or find it again, and watch it to its end or until a condition holds."""
     metadata = (("authorization", f"Bearer {key}"),)
     async with grpc.aio.insecure_channel(server.address) as channel:
         stub = jobs_pb2_grpc.ScoringJobServiceStub(channel)
@@ -89,6 +95,8 @@ async def finished_job(server: RunningServer, key: str, items: list[TriHeItem]) 
         watch = jobs_pb2.WatchJobRequest(job_id=job.id)
         async for response in stub.WatchJob(watch, metadata=metadata):
             job = response.job
+            if until(job):
+                break
     return job
 
 
@@ -124,9 +132,37 @@ async def test_rejections_after_an_answer_are_waited_for(tmp_path: Path, kind: s
     key, items = key_of(tmp_path, "ana"), items_of("riding", 60)
     async with llm.ScriptedLlm(step) as judge, serving(tmp_path, judge) as server:
         if kind == "job":
-            job = await finished_job(server, key, items)
+            job = await watched_job(server, key, items)
             assert job.state == jobs_pb2.JobState.JOB_STATE_DONE, job
             assert (job.scored, job.unscored) == (60, 0)
         else:
             assert await reasons(server, key, items) == [""] * 60
         assert judge.chats == 60 + len(odd)
+
+
+async def test_a_job_with_scores_waits_for_the_judges_key_after_a_restart(tmp_path: Path) -> None:
+    replies, stopped = {"now": "answer"}, asyncio.Event()
+
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        if replies["now"] == "reject":
+            return llm.error(401, "key is being exchanged")
+        # The first chunk of 64 items is answered before the server stops.
+        held = replies["now"] == "answer" and int(llm.claims_of(body)[0][-1].split()[-1]) >= 64
+        return replace(llm.by_scene_graph(number, body), hold=stopped if held else None)
+
+    key, items = key_of(tmp_path, "ana"), items_of("riding", 84)
+    async with llm.ScriptedLlm(step) as judge:
+        async with serving(tmp_path, judge) as server:
+            await watched_job(server, key, items, lambda job: job.scored > 0)
+        replies["now"] = "reject"
+        stopped.set()
+        async with serving(tmp_path, judge) as server:
+            job = await watched_job(server, key, items, lambda job: bool(job.problem))
+            assert (job.state, job.problem) == (
+                jobs_pb2.JobState.JOB_STATE_QUEUED, "JUDGE_AUTH_FAILED"
+            )  # fmt: skip
+            assert "key is being exchanged" in job.problem_detail
+        replies["now"] = "well"
+        async with serving(tmp_path, judge) as server:
+            job = await watched_job(server, key, items)
+    assert (job.state, job.scored) == (jobs_pb2.JobState.JOB_STATE_DONE, 84)
