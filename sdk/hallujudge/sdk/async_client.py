@@ -106,7 +106,7 @@ class AsyncClient:
         prepared = (await _run_reader())(run)
         # Imported by the thread of the line above.
         from .progress_bar import Progress, shown_progress
-        from .runs import RunFolder, RunItems, RunReport
+        from .runs import RunFolder, RunItem, RunItems, RunReport
         from .runs.scoring import ProgressWatch
         from .spec_parts import reference_notes
 
@@ -122,7 +122,8 @@ class AsyncClient:
                 unscored = sum(result.outcome is Outcome.UNSCORED for result in batch.results)
                 progress.scored(len(batch.items), unscored)
                 if run.keep_items:
-                    items.add(batch)
+                    pairs = zip(batch.items, batch.results, strict=True)
+                    items.add([RunItem(item=item, result=result) for item, result in pairs])
                 if run.on_batch is not None:
                     run.on_batch(batch)
 

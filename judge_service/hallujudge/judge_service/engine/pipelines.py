@@ -58,15 +58,15 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
 
     def result(self, item: _ItemT) -> ItemResult:
         """Return the result of one item."""
-        problem = self.problem(item)
-        if problem is not None:
+        if (problem := self.problem(item)) is not None:
             return unscored_result(item, *problem)
-        return self.result_of(item, self.score(item))
+        made = self.score(item)
+        if not made.readable:
+            return self.unread_result(item, made)
+        return scored_result(item, made.statistics, made.scores, made.evidence)
 
-    def result_of(self, item: _ItemT, made: ScoredItem[Evidence]) -> ItemResult:
-        """Return the result of an item with its statistics."""
-        if made.readable:
-            return scored_result(item, made.statistics, made.scores, made.evidence)
+    def unread_result(self, item: _ItemT, made: ScoredItem[Evidence]) -> ItemResult:
+        """Return the result of an item whose response could not be parsed."""
         result = unscored_result(item, *self.unread(item), made.evidence)
         return replace(result, statistics=made.statistics) if self.counts_unread else result
 

@@ -345,24 +345,22 @@ class _Archive:
     def _captions(
         self, start: Mark | None = None, size: int = 0, marks: Marks | None = None
     ) -> Iterator[_Captions]:
-        for batch in read_record_batches(self._responses, start=start, size=size, marks=marks):
-            yield self._captions_of(batch)
-
-    def _captions_of(self, batch: RecordBatch) -> _Captions:
-        """Return captions by columns.
+        """Yield captions by columns.
 
         Nearly all archives have numbers as ids, and texts. Their loops are short or those of C:
         each caption passes here twice.
         """
-        key = self._keys.id
-        if self._id_map is None and key is not None:
-            ids = [values.get(key) for values in batch.values]
-            texts = [values.get(self._keys.text) for values in batch.values]
-            if {*map(type, texts)} == _TEXT and _are_numbers(ids):
-                found = [t if t.isascii() else well_formed(t) for t in cast("list[str]", texts)]
-                return _Captions(list(map(str, ids)), found, batch)
-        pairs = [(self._image_id(record), self._text(record)) for record in batch.records()]
-        return _Captions([image for image, _ in pairs], [text for _, text in pairs], batch)
+        key, may_be_plain = self._keys.id, self._id_map is None and self._keys.id is not None
+        for batch in read_record_batches(self._responses, start=start, size=size, marks=marks):
+            if may_be_plain:
+                ids = [values.get(cast("str", key)) for values in batch.values]
+                texts = [values.get(self._keys.text) for values in batch.values]
+                if {*map(type, texts)} == _TEXT and _are_numbers(ids):
+                    found = [t if t.isascii() else well_formed(t) for t in cast("list[str]", texts)]
+                    yield _Captions(list(map(str, ids)), found, batch)
+                    continue
+            pairs = [(self._image_id(record), self._text(record)) for record in batch.records()]
+            yield _Captions([image for image, _ in pairs], [text for _, text in pairs], batch)
 
     def _image_id(self, record: Record) -> str:
         if self._id_map is not None:

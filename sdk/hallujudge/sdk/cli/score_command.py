@@ -24,7 +24,7 @@ from ..progress_bar import Progress, shown_progress
 from ..runs import RunFolder
 from ..runs.manifest import VERDICTS
 from ..runs.parts import Part, UnscoredCounts
-from ..runs.run_inputs import PreparedRun, items_of
+from ..runs.run_inputs import PreparedRun
 from ..runs.scoring import ProgressWatch
 from ..score_run import ScoreRun
 from ..spec_parts import graph_notes
@@ -248,9 +248,9 @@ class ScoreCommand:
 
     def _prepared(self, spec: ScoreSpec) -> PreparedRun:
         """Read the inputs and print notes on them."""
-        items = items_of(self.run)
-        self.note(*graph_notes(spec), *items.notes)
-        return PreparedRun(run=self.run, spec=spec, items=items)
+        prepared = PreparedRun.of(self.run, spec)
+        self.note(*graph_notes(spec), *prepared.items.notes)
+        return prepared
 
     def note(self, *notes: str) -> None:
         """Print notes on standard error, unless only scores are wanted."""

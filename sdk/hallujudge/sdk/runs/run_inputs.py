@@ -48,25 +48,22 @@ class PreparedRun:
     """Workers that were started while the items were read; None without."""
 
     @classmethod
-    def of(cls, run: ScoreRun) -> PreparedRun:
-        """Read a run's inputs.
+    def of(cls, run: ScoreRun, spec: ScoreSpec | None = None) -> PreparedRun:
+        """Read a run's inputs. The archive of a resumed run is not checked a second time.
+
+        Args:
+            run: The run.
+            spec: How its items are scored, if that is known already.
 
         Raises:
             ArchiveError: A file can't be used, or ids don't join.
             InvalidInputError: The variant, the graph or an option is invalid.
             NotFoundError: The metric or graph is unknown.
         """
-        return cls(run=run, spec=run.spec(), items=items_of(run))
-
-
-def items_of(run: ScoreRun) -> ItemSource:
-    """Return the items of a run. The archive of a resumed run is not checked a second time.
-
-    Raises:
-        ArchiveError: A file can't be used, or ids don't join.
-    """
-    resumed = run.resume and run.folder is not None
-    return run.items(checked_archive(run, Path(run.folder or "")) if resumed else None)
+        spec = spec or run.spec()
+        resumed = run.resume and run.folder is not None
+        checked = checked_archive(run, Path(run.folder or "")) if resumed else None
+        return cls(run=run, spec=spec, items=run.items(checked))
 
 
 def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:

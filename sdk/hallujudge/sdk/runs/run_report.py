@@ -190,24 +190,20 @@ class RunItems(Sequence[RunItem]):
         # Reading seeks in the file, and several threads may read.
         self._lock = threading.Lock()
 
-    def add(self, batch: BatchResult) -> None:
-        """Add a batch of results."""
-        pairs = zip(batch.items, batch.results, strict=True)
-        self._add([RunItem(item=item, result=result) for item, result in pairs])
-
     @classmethod
     def of(cls, items: Sequence[RunItem]) -> RunItems:
         """Return the items of a batch that is in memory."""
         made = cls()
         for start in range(0, len(items), _SAVED_AT_ONCE):
-            made._add(list(items[start : start + _SAVED_AT_ONCE]))
+            made.add(list(items[start : start + _SAVED_AT_ONCE]))
         return made
 
     def __reduce__(self) -> tuple[object, ...]:
         # A copy gets its own temporary file.
         return (RunItems.of, (list(self),))
 
-    def _add(self, added: list[RunItem]) -> None:
+    def add(self, added: list[RunItem]) -> None:
+        """Add the items of a batch."""
         if not added:
             return
         if self._file is None and self._count + len(added) <= _IN_MEMORY:

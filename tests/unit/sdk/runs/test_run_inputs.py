@@ -13,7 +13,7 @@ import pytest
 from hallujudge.sdk import BatchResult, Client, InputOptions, ScoreRun
 from hallujudge.sdk.archives import chair as captions
 from hallujudge.sdk.archives.records import RecordBatch, read_record_batches
-from hallujudge.sdk.runs.run_inputs import checked_archive, items_of
+from hallujudge.sdk.runs.run_inputs import PreparedRun, checked_archive
 
 COUNT = 1300
 
@@ -51,8 +51,8 @@ def arguments(run: ScoreRun) -> dict[str, Any]:
 
 def test_only_what_is_left_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = stop_at(1200, tmp_path)
-    whole = items_of(replace(run, resume=False))
-    source = items_of(run)
+    whole = PreparedRun.of(replace(run, resume=False)).items
+    source = PreparedRun.of(run).items
     assert len(source) == COUNT
     assert list(source) == list(whole)
     assert list(source.start_at(1152)) == list(whole)[1152:]
@@ -64,10 +64,10 @@ def test_only_what_is_left_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             yield batch
 
     monkeypatch.setattr(captions, "read_record_batches", noting)
-    items_of(replace(run, resume=False))
+    PreparedRun.of(replace(run, resume=False))
     assert sum(read) >= COUNT
     read.clear()
-    resumed = items_of(run)
+    resumed = PreparedRun.of(run).items
     assert sum(read) == 0
     # A mark stands before every 512th caption.
     assert len(list(resumed.start_at(1152))) == COUNT - 1152
@@ -103,4 +103,4 @@ def test_damaged_marks_are_no_obstacle(tmp_path: Path, damage: bytes) -> None:
     run = stop_at(300, tmp_path)
     (tmp_path / "out" / "marks.partial.bin").write_bytes(damage)
     assert checked_archive(run, tmp_path / "out") is None
-    assert len(items_of(run)) == COUNT
+    assert len(PreparedRun.of(run).items) == COUNT

@@ -21,6 +21,7 @@ from hallujudge.metrics.framework.results import ScoredItem
 from ..judge_options import ESCALATION_OPTIONS
 from ..judge_quality import CARD_OPTION, asked_judge_note, card_of, given_verdicts_note
 from ..judging_pipeline import JudgingPipeline, choice_judge, choice_question, prompt_option
+from ..pipelines import scored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
@@ -77,7 +78,12 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
             return self.result(judged)
         # The first choice is yes: the description is right.
         probability = chosen.probabilities[0] if chosen.probabilities else None
-        result = _with_split(item, self.result_of(judged, self.score(judged, probability)))
+        made = self.score(judged, probability)
+        if made.readable:
+            result = scored_result(judged, made.statistics, made.scores, made.evidence)
+        else:
+            result = self.unread_result(judged, made)
+        result = _with_split(item, result)
         if result.outcome is Outcome.UNSCORED and not choice:
             result = replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
         assert isinstance(result.evidence, EventHallusionEvidence), "every judged video has it"
