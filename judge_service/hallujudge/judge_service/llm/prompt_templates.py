@@ -86,13 +86,6 @@ class Template:
         ]
 
 
-def template_names() -> tuple[str, ...]:
-    """Names of the templates that ship."""
-    folder = files(__package__) / "prompts"
-    names = (entry.name for entry in folder.iterdir())
-    return tuple(sorted(name.removesuffix(".txt") for name in names if name.endswith(".txt")))
-
-
 @cache
 def load_template(name: str) -> Template:
     """A template that ships, by its file's name without suffix."""

@@ -148,15 +148,6 @@ class MatcherModels:
         )
 
 
-def open_matcher(settings: MatcherSettings | None = None) -> ClaimMatcher:
-    """Return the matcher of some settings, without sharing models; see :class:`MatcherModels`.
-
-    Args:
-        settings: By default, protocol ``published`` with MiniLM.
-    """
-    return MatcherModels().open(settings or MatcherSettings())
-
-
 def open_encoder(model: ModelFolder, settings: MatcherSettings) -> Encoder:
     """Return the sentence encoder of a model, on onnxruntime if that supports it, else torch."""
     if settings.backend == "onnx" or (

@@ -28,18 +28,15 @@ __all__ = [
     "read_items",
 ]
 
-_HOMES = {
-    "ArchiveReader": ".layouts.archive_reader",
-    "ArchiveSummary": ".inspection",
-    "InputOptions": ".inputs",
-    "ItemSource": ".inputs",
-    "Record": ".records",
-    "References": ".inputs",
-    "Responses": ".inputs",
-    "converting": ".layouts.archive_reader",
-    "inspect_archives": ".inspection",
-    "read_items": ".readers",
+_NAMES = {
+    ".inputs": "InputOptions ItemSource References Responses",
+    ".inspection": "ArchiveSummary inspect_archives",
+    ".layouts.archive_reader": "ArchiveReader converting",
+    ".readers": "read_items",
+    ".records": "Record",
 }
+"""Module -> the public names that it defines."""
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

@@ -14,7 +14,7 @@ from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InternalError, InvalidInputError
 from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
-from hallujudge.judge_service.matchers.matcher_models import open_encoder, open_matcher
+from hallujudge.judge_service.matchers.matcher_models import MatcherModels, open_encoder
 from hallujudge.judge_service.matchers.model_folders import find_model
 from hallujudge.judge_service.matchers.onnx_graphs import write_graph
 from hallujudge.metrics.framework.claims import Triplet, Verdict
@@ -235,7 +235,7 @@ def test_judge_nli_end_to_end(tmp_path: Path) -> None:
         cache_folder=tmp_path / "g",
         keep_above=-1,
     )
-    matcher = open_matcher(settings)
+    matcher = MatcherModels().open(settings)
     graph = tuple(Triplet(end, "riding", word) for end in WORDS[:4] for word in WORDS[:8])
     queries = [
         ClaimQuery(claim=Triplet("man", "riding", "horse"), references=graph),
@@ -266,4 +266,4 @@ def test_models_that_transformers_refuses(tmp_path: Path) -> None:
             "judge_service.matchers.torch_models:transformers-cannot-load-the-model-on-cpu"
         ),
     ):
-        open_matcher(settings)
+        MatcherModels().open(settings)
