@@ -26,7 +26,7 @@ from bench_judge_agreement import HALVES, claims_of, half_of, load_images
 
 from hallujudge.judge_service.errors import HallujudgeError
 from hallujudge.judge_service.matchers.matcher_interface import ClaimMatcher, MatcherSettings
-from hallujudge.judge_service.matchers.matcher_models import open_matcher
+from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.judge_service.matchers.small_judge_presets import SMALL_JUDGES
 from hallujudge.metrics.framework.claims import ClaimVerdict
 
@@ -73,7 +73,7 @@ class Judged:
 def opened(given: argparse.Namespace) -> ClaimMatcher:
     """Open the judge, or end the benchmark where its weights are missing."""
     try:
-        return open_matcher(
+        return MatcherModels().open(
             MatcherSettings(
                 protocol=given.judge,
                 small_model=given.small_model,
