@@ -20,7 +20,7 @@ def expected_message(name: str, *values: object) -> str:
 
     Args:
         name: The module that writes the message, and the key of its words: ``module:key``.
-        values: What stands in the places ``{}``. Without values the words are taken as they are.
+        values: Values for the places ``{}``. Without values the words are taken as they are.
 
     Raises:
         KeyError: The table has no such message.

@@ -123,7 +123,7 @@ class AskOnce(Generic[_T]):
         if cache is None:
             recorder().looked_up("nowhere")
             return reading.read(await call())
-        # True until a record is kept or found: whoever waits for the claim must then make the call.
+        # True until a record is kept or found; the next caller must then make the call.
         claimed = True
         self._claims[key] += 1
         try:

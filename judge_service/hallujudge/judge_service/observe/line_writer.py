@@ -15,7 +15,7 @@ _WRITE_SECONDS = 0.1
 
 
 class LineWriter:
-    """Writes lines to a file descriptor. Nobody waits for it, and it loses lines if it must.
+    """Writes lines to a file descriptor. Callers never wait for it; it drops lines if it must.
 
     It writes to the descriptor itself: Python's own streams take a lock that a blocked writer would
     hold, and the interpreter waits for that lock when it ends.
@@ -33,7 +33,6 @@ class LineWriter:
         self._on_error = on_error
         self._lines: deque[str] = deque()
         self._closing = threading.Event()
-        self._told = 0
         self.dropped = 0
         """How many lines were lost, because they came too fast or could not be written."""
         self._thread = threading.Thread(target=self._write, name=name, daemon=True)
@@ -77,5 +76,5 @@ class LineWriter:
         while view:
             try:
                 view = view[os.write(self._descriptor, view) :]
-            except BlockingIOError:  # whoever gave us the descriptor made it non-blocking
+            except BlockingIOError:  # the parent process made it non-blocking
                 select.select([], [self._descriptor], [])

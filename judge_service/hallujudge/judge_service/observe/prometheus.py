@@ -85,7 +85,7 @@ class Readings:
     jobs: Callable[[], JobsActivity] = JobsActivity
     """How many jobs there are, and whether they move."""
     dropped_lines: Callable[[], Mapping[str, int]] = dict
-    """Log -> lines that were lost because nobody read them."""
+    """Log -> lines that were dropped because they were not read."""
 
 
 def new_registry(readings: Readings) -> CollectorRegistry:

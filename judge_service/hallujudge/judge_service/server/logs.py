@@ -66,7 +66,7 @@ def is_news(record: logging.LogRecord) -> bool:
 
 
 class WritingHandler(logging.Handler):
-    """Passes formatted records to a :class:`LineWriter`, which drops them if nobody reads.
+    """Passes formatted records to a :class:`LineWriter`, which drops them if the pipe is full.
 
     Args:
         descriptor: Where lines go.
@@ -90,7 +90,7 @@ class WritingHandler(logging.Handler):
         self._writer.put(line)
 
     def close(self) -> None:
-        """Write what waits, unless nobody reads it."""
+        """Write the waiting lines, unless the pipe stays full."""
         self._writer.close(_CLOSE_SECONDS)
         super().close()
 

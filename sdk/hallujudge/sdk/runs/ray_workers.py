@@ -117,7 +117,7 @@ class CallKeeper:
         """
         cache = self._cache(worker)
         found = await getattr(cache, name)(*arguments)
-        # The worker may have died while its claim waited; nobody would make the call.
+        # The worker may have died while its claim waited; then the call would not be made.
         if name == "claim" and found is None and worker in self._gone:
             await cache.release(*arguments)
         return found
@@ -133,7 +133,7 @@ class CallKeeper:
         if made is None:
             return budget.exhausted_detail()
         number = next(self._numbers)
-        # The worker may have died while it waited for the budget; nobody would settle the call.
+        # The worker may have died while it waited for the budget; the call would stay unsettled.
         if worker in self._gone:
             budget.keep(made)
         else:

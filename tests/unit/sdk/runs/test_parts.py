@@ -39,7 +39,7 @@ def test_groups_of_one_batch_keep_images_whole() -> None:
 
 @dataclass(frozen=True)
 class PlugInEvidence:
-    """Evidence as a plug-in may have it: its class alone does not tell that it has claims."""
+    """Evidence as a plug-in may have it: its class alone does not show that it has claims."""
 
     claims: tuple[ClaimVerdict, ...]
 
