@@ -22,7 +22,8 @@ from .app import (
     score_app,
     stop_on_sigterm,
 )
-from .options import ApiKeyFile, Server, TlsCa, TlsCert, TlsKey, connection_of
+from .declared_options import grouped
+from .options import ServerOptions
 from .output import Format, check_format, in_flags, show_page, show_result, write_file
 from .run_options import Workers
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 
 @score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
+@grouped
 def score_all(
     folder: Annotated[
         str, typer.Argument(metavar="FOLDER", help="Folder or URL with archives of models.")
@@ -55,11 +57,7 @@ def score_all(
     ],
     output_format: Format = "table",
     workers: Workers = 0,
-    server: Server = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    api_key_file: ApiKeyFile = None,
+    at: ServerOptions,
 ) -> ExitCode:
     """Every archive of a folder, by every metric that applies, with one overview."""
     from ..client import Client
@@ -67,12 +65,12 @@ def score_all(
 
     check_format(output_format)
     known = _by_metric(references or [])
-    if server is not None and workers > 1:
+    if at.server is not None and workers > 1:
         raise InvalidInputError(
             f"--workers {workers}: the server scores, with its own processes; leave one of them out"
         )
-    connection = connection_of(server, tls_ca, tls_cert, tls_key, api_key_file)
-    client = Client.embedded() if server is None else Client(server, connection=connection)
+    connection = at.connection()
+    client = Client.embedded() if at.server is None else Client(at.server, connection=connection)
     with stop_on_sigterm(), client:
         overview = score_folder(
             folder, out, client=client, references=known, workers=workers, on_run=_print_progress

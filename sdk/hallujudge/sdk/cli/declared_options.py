@@ -187,19 +187,26 @@ class _Fields:
     value: type
 
     def parameters(self) -> Iterator[inspect.Parameter]:
-        """Yield a parameter for each field."""
-        hints = get_type_hints(self.value, include_extras=True)
-        for declared in fields(self.value):
-            yield inspect.Parameter(
-                declared.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=_default(declared),
-                annotation=hints[declared.name],
-            )
+        """Yield a parameter for each field, and for each field of a group among them."""
+        for declared, hint in self._hints():
+            if group := _group_of(hint):
+                yield from group.parameters()
+            else:
+                yield _parameter(declared.name, hint, _default(declared))
 
     def build(self, given: Mapping[str, object]) -> object:
         """Return the dataclass with these fields."""
-        return self.value(**given)
+        values = {
+            declared.name: given[declared.name]
+            if (group := _group_of(hint)) is None
+            else group.build({option.name: given[option.name] for option in group.parameters()})
+            for declared, hint in self._hints()
+        }
+        return self.value(**values)
+
+    def _hints(self) -> Iterator[tuple[Field[object], object]]:
+        hints = get_type_hints(self.value, include_extras=True)
+        return ((declared, hints[declared.name]) for declared in fields(self.value))
 
 
 def grouped(command: Callable[P, T]) -> Callable[..., T]:

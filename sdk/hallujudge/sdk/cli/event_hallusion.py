@@ -34,4 +34,4 @@ def event_hallusion(
         options=metric.options,
         inputs=InputOptions(),
     )
-    return run.of(scoring, judges.settings(run.server), only_estimate=estimate)
+    return run.of(scoring, judges.settings(run.at.server), only_estimate=estimate)

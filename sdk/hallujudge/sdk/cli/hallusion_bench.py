@@ -57,4 +57,4 @@ def hallusion_bench(
         options={**metric.options, **given},
         inputs=InputOptions(allow_missing=allow_missing, correctness_key=correctness_key),
     )
-    return run.of(scoring, judges.settings(run.server), only_estimate=estimate)
+    return run.of(scoring, judges.settings(run.at.server), only_estimate=estimate)

@@ -29,16 +29,8 @@ from .app import (
     output_option,
     server_option,
 )
-from .options import (
-    ApiKeyFile,
-    LlmModel,
-    LlmUrl,
-    TlsCa,
-    TlsCert,
-    TlsKey,
-    connection_of,
-    llm_options,
-)
+from .declared_options import grouped
+from .options import LlmModel, LlmUrl, ServerOptions, llm_options
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.judges.judge_checks import Check
@@ -203,21 +195,22 @@ def show(
         typer.echo(f"{setting.name} = {setting.value!r}  # {setting.source}: {setting.help}")
 
 
-@app.command(epilog=examples("hallujudge doctor --server localhost:50051"))
-def doctor(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedServer(ServerOptions):
+    """A server that is checked too."""
+
     server: Annotated[
-        str | None, server_option("--server", help="HOST:PORT of a server to check too.")
-    ] = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    api_key_file: ApiKeyFile = None,
-    llm_url: LlmUrl = None,
-    llm_model: LlmModel = None,
-) -> ExitCode:
+        str | None,
+        server_option("--server", metavar="HOST:PORT", help="Server to check too."),
+    ] = None
+    """Host and port."""
+
+
+@app.command(epilog=examples("hallujudge doctor --server localhost:50051"))
+@grouped
+def doctor(*, at: CheckedServer, llm_url: LlmUrl = None, llm_model: LlmModel = None) -> ExitCode:
     """Check this installation, and a server if one is named."""
-    connection = connection_of(server, tls_ca, tls_cert, tls_key, api_key_file)
-    findings = list(_findings(server, llm_options(llm_url, llm_model), connection))
+    findings = list(_findings(at.server, llm_options(llm_url, llm_model), at.connection()))
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
         typer.echo(f"{mark:>6}  {finding.name}: {finding.text}")

@@ -13,7 +13,7 @@ import typer
 from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
 from .declared_options import grouped
-from .options import ApiKeyFile, TlsCa, TlsCert, TlsKey, connection_of
+from .options import ServerOptions
 from .score_command import ScoreCommand
 
 if TYPE_CHECKING:
@@ -28,28 +28,19 @@ Job = Annotated[str, typer.Argument(metavar="JOB", help="Id that hallujudge subm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobServer:
+class JobServer(ServerOptions):
     """The server that keeps jobs."""
 
     server: Annotated[
         str, server_option("--server", metavar="HOST:PORT", help="Server that keeps the jobs.")
     ]
     """Host and port."""
-    tls_ca: TlsCa = None
-    """The authority of its certificate."""
-    tls_cert: TlsCert = None
-    """The certificate of this client."""
-    tls_key: TlsKey = None
-    """Its private key."""
-    api_key_file: ApiKeyFile = None
-    """The file that contains the API key."""
 
     def client(self) -> Client:
         """Return a client of the server."""
         from ..client import Client
 
-        given = (self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file)
-        return Client(self.server, connection=connection_of(self.server, *given))
+        return Client(self.server, connection=self.connection())
 
 
 @app.command(

@@ -66,7 +66,7 @@ def mementos(
         options={**metric.options, **given},
         inputs=InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates),
     )
-    return run.of(scoring, judges.settings(run.server))
+    return run.of(scoring, judges.settings(run.at.server))
 
 
 def _roles(role: str, graphs: list[str] | None) -> dict[str, str]:

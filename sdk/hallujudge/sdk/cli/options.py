@@ -16,62 +16,66 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
 
 
-_CONNECTION_FLAGS = ("--tls-ca", "--tls-cert", "--tls-key", "--api-key-file")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """A server, and how to connect to it."""
 
-Server = Annotated[
-    str | None,
-    server_option(
-        "--server", metavar="HOST:PORT", help="Server that scores; without it, this process does."
-    ),
-]
-TlsCa = Annotated[
-    str | None,
-    server_option("--tls-ca", metavar="FILE", help="Authority of the server's certificate."),
-]
-TlsCert = Annotated[
-    str | None, server_option("--tls-cert", metavar="FILE", help="Certificate of this client.")
-]
-TlsKey = Annotated[
-    str | None, server_option("--tls-key", metavar="FILE", help="Private key of --tls-cert.")
-]
-ApiKeyFile = Annotated[
-    str | None,
-    server_option("--api-key-file", metavar="FILE", help="File that contains the API key."),
-]
+    server: Annotated[
+        str | None,
+        server_option(
+            "--server",
+            metavar="HOST:PORT",
+            help="Server that scores; without it, this process does.",
+        ),
+    ] = None
+    """Host and port of the server."""
+    tls_ca: Annotated[
+        str | None,
+        server_option("--tls-ca", metavar="FILE", help="Authority of the server's certificate."),
+    ] = None
+    """Authority of the server's certificate."""
+    tls_cert: Annotated[
+        str | None, server_option("--tls-cert", metavar="FILE", help="Certificate of this client.")
+    ] = None
+    """Certificate of this client."""
+    tls_key: Annotated[
+        str | None, server_option("--tls-key", metavar="FILE", help="Private key of --tls-cert.")
+    ] = None
+    """Private key of the certificate."""
+    api_key_file: Annotated[
+        str | None,
+        server_option("--api-key-file", metavar="FILE", help="File that contains the API key."),
+    ] = None
+    """File that contains the API key."""
 
+    @property
+    def connection_flags(self) -> tuple[str, ...]:
+        """The options besides the address, for a command that calls the same server."""
+        given = {
+            f"--{entry.name.replace('_', '-')}": getattr(self, entry.name)
+            for entry in fields(self)
+            if entry.name != "server"
+        }
+        return tuple(part for flag, value in given.items() if value for part in (flag, value))
 
-def connection_of(
-    server: str | None,
-    tls_ca: str | None,
-    tls_cert: str | None,
-    tls_key: str | None,
-    api_key_file: str | None,
-) -> Connection | None:
-    """Return how to connect to a server: the options, and the environment; None without one.
+    def connection(self) -> Connection | None:
+        """Return how to connect to the server: the options, and the environment; None without one.
 
-    Raises:
-        InvalidInputError: A file can't be read, or an option lacks another one or the server.
-    """
-    if server is None:
-        _refuse_alone(tls_ca, tls_cert, tls_key, api_key_file)
-        return None
-    from hallujudge.judge_service.settings.connection import Connection, load_connection
+        Raises:
+            InvalidInputError: A file can't be read, or an option lacks another one or the server.
+        """
+        if self.server is None:
+            if flags := self.connection_flags:
+                raise InvalidInputError(
+                    f"{flags[0]} is for a server, and none is named; add --server, or leave it out"
+                )
+            return None
+        from hallujudge.judge_service.settings.connection import Connection, load_connection
 
-    given = Connection(tls_ca=tls_ca or "", tls_cert=tls_cert or "", tls_key=tls_key or "")
-    return load_connection(given, api_key_file=api_key_file or "")
-
-
-def connection_flags(*values: str | None) -> tuple[str, ...]:
-    """Return the options that were given, for a command that calls the same server."""
-    pairs = zip(_CONNECTION_FLAGS, values, strict=True)
-    return tuple(part for flag, value in pairs if value for part in (flag, value))
-
-
-def _refuse_alone(*values: str | None) -> None:
-    if given := connection_flags(*values):
-        raise InvalidInputError(
-            f"{given[0]} is for a server, and none is named; add --server, or leave it out"
+        given = Connection(
+            tls_ca=self.tls_ca or "", tls_cert=self.tls_cert or "", tls_key=self.tls_key or ""
         )
+        return load_connection(given, api_key_file=self.api_key_file or "")
 
 
 Estimate = Annotated[

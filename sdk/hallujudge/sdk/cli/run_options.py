@@ -13,7 +13,7 @@ from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import input_option, output_option, server_option, statistics_option
 from .declared_options import response_option
-from .options import ApiKeyFile, Server, TlsCa, TlsCert, TlsKey, connection_flags, connection_of
+from .options import ServerOptions
 from .score_command import FORMATS, ScoreCommand
 
 _TIMEOUTS = Timeouts()
@@ -139,16 +139,8 @@ class RunOptions:
         bool, output_option("--verbose", "-v", help="Also each unscored item and its reason.")
     ] = False
     """Whether unscored items are listed."""
-    server: Server = None
-    """Host and port of the server."""
-    tls_ca: TlsCa = None
-    """Authority of the server's certificate."""
-    tls_cert: TlsCert = None
-    """Certificate of this client."""
-    tls_key: TlsKey = None
-    """Private key of the certificate."""
-    api_key_file: ApiKeyFile = None
-    """File that contains the API key."""
+    at: ServerOptions
+    """The server."""
     progress_timeout: Annotated[
         float,
         server_option(
@@ -183,7 +175,6 @@ class RunOptions:
         """
         if self.quiet and self.verbose:
             raise InvalidInputError("--quiet and --verbose are both given; choose one")
-        connected = (self.tls_ca, self.tls_cert, self.tls_key, self.api_key_file)
         formats = _split(self.format)
         inputs = replace(
             run.inputs or InputOptions(),
@@ -200,9 +191,9 @@ class RunOptions:
                 keep_text=not self.no_text,
                 html="html" in formats,
             ),
-            server=self.server,
-            connection=connection_of(self.server, *connected),
-            connection_flags=connection_flags(*connected),
+            server=self.at.server,
+            connection=self.at.connection(),
+            connection_flags=self.at.connection_flags,
             timeouts=Timeouts(**self._shared_with(Timeouts)),
             judges=judges or {},
             formats=formats,

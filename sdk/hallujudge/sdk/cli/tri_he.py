@@ -68,4 +68,4 @@ def tri_he(
         ),
     )
     more = {"matcher_download": 1} if matcher_download else {}
-    return run.of(scoring, judges.settings(run.server, **more), only_estimate=estimate)
+    return run.of(scoring, judges.settings(run.at.server, **more), only_estimate=estimate)
