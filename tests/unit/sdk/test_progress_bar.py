@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support.clocks import Clock
 from support.messages import expected_message
 from support.terminals import Terminal
 
@@ -12,18 +13,9 @@ from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.sdk.progress_bar import PLAIN_SECONDS, PlainLines, Progress, shown_progress
 
 
-class Clock:
-    """Seconds that the test sets."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(100.0)
 
 
 def test_everything_known_is_told(clock: Clock) -> None:

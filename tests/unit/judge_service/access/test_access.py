@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from support.clocks import Clock
 from support.messages import expected_message
 
 from hallujudge.judge_service.access.caller import (
@@ -22,15 +23,6 @@ from hallujudge.judge_service.llm.budget import Budget, Prices
 
 def caller(key_id: str = "k1", **limits: float) -> Caller:
     return Caller(id=f"key:{key_id}", name=f"key {key_id}", key_id=key_id, limits=Limits(**limits))  # type: ignore[arg-type]  # whole numbers
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_a_minutes_calls_come_back_evenly() -> None:

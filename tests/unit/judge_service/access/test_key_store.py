@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from support.clocks import Clock
 from support.messages import expected_message
 
 from hallujudge.judge_service.access.caller import MAX_LIMIT, Limits, Scope
@@ -17,15 +18,6 @@ from hallujudge.judge_service.errors import (
     NotFoundError,
     UnauthenticatedError,
 )
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_the_file_has_no_secret_and_only_its_owner_reads_it(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.clocks import Clock
 
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -185,18 +186,8 @@ async def test_workers_score_what_needs_no_model() -> None:
     assert database.report == b"of a share"
 
 
-class Clock:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_jobs_are_still_while_some_wait_and_nothing_is_heard_of_them() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     activity = Activity(clock)
     clock.now += 1000
     assert activity.state == JobsActivity()
@@ -213,7 +204,7 @@ def test_jobs_are_still_while_some_wait_and_nothing_is_heard_of_them() -> None:
 
 
 def test_jobs_are_not_still_when_none_is_under_way() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     activity = Activity(clock)
     activity.begin()
     clock.now += 60
@@ -228,7 +219,7 @@ def test_jobs_are_not_still_when_none_is_under_way() -> None:
 
 
 def test_a_database_that_is_away_makes_jobs_still() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     activity = Activity(clock)
     activity.begin()
     clock.now += 60

@@ -14,6 +14,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from support.clocks import Clock
 from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
@@ -28,13 +29,6 @@ from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 
 KEY = cache_key({"a": 1})
 RECORD: Record = {"answers": {"0": {"choice": "supported", "margin": 0.1}}}
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @asynccontextmanager
