@@ -13,6 +13,7 @@ from hallujudge.metrics.mementos import MementosItem
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import JoinCheck, numbered, refuse
+from .json_files import named
 from .local_files import read_bytes
 from .records import (
     ID_FLAG,
@@ -73,9 +74,23 @@ READERS: Mapping[str, Reader] = {"mementos": read_mementos}
 """Metric -> its archive reader."""
 
 
-def reads_folder(path: Path) -> bool:
-    """Return whether a path is a folder of released keyword files."""
-    return path.is_dir() and any(file.suffix.lower() == ".txt" for file in path.iterdir())
+def folder_files(folder: Path) -> tuple[Path, ...]:
+    """Return the released keyword files of a folder; other texts, such as notes, are not."""
+    return tuple(path for path in _texts(folder) if _has_list(path))
+
+
+def _texts(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() == ".txt")
+
+
+def _has_list(path: Path) -> bool:
+    """Return whether a text has the heading of a keyword list; a truncated file has one too."""
+    try:
+        with path.open("rb") as file:
+            text, _ = decoded(file.read(_MAX_KEYWORD_BYTES))
+    except (OSError, ArchiveError):
+        return False
+    return any(map(_LIST_LABEL.match, text.splitlines()))
 
 
 def _references(references: References | None) -> dict[str, _Reference] | None:
@@ -125,6 +140,7 @@ class _Descriptions:
         group_by: tuple[str, ...],
     ) -> None:
         self._records = _records_of(responses)
+        self._notes = _other_texts(responses)
         self._known = known
         self._options = options
         self._group_by = group_by
@@ -147,7 +163,11 @@ class _Descriptions:
                 )
         check.refuse(lambda: (entry.image for entry in self._entries()))
         missing = check.missing()
-        return ItemSource(count=len(check) + len(missing), make=lambda: self._items(missing))
+        return ItemSource(
+            count=len(check) + len(missing),
+            make=lambda: self._items(missing),
+            notes=self._notes,
+        )
 
     def _items(self, missing: list[str]) -> Iterator[MementosItem]:
         ids: Iterable[str] = (entry.image for entry in self._entries())
@@ -214,13 +234,20 @@ def _records_of(source: Responses | References) -> Iterable[Record]:
 
 def _keyword_records(folder: Path) -> Records:
     """Return a folder of released keyword files, one for each image sequence."""
-    try:
-        paths = sorted(p for p in folder.iterdir() if p.suffix.lower() == ".txt")
-    except OSError as err:
-        raise ArchiveError(f"{folder}: {err.strerror or err}; check the path") from err
-    if not paths:
+    if not (paths := folder_files(folder)):
         raise ArchiveError(f"{folder}: no .txt file of keywords; give the folder that has them")
     return Records(lambda: (_keyword_record(path, index) for index, path in enumerate(paths)))
+
+
+def _other_texts(source: Responses) -> tuple[str, ...]:
+    """Return a note on the texts of a folder that are not keyword files."""
+    if not isinstance(source, (str, Path)) or not (folder := Path(source)).is_dir():
+        return ()
+    others = sorted({*_texts(folder)} - {*folder_files(folder)})
+    if not others:
+        return ()
+    names = named([path.name for path in others])
+    return (f"{folder}: left out, without a list of keywords: {names}",)
 
 
 def _keyword_record(path: Path, position: int) -> Record:

@@ -78,7 +78,7 @@ def read_items(
         raise ArchiveError("both responses and references are standard input; give one as a file")
     options = options or InputOptions()
     path = Path(responses) if isinstance(responses, (str, Path)) else None
-    if path is not None and hasattr(family, "reads_folder") and family.reads_folder(path):
+    if path is not None and _files_of(family, path):
         given = Opened(source=path)
     else:
         given = open_responses(responses, metric, options)
@@ -100,13 +100,24 @@ def read_items(
     return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups))
 
 
-def reads_folder(path: Path) -> str:
-    """Return the metric whose own reader reads a folder as a whole; empty if there is none."""
+def folder_files(folder: Path) -> tuple[str, tuple[Path, ...]]:
+    """Return a metric whose own reader reads a folder as a whole, and the files that it reads.
+
+    The metric is empty if there is none.
+    """
     for family in FAMILIES:
         module = import_module(f".{family}", __package__)
-        if hasattr(module, "reads_folder") and module.reads_folder(path):
-            return str(next(iter(module.READERS)))
-    return ""
+        if files := _files_of(module, folder):
+            return str(next(iter(module.READERS))), files
+    return "", ()
+
+
+def _files_of(family: ModuleType, path: Path) -> tuple[Path, ...]:
+    """Return the files that a family's own reader reads of a folder; none of anything else."""
+    if not hasattr(family, "folder_files") or not path.is_dir():
+        return ()
+    files: tuple[Path, ...] = family.folder_files(path)
+    return files
 
 
 def _family(metric: str) -> ModuleType | None:

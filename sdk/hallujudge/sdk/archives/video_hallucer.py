@@ -230,9 +230,9 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def reads_folder(path: Path) -> bool:
-    """Return whether a path is a folder with a file for each set."""
-    return path.is_dir() and any(_set_in(file.stem) for file in path.glob("*.json"))
+def folder_files(folder: Path) -> tuple[Path, ...]:
+    """Return the files of a folder that are named after a set."""
+    return tuple(file for file in sorted(folder.glob("*.json")) if _set_in(file.stem))
 
 
 READERS: Mapping[str, Reader] = {"video-hallucer": read_video_hallucer}

@@ -65,7 +65,7 @@ class Overview(Shown):
     """The runs, by model and name."""
     left_out: tuple[LeftOut, ...]
     """Archives that were not scored."""
-    beside: int = 0
+    beside: tuple[LeftOut, ...] = ()
     """Files without responses of their own: references, summaries, judged copies."""
 
     @property
@@ -82,21 +82,21 @@ class Overview(Shown):
                 {"archive": entry.archive, "reason": entry.reason, "command": entry.command}
                 for entry in self.left_out
             ],
-            "beside": self.beside,
+            "beside": [{"archive": entry.archive, "reason": entry.reason} for entry in self.beside],
         }
 
     def page(self) -> Page:
-        """Return one table of models and scores, and what was left out."""
-        return self._page([_scores("Scores by model", self.runs)])
+        """Return one table of models and scores, and what each file is that was not scored."""
+        return self._page([_scores("Scores by model", self.runs)], *_beside_notes(self.beside))
 
     def narrow_page(self) -> Page:
-        """Return the same with a table for each metric, which a terminal has the width for."""
+        """Return the same for a terminal: a table for each metric, and fewer names of files."""
         names = dict.fromkeys(run.name for run in self.runs)
         return self._page(
             [_scores(name, [run for run in self.runs if run.name == name]) for name in names]
         )
 
-    def _page(self, grids: list[Grid]) -> Page:
+    def _page(self, grids: list[Grid], *more: str) -> Page:
         return Page(
             title="Overview",
             grids=tuple(grids),
@@ -105,6 +105,7 @@ class Overview(Shown):
                 *map(_left_out_note, self.left_out),
                 *_different_sizes(self.runs),
                 *_unscored_notes(self.runs),
+                *more,
             ),
             sources=_sources(self.runs),
         )
@@ -114,7 +115,7 @@ class Overview(Shown):
         yield (
             f"{counted(len(self.runs), 'run')} of {counted(models, 'model')} scored; "
             f"{counted(len(self.left_out), 'archive')} not scored; "
-            f"{counted(self.beside, 'file')} without responses of their own."
+            f"{counted(len(self.beside), 'file')} without responses of their own."
         )
 
 
@@ -216,6 +217,15 @@ def _left_out_note(entry: LeftOut) -> str:
     named = entry.reason.startswith(entry.archive)
     reason = entry.reason if named else f"{entry.archive}: {entry.reason}"
     return f"not scored: {reason}" + (f". Command: `{entry.command}`" if entry.command else "")
+
+
+def _beside_notes(beside: Iterable[LeftOut]) -> Iterable[str]:
+    """Yield a note for each kind of file without responses of its own."""
+    kinds: dict[str, list[str]] = {}
+    for entry in beside:
+        kinds.setdefault(entry.reason, []).append(entry.archive)
+    for kind, archives in kinds.items():
+        yield f"no responses of its own: {', '.join(archives)} ({kind})"
 
 
 def _run_to_json(run: ScoredRun) -> dict[str, JsonValue]:

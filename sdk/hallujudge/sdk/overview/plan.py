@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..archives.found_files import FoundFile, found_files, is_url
 from ..archives.inspection import ArchiveSummary, inspect_file
-from ..archives.readers import reads_folder
+from ..archives.readers import folder_files
 from ..errors import ArchiveError
 
 
@@ -70,8 +70,8 @@ class Plan:
     """The runs, by model and name."""
     left_out: tuple[LeftOut, ...]
     """Files with responses that no run reads, and why."""
-    beside: int
-    """Files without responses of their own: references, summaries, judged copies."""
+    beside: tuple[LeftOut, ...]
+    """Files without responses of their own, and what they are."""
 
 
 def plan_of(folder: str | Path, out: Path, references: Iterable[str]) -> Plan:
@@ -92,7 +92,8 @@ def plan_of(folder: str | Path, out: Path, references: Iterable[str]) -> Plan:
     paths = {file.name: file.path for file in files}
     whole, rest = _whole_folders(files, root)
     summaries = [inspect_file(file) for file in rest]
-    kept, beside = _with_responses(summaries)
+    kept, others = _with_responses(summaries)
+    beside = tuple(LeftOut(archive=other.path, reason=_kind(other)) for other in others)
     runs = list(whole)
     left_out = []
     for summary in kept:
@@ -127,9 +128,9 @@ def _whole_folders(
     taken: set[Path] = set()
     sources = {file.path.parent: str(file.name).rpartition("/")[0] for file in files}
     for parent, source in sorted(sources.items()):
-        metric = reads_folder(parent)
+        metric, read = folder_files(parent)
         if metric:
-            taken.add(parent)
+            taken.update(read)
             command = f"hallujudge score {metric} --responses {source} --out results"
             runs.append(
                 PlannedRun(
@@ -142,11 +143,13 @@ def _whole_folders(
                     command=command,
                 )
             )
-    return runs, [file for file in files if file.path.parent not in taken]
+    return runs, [file for file in files if file.path not in taken]
 
 
-def _with_responses(summaries: Sequence[ArchiveSummary]) -> tuple[list[ArchiveSummary], int]:
-    """Return the files that hold responses, without copies of others, and how many do not."""
+def _with_responses(
+    summaries: Sequence[ArchiveSummary],
+) -> tuple[list[ArchiveSummary], list[ArchiveSummary]]:
+    """Return the files that hold responses, without copies of others, and those that do not."""
     own = {
         (Path(s.path).parent, metric)
         for s in summaries
@@ -161,7 +164,16 @@ def _with_responses(summaries: Sequence[ArchiveSummary]) -> tuple[list[ArchiveSu
         or (s.role == "responses" and not _is_settings(s, archives))
         or (s.role == "companion" and s.metrics and (Path(s.path).parent, s.metrics[0]) not in own)
     ]
-    return kept, len(summaries) - len(kept)
+    paths = {summary.path for summary in kept}
+    return kept, [summary for summary in summaries if summary.path not in paths]
+
+
+def _kind(summary: ArchiveSummary) -> str:
+    """Return what a file without responses of its own is."""
+    if summary.problem:
+        return "a pickle of VLMEvalKit, which repeats a table"
+    what = summary.layout or "one object without an id and a response"
+    return f"{what}, for {', '.join(summary.metrics)}" if summary.metrics else what
 
 
 def _is_spare(path: Path, archives: Iterable[Path]) -> bool:

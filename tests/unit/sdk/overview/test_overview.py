@@ -56,7 +56,7 @@ def test_every_run_is_scored_like_its_command(tree: Path, tmp_path: Path) -> Non
         ("qwen", "chair"),
         ("qwen", "pope"),
     ]
-    assert overview.beside == 4, "the summaries"
+    assert len(overview.beside) == 4, "the summaries"
     for run in overview.runs:
         with Client.embedded() as client:
             direct = client.score(run.report.metric, responses=run.archive)
@@ -117,7 +117,13 @@ def test_companions_of_a_table_do_not_count_as_not_scored(tmp_path: Path) -> Non
     path.with_name(f"{path.stem}_PREV.pkl").write_bytes(b"\x80\x04")
     path.with_name("status.json").write_text('{"POPE": {"infer": "done"}, "time": 3}')
     overview = overview_of(tmp_path / "logs", tmp_path / "out")
-    assert (len(overview.runs), overview.left_out, overview.beside) == (1, (), 2)
+    assert (len(overview.runs), overview.left_out) == (1, ())
+    assert [entry.reason for entry in overview.beside] == [
+        "a pickle of VLMEvalKit, which repeats a table",
+        "one object without an id and a response",
+    ]
+    notes = "\n".join(overview.page().notes)
+    assert all(entry.archive in notes for entry in overview.beside)
     path.with_name("model_MME.pkl").write_bytes(b"\x80\x04")
     (left,) = overview_of(tmp_path / "logs", tmp_path / "out").left_out
     assert left.archive.endswith("model_MME.pkl")
@@ -152,9 +158,9 @@ def test_several_files_of_a_metric_are_named_apart(tmp_path: Path) -> None:
 
 
 def test_runs_of_different_sizes_are_noted(tree: Path, tmp_path: Path) -> None:
-    assert overview_of(tree, tmp_path / "out").page().notes == ()
+    assert overview_of(tree, tmp_path / "out").narrow_page().notes == ()
     QUESTION_LAYOUTS["VLMEvalKit json"](tree / "short", SCORED[:5])
-    (note,) = overview_of(tree, tmp_path / "out").page().notes
+    (note,) = overview_of(tree, tmp_path / "out").narrow_page().notes
     assert (
         expected_message("sdk.overview:pope-runs-have-different-numbers-of-items", len(SCORED))
         in note
@@ -211,7 +217,7 @@ def test_the_command_passes_workers_on(
 
     def scored(*_: object, **more: object) -> Overview:
         given.update(more)
-        return Overview(runs=(), left_out=(), beside=0)
+        return Overview(runs=(), left_out=())
 
     monkeypatch.setattr("hallujudge.sdk.overview.score_all", scored)
     command = ["score", "all", str(tmp_path), "-o", str(tmp_path / "out"), "--workers", "2"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
+from typing import Any
 
 from .archive_reader import ArchiveReader, converting, mapping_at, yes_or_no
 
@@ -26,8 +27,8 @@ def _responses(
     )
 
 
-def _references(name: str, keys: str, *metrics: str, fields: str = "") -> ArchiveReader:
-    return _responses(name, keys, *metrics, fields=fields, role="references")
+def _references(name: str, keys: str, *metrics: str, **more: Any) -> ArchiveReader:
+    return _responses(name, keys, *metrics, role="references", **more)
 
 
 def _unread(name: str, keys: str, remedy: str, **more: object) -> ArchiveReader:
@@ -41,6 +42,12 @@ def _asks_yes_or_no(values: Mapping[str, object]) -> bool:
     """Return whether a prompt is a yes/no question, or the whole answer is yes or no."""
     prompt = str(values.get("prompt", "")).lstrip().casefold()
     return prompt.startswith(_YES_NO_QUESTIONS) or yes_or_no(str(values.get("text")).rstrip(". "))
+
+
+def _is_question(values: Mapping[str, object]) -> bool:
+    """Return whether the text of a record is a question, not the answer to one."""
+    text = str(values.get("text"))
+    return "?" in text or text.lstrip().casefold().startswith(_YES_NO_QUESTIONS)
 
 
 def _is_event_hallusion(values: Mapping[str, object]) -> bool:
@@ -172,12 +179,21 @@ READERS = (
         "image text label",
         "pope",
         fields="id=question_id label=label",
+        matches=_is_question,
+    ),
+    _responses(
+        "a file of POPE's answers with their labels",
+        "image text label",
+        "pope",
+        fields="id=question_id response=text label=label",
+        matches=lambda values: yes_or_no(values.get("label")),
     ),
     _references(
         "a LLaVA question file, which has no labels",
         "question_id image text category",
         "pope",
         fields="id=question_id",
+        matches=_is_question,
     ),
     _references("AMBER's annotation file", "id type truth hallu", "amber", fields="id=id"),
     _responses(
