@@ -55,7 +55,14 @@ _IMAGE_MARK: Final = Path("/opt/hallujudge/image")
 
 def missing_modules(extra: str) -> tuple[str, ...]:
     """Return the modules of an extra that are not installed."""
-    return tuple(name for name in EXTRA_MODULES[extra] if importlib.util.find_spec(name) is None)
+    return tuple(name for name in EXTRA_MODULES[extra] if not _is_installed(name))
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # its package is not installed either
+        return False
 
 
 def install_advice(extra: str, *, image: Path = _IMAGE_MARK) -> str:

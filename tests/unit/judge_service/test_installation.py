@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 
-from hallujudge.judge_service.installation import EXTRA_MODULES, install_advice
+from hallujudge.judge_service.installation import EXTRA_MODULES, install_advice, missing_modules
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -24,6 +24,12 @@ def test_an_extra_of_extras_names_the_packages_of_all() -> None:
     advice = install_advice("matcher", image=Path("/nonexistent"))
     assert "'torch<2.14,>=2.13'" in advice
     assert "'onnxruntime>=1.18'" in advice
+
+
+def test_a_module_of_a_package_that_is_missing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("json", "no_such_package", "no_such_package.inner.part", "json.no_such_part")
+    monkeypatch.setitem(EXTRA_MODULES, "otel", names)
+    assert missing_modules("otel") == names[1:]
 
 
 def test_weights_come_without_torch() -> None:
