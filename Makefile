@@ -21,7 +21,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
-  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos format demo docs wheel test-wheel bench clean
+  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos format demo docs wheel test-wheel test-small bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ wheel: setup ## build dist/: the sdist, and the wheel from that sdist
 
 test-wheel: wheel ## run the suite against the wheel, away from the checkout
 	@PYTHON="$(PYTHON)" tools/test_wheel.sh $(PYTEST_ARGS)
+
+test-small: wheel ## try the wheel in small environments: the base install, and each light extra alone
+	@$(BIN)/python tools/small_environments.py
 
 bench: EXTRAS := ci
 bench: setup ## run every benchmark; one that lacks something says so and is passed over

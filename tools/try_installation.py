@@ -1,0 +1,203 @@
+"""Try what an installation with one light extra must be able to do, and what it must say.
+
+    python tools/try_installation.py EXTRA
+
+Runs in an environment without pytest; tools/small_environments.py makes it. Every command shows
+its help, `doctor` passes, every family that needs no model is scored, a server serves where the
+extra brings one, and whatever another extra brings ends with one sentence that says how to get it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import typer
+from support.metric_runs import RUNS
+
+from hallujudge.judge_service.installation import (
+    EXTRA_MODULES,
+    install_advice,
+    missing_modules,
+)
+from hallujudge.sdk import Client
+from hallujudge.sdk.cli import command_tree, main
+
+# Tri-HE needs the matcher's model.
+NEEDS_MODEL = {"tri-he": "matcher-onnx"}
+COMMAND = Path(sys.executable).with_name("hallujudge")
+LIMIT_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A command that needs an extra."""
+
+    extra: str
+    """The extra."""
+    command: str
+    """Its arguments."""
+    first: tuple[str, ...] = ()
+    """Extras that the command needs before this one."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables."""
+
+
+def needs() -> Iterator[Need]:
+    """Yield a command for each extra, which fails where the extra is missing."""
+    chair = "score chair -R objects.json -o"
+    triplets = "score tri-he -r answers.json -R graphs.json -o"
+    serve = "serve --port 0"
+    yield Need(extra="server", command=serve)
+    yield Need(extra="http", command=f"{serve} --http-port 0", first=("server",))
+    # A server without the extra jobs starts, unless its settings name a database.
+    database = {"HALLUJUDGE_JOBS_DATABASE": "postgresql://127.0.0.1:1/x"}
+    yield Need(extra="jobs", command=serve, first=("server",), settings=database)
+    yield Need(extra="postgres", command=serve, first=("server", "jobs"), settings=database)
+    traces = {"HALLUJUDGE_TRACE_ENDPOINT": "127.0.0.1:1"}
+    yield Need(extra="otel", command=serve, first=("server",), settings=traces)
+    yield Need(extra="top", command="top 127.0.0.1:1")
+    judge = "--judge llm --llm-url http://127.0.0.1:1/v1 --llm-model m"
+    yield Need(extra="openai", command=f"{triplets} o1 {judge}")
+    yield Need(extra="matcher-onnx", command=f"{triplets} o2")
+    extractor = f"{triplets} o3 {judge} --extractor spacy"
+    yield Need(extra="spacy", command=extractor, first=("openai",))
+    yield Need(extra="draw", command="graph draw coco -o graph.png")
+    yield Need(extra="tables", command=f"{chair} o4 -r captions.xlsx")
+    yield Need(extra="zstd", command=f"{chair} o5 -r captions.jsonl.zst")
+    yield Need(extra="remote", command=f"{chair} o6 -r s3://bucket/captions.jsonl")
+    page = "report run --format html --images . --embed-images -o page.html"
+    yield Need(extra="images", command=page)
+
+
+def write_inputs() -> None:
+    """Write the files that the commands name."""
+    captions = '{"image_id": 1, "caption": "A cat."}\n'
+    for name in ("captions.jsonl", "captions.xlsx"):
+        Path(name).write_text(captions)
+    Path("captions.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd000")
+    Path("objects.json").write_text('{"1": ["cat"]}')
+    Path("answers.json").write_text('[{"id": "1", "response": "A man rides a horse."}]')
+    Path("graphs.json").write_text('{"1": [["man", "rides", "horse"]]}')
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Run a command in this process; return its exit code and all that it printed."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        code = main(list(arguments))
+    return code, printed.getvalue()
+
+
+def expect(holds: bool, what: str) -> None:
+    """End with a message unless something holds."""
+    if not holds:
+        raise SystemExit(f"try_installation: {what}")
+
+
+def commands(group: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the path of every command and group."""
+    yield path
+    for name, command in sorted(getattr(group, "commands", {}).items()):
+        yield from commands(command, (*path, name))
+
+
+def try_help() -> int:
+    """Show every command's help; return how many there are."""
+    paths = list(commands(typer.main.get_command(command_tree())))
+    for path in paths:
+        code, printed = run(*path, "--help")
+        expect(code == 0 and "Usage" in printed, f"{' '.join(path)} --help: {code}, {printed}")
+    return len(paths)
+
+
+def try_scores() -> int:
+    """Score a small run of every metric that needs no missing model; return how many."""
+    scored = 0
+    with Client.embedded() as client:
+        for metric, arguments in RUNS.items():
+            extra = NEEDS_MODEL.get(metric)
+            if extra is not None and missing_modules(extra):
+                continue
+            report = client.score(metric, **arguments())
+            expect(report.coverage.scored > 0, f"{metric}: nothing was scored")
+            scored += 1
+    return scored
+
+
+def try_server() -> bool:
+    """Serve and score once, where the server is installed; return whether it is."""
+    if missing_modules("server"):
+        return False
+    served = subprocess.Popen(
+        [COMMAND, "serve", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert served.stdout is not None
+    address = served.stdout.readline().split()[-1]
+    with Client(address) as client:
+        report = client.score("chair", **RUNS["chair"]())
+    served.send_signal(signal.SIGTERM)
+    _, said = served.communicate(timeout=LIMIT_SECONDS)
+    expect(report.coverage.scored > 0, "the server scored nothing")
+    expect(served.returncode == 0, f"serve ended with {served.returncode}: {said}")
+    expect("Traceback" not in said, f"serve printed a traceback: {said}")
+    return True
+
+
+def try_advice() -> int:
+    """Run a command of each missing extra; return how many gave their advice."""
+    given = 0
+    for need in needs():
+        if not missing_modules(need.extra):
+            continue
+        ended = subprocess.run(
+            [COMMAND, *need.command.split()],
+            env=os.environ | need.settings,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT_SECONDS,
+        )
+        said = ended.stderr
+        wanted = next(extra for extra in (*need.first, need.extra) if missing_modules(extra))
+        advised = ended.returncode in (1, 2) and install_advice(wanted) in said
+        expect(advised, f"{need.command}: {ended.returncode}, no advice for {wanted}: {said}")
+        expect("Traceback" not in said, f"{need.command}: a traceback: {said}")
+        given += 1
+    return given
+
+
+def try_installation(extra: str) -> None:
+    """Try everything.
+
+    Args:
+        extra: The extra that is installed, or `base`.
+    """
+    if extra in EXTRA_MODULES:
+        expect(not missing_modules(extra), f"{extra} lacks {', '.join(missing_modules(extra))}")
+    write_inputs()
+    helps = try_help()
+    code, printed = run("doctor")
+    expect(code == 0 and "FAILED" not in printed, f"doctor: {code}, {printed}")
+    code, printed = run(
+        *["score", "chair", "-r", "captions.jsonl", "-R", "objects.json", "-o", "run"]
+    )
+    expect(code == 0, f"score chair: {code}, {printed}")
+    expect(
+        json.loads(Path("run/report.json").read_text())["scores"]["chair_i"]["value"] == 0.0,
+        "chair_i",
+    )
+    metrics, served, advice = try_scores(), try_server(), try_advice()
+    print(f"{helps} helps, {metrics} metrics, server {'yes' if served else 'no'}, {advice} advices")
+
+
+if __name__ == "__main__":
+    try_installation(sys.argv[1])
