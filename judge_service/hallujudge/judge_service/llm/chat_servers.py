@@ -276,6 +276,10 @@ class AdaptiveLimiter:
         self._queue.resize(self.limit)
         self._queue.leave(current_caller().id)
 
+    def give_back(self) -> None:
+        """Free a place whose call was not sent, which says nothing about the server."""
+        self._queue.leave(current_caller().id)
+
     def _shrink(self, started: float, retry_after: float | None) -> None:
         if started >= self._shrunk_at:
             self._limit = max(1.0, self._limit / 2)

@@ -303,12 +303,15 @@ class ChatClient:
             started = await limiter.acquire()
             may_send = False
             try:
-                while (pause := limiter.pause_left) > 0:
+                # A place from before the end of a pause is given back: the rate limit is the
+                # account's, and after a pause all callers take turns from the start.
+                if (pause := limiter.pause_left) > 0:
                     await self._tools.sleep(pause)
-                may_send = not is_held_back()
+                else:
+                    may_send = not is_held_back()
             finally:
                 if not may_send:
-                    limiter.release(started, limited=False)
+                    limiter.give_back()
             if may_send:
                 return started
 

@@ -173,6 +173,42 @@ async def test_rate_limits_shrink_concurrency_and_other_faults_do_not() -> None:
         assert client.servers[0].limiter.limit == 16
 
 
+async def test_after_a_rate_limits_pause_keys_take_turns() -> None:
+    """The limit is the account's: calls that wait for its end have no claim to come first."""
+    ana, ben = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
+    world, paused, over = World(), asyncio.Event(), asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        paused.set()
+        await over.wait()
+        world.now += seconds
+
+    def step(number: int, _body: llm.Body) -> llm.Reply:
+        return llm.error(429, **{"Retry-After": "30"}) if number == 1 else llm.completion("ok")
+
+    def asked(caller: Caller, calls: int) -> list[asyncio.Task[Answer]]:
+        request = replace(REQUEST, messages=[{"role": "user", "content": caller.name}])
+        with acting_as(caller):
+            return [asyncio.ensure_future(client.ask(request)) for _ in range(calls)]
+
+    async with llm.ScriptedLlm(step) as server:
+        endpoint = Endpoint(url=server.url)
+        settings = ChatSettings(endpoint=endpoint, model="m", max_concurrency=64)
+        client = ChatClient(settings, None, replace(world.tools(), sleep=sleep))
+        calls = asked(ana, 1)
+        await paused.wait()
+        calls += asked(ana, 100)
+        await asyncio.sleep(0)
+        calls += asked(ben, 10)
+        await asyncio.sleep(0)
+        assert server.chats == 1, "the pause is for all calls of the account"
+        over.set()
+        await asyncio.gather(*calls)
+        await client.close()
+    sent = [llm.prompt_of(body) for body in server.requests[1:]]
+    assert sent[:40].count("ben") == 10, sent
+
+
 async def test_never_more_in_flight_than_allowed() -> None:
     full = asyncio.Event()
     async with llm.ScriptedLlm(llm.always(replace(llm.completion("ok"), hold=full))) as server:
