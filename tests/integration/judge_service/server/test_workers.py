@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import grpc
 import pytest
@@ -30,7 +30,7 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
 from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.session import extract
-from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
+from hallujudge.judge_service.errors import InternalError, InvalidInputError, OverloadedError
 from hallujudge.judge_service.server.jobs_servicer import WorkersOfJob
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.workers.pool import WorkerPool
@@ -187,6 +187,43 @@ async def test_a_worker_that_does_not_start_in_time_holds_no_call() -> None:
         reply = await pool.run(TASK)
         assert parsed(reply.parts[0]) == await in_process(REQUEST)
         assert not pool.idle
+
+
+async def test_the_log_has_the_defects_of_workers(capfd: pytest.CaptureFixture[str]) -> None:
+    async with running(WorkerPool(1, worker_settings())) as pool:
+        with pytest.raises(InternalError) as caught:
+            await pool.run(Task(kind="no such kind", parts=()))
+        logged: list[str] = []
+
+        def is_logged() -> bool:
+            logged.append(capfd.readouterr().err)
+            return caught.value.metadata["error_id"] in "".join(logged)
+
+        await until(is_logged)
+
+
+async def test_workers_whose_log_is_not_read_work_on_and_end() -> None:
+    """Workers have the server's standard error, here a pipe that is full."""
+    ends, own = os.pipe(), os.dup(2)
+    os.set_blocking(ends[1], False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(ends[1], b"." * 4096)
+    os.set_blocking(ends[1], True)
+    pool = WorkerPool(1, worker_settings())
+    os.dup2(ends[1], 2)
+    try:
+        pool.start()
+    finally:
+        os.dup2(own, 2)
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(100):
+            with pytest.raises(InternalError):
+                await pool.run(Task(kind="no such kind", parts=()))
+        assert (await pool.run(TASK)).parts
+        await pool.close()
+    for end in (*ends, own):
+        os.close(end)
 
 
 async def test_where_no_worker_starts_the_server_scores_until_one_does(

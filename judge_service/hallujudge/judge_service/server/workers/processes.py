@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import select
 import signal
@@ -217,6 +218,8 @@ def main(control: socket.socket) -> None:
     set_up_logging(settings.log_level)
     work = Work(settings)
     work.warm_up()
+    # A fork copies no thread, such as the log's: each worker starts its own.
+    logging.shutdown()
     # The garbage collector must not touch the objects so far, or their memory would be copied.
     gc.collect()
     gc.freeze()
@@ -244,6 +247,8 @@ def _worker(server: socket.socket, work: Work, settings: WorkerSettings) -> None
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGPROF, _too_long)
         threading.Thread(target=_end_with_server, args=(server,), daemon=True).start()
+        logging.getLogger().handlers.clear()
+        set_up_logging(settings.log_level)
         incoming = socket.SocketIO(server, "r")
         _send(server, Hello(pid=os.getpid()))
         while frame := _read(incoming):
@@ -254,7 +259,8 @@ def _worker(server: socket.socket, work: Work, settings: WorkerSettings) -> None
     except OSError:
         pass  # the server is gone
     finally:
-        # No cleanup: open files and threads belong to the process that this one was forked from.
+        logging.shutdown()
+        # No other cleanup: open files and threads belong to the process that this one was forked from.
         os._exit(0)
 
 
