@@ -122,7 +122,8 @@ class HttpEndpoint:
         try:
             return await self._sent(method, path, data, key)
         except CallFailedError as failure:
-            if failure.kind is not FailureKind.AUTH:
+            # Some gateways refuse an old key as they refuse a prompt, with 403.
+            if failure.kind not in (FailureKind.AUTH, FailureKind.REFUSED):
                 raise
             newest = await asyncio.to_thread(self._key.newest)
             if newest == key or not newest.reveal().isprintable():

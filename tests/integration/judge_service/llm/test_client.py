@@ -212,12 +212,15 @@ async def test_a_judge_that_rejects_calls_for_long_ends_the_run_by_its_own_words
     assert world.now >= 300
 
 
-async def test_a_key_that_is_exchanged_in_its_file_costs_no_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_key_that_is_exchanged_in_its_file_costs_no_call(
+    tmp_path: Path, status: int
+) -> None:
     right = "old-key"
 
     def step(number: int, _body: llm.Body) -> llm.Reply:
         sent = server.headers[number - 1]["authorization"]
-        return llm.completion("ok") if sent == f"Bearer {right}" else llm.error(401, "bad key")
+        return llm.completion("ok") if sent == f"Bearer {right}" else llm.error(status, "bad key")
 
     file = tmp_path / "key"
     file.write_text("old-key\n")

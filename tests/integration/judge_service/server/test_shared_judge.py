@@ -7,14 +7,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 from support import scripted_llm as llm
+from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access.caller import Limits, Scope
-from hallujudge.judge_service.access.key_store import create_key
+from hallujudge.judge_service.access.key_store import create_key, revoke_key
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
@@ -45,14 +49,24 @@ def items_of(said: str, count: int) -> list[TriHeItem]:
 @asynccontextmanager
 async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[RunningServer]:
     """Run a server with keys, jobs and an LLM judge, as ``serve`` builds it."""
+    async with serving_judge(folder, judge, 64) as (server, _):
+        yield server
+
+
+@asynccontextmanager
+async def serving_judge(
+    folder: Path, judge: llm.ScriptedLlm, places: int
+) -> AsyncIterator[tuple[RunningServer, JudgeFactory]]:
+    """Run the same server with the factory of its judge, whose calls have so many places."""
     ledger = Ledger(folder / "spending.sqlite")
-    factory = JudgeFactory(JudgeSettings(llm_url=judge.url, llm_model="tiny"), ledger=ledger)
+    judges = JudgeSettings(llm_url=judge.url, llm_model="tiny", llm_max_concurrency=places)
+    factory = JudgeFactory(judges, ledger=ledger)
     engine = Engine(Resources(lambda: factory))
     jobs = JobService(str(folder / "jobs.sqlite"), engine, WireCodec())
     settings = ServerSettings(port=0, keys_file=str(folder / "keys.json"))
     server = await start(settings, engine, jobs)
     try:
-        yield server
+        yield server, factory
     finally:
         await server.stop(0)
         await factory.close()
@@ -140,12 +154,40 @@ async def test_rejections_after_an_answer_are_waited_for(tmp_path: Path, kind: s
         assert judge.chats == 60 + len(odd)
 
 
-async def test_a_job_with_scores_waits_for_the_judges_key_after_a_restart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["job", "stream"])
+async def test_refused_prompts_cost_their_own_claims_only(tmp_path: Path, kind: str) -> None:
+    """Every third prompt of one key gets 403, the first one of all included."""
+
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        _, said, thing = llm.claims_of(body)[0][-3:]
+        odd = said == "riding" and int(thing.split()[-1]) % 3 == 0
+        return llm.error(403, "not this one") if odd else llm.by_scene_graph(number, body)
+
+    ana, ben = key_of(tmp_path, "ana"), key_of(tmp_path, "ben")
+    async with llm.ScriptedLlm(step) as judge, serving(tmp_path, judge) as server:
+        others = asyncio.ensure_future(reasons(server, ben, items_of("near", 60)))
+        if kind == "job":
+            job = await watched_job(server, ana, items_of("riding", 60))
+            assert job.state == jobs_pb2.JobState.JOB_STATE_DONE, job
+            assert (job.scored, job.unscored) == (40, 20)
+        else:
+            found = await reasons(server, ana, items_of("riding", 60))
+            assert found == ["NO_VERDICTS", "", ""] * 20
+        assert await others == [""] * 60
+        assert judge.chats == 120
+
+
+@pytest.mark.parametrize(
+    ("status", "problem"), [(401, "JUDGE_AUTH_FAILED"), (404, "JUDGE_MODEL_UNKNOWN")]
+)
+async def test_a_job_with_scores_waits_for_the_judge_after_a_restart(
+    tmp_path: Path, status: int, problem: str
+) -> None:
     replies, stopped = {"now": "answer"}, asyncio.Event()
 
     def step(number: int, body: llm.Body) -> llm.Reply:
         if replies["now"] == "reject":
-            return llm.error(401, "key is being exchanged")
+            return llm.error(status, "key is being exchanged")
         # The first chunk of 64 items is answered before the server stops.
         held = replies["now"] == "answer" and int(llm.claims_of(body)[0][-1].split()[-1]) >= 64
         return replace(llm.by_scene_graph(number, body), hold=stopped if held else None)
@@ -159,10 +201,75 @@ async def test_a_job_with_scores_waits_for_the_judges_key_after_a_restart(tmp_pa
         async with serving(tmp_path, judge) as server:
             job = await watched_job(server, key, items, lambda job: bool(job.problem))
             assert (job.state, job.problem) == (
-                jobs_pb2.JobState.JOB_STATE_QUEUED, "JUDGE_AUTH_FAILED"
+                jobs_pb2.JobState.JOB_STATE_QUEUED, problem
             )  # fmt: skip
             assert "key is being exchanged" in job.problem_detail
         replies["now"] = "well"
         async with serving(tmp_path, judge) as server:
             job = await watched_job(server, key, items)
     assert (job.state, job.scored) == (jobs_pb2.JobState.JOB_STATE_DONE, 84)
+
+
+async def _asked_on(call: Any) -> None:
+    while True:  # the server looks at the file of keys once a second
+        await call.read()
+        await call.write(pb.ScoreStreamRequest(batch=pb.ItemBatch()))
+
+
+async def status_of_ending(
+    server: RunningServer, key: str, item: TriHeItem, *, deadline: float | None
+) -> str:
+    """Stream an item, then more messages; return the status that ends the call."""
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        call = pb_grpc.JudgeServiceStub(channel).ScoreStream(
+            metadata=(("authorization", f"Bearer {key}"),), timeout=deadline or PATIENCE
+        )
+        await call.write(pb.ScoreStreamRequest(spec=spec_to_proto(SPEC)))
+        await call.write(pb.ScoreStreamRequest(batch=pb.ItemBatch(items=[item_to_proto(item)])))
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await _asked_on(call)
+        return caught.value.code().name
+
+
+@pytest.mark.parametrize(
+    ("ends", "sent"),
+    [("DEADLINE_EXCEEDED", False), ("DEADLINE_EXCEEDED", True), ("UNAUTHENTICATED", True)],
+)
+async def test_the_next_key_has_the_verdict_when_the_call_of_the_first_one_ends(
+    tmp_path: Path, ends: str, sent: bool
+) -> None:
+    """The next one sends and pays what was not sent; what was sent, the first one has paid."""
+    hold = asyncio.Event()
+    first_key, busy_key, next_key = (key_of(tmp_path, name) for name in ("first", "busy", "next"))
+
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        return replace(llm.by_scene_graph(number, body), hold=hold)
+
+    (busy,), (shared,) = items_of("near", 1), items_of("riding", 1)
+    async with (
+        llm.ScriptedLlm(step) as judge,
+        serving_judge(tmp_path, judge, 2 if sent else 1) as (server, factory),
+    ):
+        others = [asyncio.ensure_future(unary_reason(server, busy_key, busy))]
+        await until(lambda: judge.chats == 1)
+        deadline = 1 if ends == "DEADLINE_EXCEEDED" else None
+        first = asyncio.ensure_future(
+            status_of_ending(server, first_key, shared, deadline=deadline)
+        )
+        if sent:
+            await until(lambda: judge.chats == 2)
+        others.append(asyncio.ensure_future(unary_reason(server, next_key, shared)))
+        if deadline:
+            await first
+        else:
+            revoke_key(tmp_path / "keys.json", first_key[3:11])
+        if not sent:  # the client ends its call a moment before the server does
+            await until(lambda: factory.states()[0].waiting == 1)
+        hold.set()
+        assert await first == ends
+        assert await asyncio.gather(*others) == ["", ""]
+    assert judge.chats == 2, "no call is paid twice"
+    ledger = Ledger(tmp_path / "spending.sqlite")
+    paid = [ledger.spent(key[3:11]).calls for key in (first_key, next_key)]
+    ledger.close()
+    assert paid == ([1, 0] if sent else [0, 1])

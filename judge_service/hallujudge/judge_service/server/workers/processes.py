@@ -260,7 +260,7 @@ def _worker(server: socket.socket, work: Work, settings: WorkerSettings) -> None
         pass  # the server is gone
     finally:
         logging.shutdown()
-        # No other cleanup: open files and threads belong to the process that this one was forked from.
+        # No other cleanup: open files belong to the process that this one was forked from.
         os._exit(0)
 
 
