@@ -117,6 +117,19 @@ def test_http_is_off_until_it_is_asked_for() -> None:
     assert {"port": "http", "protocol": "TCP"} in policies[0]["spec"]["ingress"][0]["ports"]
 
 
+def test_prometheus_names_the_server_as_the_server_knows_itself() -> None:
+    text = (DEPLOY / "prometheus/prometheus.yml").read_text(encoding="utf-8")
+    [targets] = [
+        one["static_configs"][0]["targets"]
+        for one in yaml.safe_load(text)["scrape_configs"]
+        if one["job_name"] == "hallujudge"
+    ]
+    named = compose()["services"]["hallujudge"]["environment"]["HALLUJUDGE_HOST_NAMES"]
+    assert [target.rpartition(":")[0] for target in targets] == [
+        named.removeprefix("${HALLUJUDGE_HOST_NAMES:-").removesuffix("}")
+    ]
+
+
 def test_compose_shows_the_judge_and_the_database_to_nobody_else() -> None:
     found = compose()
     members = {

@@ -6,12 +6,16 @@ library.
 
 from __future__ import annotations
 
+import io
+import logging
 import socket
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import IO, Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from hallujudge.metrics.framework.reasons import UnscoredReason
@@ -19,7 +23,14 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from ..access.caller import current_caller
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
-from ..settings.connection import is_ipv6, plain_host, web_address, with_port
+from ..settings.connection import (
+    OTHER_HOST,
+    is_ipv6,
+    is_own_host,
+    plain_host,
+    web_address,
+    with_port,
+)
 from ..work_recorder import JudgeCall, JudgeState, Outcomes
 from .recorder import (
     CallRecord,
@@ -52,11 +63,14 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
 OTHER = "other"
 """The label of all values that have no series of their own."""
 
+_LOG = logging.getLogger(__name__)
 _MAX_CHARS = 80
 # Each label value is a series that Prometheus stores: their number must have a bound.
 _MAX_KEYS = 500
 _MAX_NAMES = 100
 _SOCKET_SECONDS = 10
+# Each has a thread. A scrape is over in milliseconds, so that the oldest is the one to close.
+_MOST_CONNECTIONS = 64
 # From a small caption to a stream of half an hour.
 _CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _REASONS = frozenset(reason.value for reason in UnscoredReason)
@@ -374,15 +388,47 @@ def _of_judges(states: Sequence[JudgeState]) -> Iterator[Metric]:
 
 
 class _Handler(WSGIRequestHandler):
-    """Logs no requests, and does not wait for silent clients."""
-
-    timeout = _SOCKET_SECONDS
+    """Logs no requests."""
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: a scrape every few seconds is not news."""
 
+    def get_stderr(self) -> IO[str]:
+        """Return a stream that is not read: of a client that does not read, nothing is logged."""
+        return io.StringIO()
 
-class _Ipv6Server(ThreadingWSGIServer):
+
+class _Server(ThreadingWSGIServer):
+    """Closes the oldest connections where there are too many, and logs none that says nothing."""
+
+    request_queue_size = _MOST_CONNECTIONS
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._open: dict[socket.socket, None] = {}
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own."""
+        self._open[request] = None
+        if len(self._open) > _MOST_CONNECTIONS:
+            oldest = list(self._open)[0]  # noqa: RUF015 - threads change the dict meanwhile
+            self._open.pop(oldest, None)
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, *_connection: Any) -> None:
+        """Ignore clients that say nothing or go; the base class writes all to standard error."""
+        if not isinstance(error := sys.exception(), OSError):
+            _LOG.error("the metrics page failed", exc_info=error)
+
+
+class _Ipv6Server(_Server):
     """Listens on an IPv6 address."""
 
     address_family = socket.AF_INET6
@@ -397,6 +443,8 @@ class MetricsPage:
         registry: The metrics.
         alive: Returns why the process should be restarted; empty if it need not be.
         ready: Returns why no calls should be sent here; empty if they may be.
+        names: Names of this server that requests may have, beside addresses.
+        idle_seconds: How long a client may be silent.
 
     Raises:
         InvalidInputError: The address cannot be listened on.
@@ -410,12 +458,16 @@ class MetricsPage:
         *,
         alive: Callable[[], str],
         ready: Callable[[], str],
+        names: Collection[str] = (),
+        idle_seconds: float = _SOCKET_SECONDS,
     ) -> None:
         self._metrics = make_wsgi_app(registry)
         self._answers = {"/healthz": alive, "/readyz": ready}
-        kind = _Ipv6Server if is_ipv6(host) else ThreadingWSGIServer
+        self._names = names
+        handler = type("Handler", (_Handler,), {"timeout": idle_seconds})
+        kind = _Ipv6Server if is_ipv6(host) else _Server
         try:
-            self._server = make_server(plain_host(host), port, self._answer, kind, _Handler)
+            self._server = make_server(plain_host(host), port, self._answer, kind, handler)
         except OSError as err:
             raise InvalidInputError(
                 f"metrics cannot listen on {with_port(host, port)}: {err.strerror or err}; set "
@@ -437,11 +489,15 @@ class MetricsPage:
         target = environ.get("PATH_INFO", "")
         # A target may be a whole URL (RFC 9112, 3.2.2).
         path = parts.path if (parts := web_address(target)) is not None else target
-        if path == "/metrics":
+        host = environ.get("HTTP_HOST", "") if parts is None else parts.netloc
+        own = is_own_host(host, self._names)
+        if path == "/metrics" and own:
             found: Iterable[bytes] = self._metrics(environ, start_response)
             return found
         problem = self._answers[path]() if path in self._answers else None
-        if problem is None:
+        if not own:
+            status, text = HTTPStatus.FORBIDDEN, f"the host is {host!r:.80}; {OTHER_HOST}"
+        elif problem is None:
             status, text = HTTPStatus.NOT_FOUND, "try /metrics, /healthz or /readyz"
         elif problem:
             status, text = HTTPStatus.SERVICE_UNAVAILABLE, problem

@@ -48,6 +48,11 @@ class Authenticator:
         self._certificates = certificates
         self._anonymous = anonymous
 
+    @property
+    def serves_anyone(self) -> bool:
+        """Whether callers without a key or certificate are served."""
+        return self._anonymous
+
     def caller_of(self, context: _Context) -> Caller:
         """Return the caller of an RPC.
 

@@ -359,5 +359,6 @@ def _metrics(
         registry,
         alive=check.alive,
         ready=check.ready,
+        names=settings.own_names,
     )
     return page, recorder

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import AnyStr
@@ -21,6 +22,8 @@ SYSTEM = "system"
 
 # Keys are short; a larger file is not a key file.
 _MAX_KEY_BYTES = 16_384
+# No part of a Host header, and read differently by different parsers.
+_NO_HOST = re.compile(r"[^\w.:\[\]%~-]")
 
 
 def web_address(text: str) -> SplitResult | None:
@@ -52,6 +55,38 @@ def is_ipv6(host: str) -> bool:
 def with_port(host: str, port: int) -> str:
     """Return an address such as ``127.0.0.1:50051`` or ``[::1]:50051``."""
     return f"[{plain_host(host)}]:{port}" if is_ipv6(host) else f"{host}:{port}"
+
+
+OTHER_HOST = "call localhost or an IP address, or add the name to the server's setting host_names"
+"""What to do where a request's host is refused."""
+
+
+def is_own_host(header: str, names: Collection[str] = ()) -> bool:
+    """Return whether a request's Host header is one that no foreign web page can bring about.
+
+    A page could resolve a name of its own to this machine, and read what browsers may reach (DNS
+    rebinding). It has no such power over IP addresses, ``localhost`` and listed names; and browsers
+    leave out no Host.
+
+    Args:
+        header: The header; empty if there is none.
+        names: Further names of the server.
+    """
+    try:
+        host = (urlsplit(f"//{header}").hostname or "").removesuffix(".")
+    except ValueError:  # half of an IPv6 address
+        return False
+    if _NO_HOST.search(header):
+        return False
+    return not header or host in ("localhost", *map(str.lower, names)) or _is_address(host)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class Secret:

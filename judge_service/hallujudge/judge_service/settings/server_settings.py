@@ -41,6 +41,9 @@ class ServerSettings:
         -1, "port of HTTP with JSON; 0 for a free one, -1 for none", low=-1, high=65535
     )
     """The port of the same methods over HTTP with JSON; 0 for a free one, -1 for none."""
+    host_names: str = _setting("", "names of this server in HTTP requests, with commas between")
+    """Names by which HTTP requests without a key, and those for metrics, may call this server,
+    with commas between; ``localhost`` and IP addresses always may."""
     max_message_bytes: int = _setting(16 << 20, "maximum size of a message, in bytes", low=1 << 16)
     """The maximum size of a received or sent message, in bytes."""
     max_memory_bytes: int = _setting(
@@ -143,6 +146,12 @@ class ServerSettings:
     """1: the access log has the texts of errors, which may quote what callers sent."""
     log_level: str = _setting("info", "debug, info, warning or error")
     """The lowest level of messages that are logged."""
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """The names of ``host_names``, and those that the server listens on."""
+        listed = (name.strip() for name in self.host_names.split(","))
+        return (*listed, self.http_host, self.metrics_host)
 
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {

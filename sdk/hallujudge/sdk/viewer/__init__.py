@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from hallujudge.judge_service.settings.connection import is_own_host
+
 from ..errors import HallujudgeError, InvalidInputError
 from .run_pages import OVERVIEW, FoundRun, find_runs, live_page, message_page, overview_page
 
@@ -110,8 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_local(self) -> bool:
         # The name of another site may resolve to loopback, and its pages must not read these.
-        host = (self.headers.get("Host") or "").rpartition(":")[0]
-        return host in (_LOOPBACK, "localhost")
+        return is_own_host(self.headers.get("Host") or "")
 
     def _send(self, status: HTTPStatus, page: str) -> None:
         data = page.encode()

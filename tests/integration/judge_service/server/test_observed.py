@@ -19,6 +19,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 from opentelemetry.sdk.trace import TracerProvider
+from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.parser import text_string_to_metric_families
 from support import scripted_llm as llm
 from support.rpc import health_stub, raw_call
@@ -34,6 +35,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.errors import HallujudgeError, InvalidInputError
 from hallujudge.judge_service.jobs.job_service import JobService
+from hallujudge.judge_service.observe.prometheus import MetricsPage
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.server_settings import ServerSettings
@@ -297,14 +299,75 @@ async def test_the_access_log_has_a_line_for_each_call(tmp_path: Path) -> None:
 
 async def test_the_metrics_page_answers_a_target_that_is_a_whole_url() -> None:
     async with running(metrics_port=0) as server:
-        host, _, port = server.metrics_address.rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write(f"GET http://{server.metrics_address}/healthz HTTP/1.0\r\n\r\n".encode())
-        async with asyncio.timeout(PATIENCE):
-            answer = await reader.read()
-        writer.close()
+        head = f"GET http://{server.metrics_address}/healthz HTTP/1.0\r\n\r\n"
+        answer = await _sent(server.metrics_address, head)
     assert answer.startswith(b"HTTP/1.0 200 ")
     assert answer.endswith(b"ok\n")
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("/metrics", "evil.example:9464", 403),
+        ("/healthz", "evil.example", 403),
+        ("http://evil.example/metrics", "localhost", 403),
+        ("/metrics", "127.0.0.1@evil.example", 403),
+        ("/metrics", "localhost", 200),
+        ("/metrics", "LOCALHOST.:9464", 200),
+        ("/metrics", "[::1]:9464", 200),
+        ("/metrics", "10.1.2.3:9464", 200),
+        ("/metrics", "hallujudge:9464", 200),
+        ("/metrics", "", 200),
+    ],
+)
+async def test_the_metrics_page_answers_no_name_of_a_web_page(
+    target: str, host: str, status: int
+) -> None:
+    async with running(metrics_port=0, host_names="hallujudge") as server:
+        head = f"GET {target} HTTP/1.0\r\n" + (f"Host: {host}\r\n" if host else "") + "\r\n"
+        answer = (await _sent(server.metrics_address, head)).decode()
+    assert answer.startswith(f"HTTP/1.0 {status} ")
+    assert ("hallujudge_calls" in answer) == (status == 200)
+
+
+async def test_silent_connections_to_the_metrics_page_stop_no_scrape(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    registry = CollectorRegistry()
+    registry.register(Counter("calls", "Calls.", registry=None))
+    page = MetricsPage("127.0.0.1", 0, registry, alive=str, ready=str, idle_seconds=0.1)
+    host, _, port = page.address.rpartition(":")
+    silent = [await asyncio.open_connection(host, int(port)) for _ in range(200)]
+    # They end one by one, beside the scrape.
+    assert b"calls_total" in await _sent(page.address, "GET /metrics HTTP/1.0\r\n\r\n")
+    for reader, writer in silent:
+        assert await reader.read() == b""
+        writer.close()
+    await asyncio.to_thread(page.close)
+    assert capfd.readouterr().err == ""
+
+
+async def test_a_client_that_says_nothing_more_is_not_waited_for_among_many() -> None:
+    """A full house of connections closes the oldest one, however long clients may be silent."""
+    page = MetricsPage("127.0.0.1", 0, CollectorRegistry(), alive=str, ready=str, idle_seconds=1e6)
+    host, _, port = page.address.rpartition(":")
+    silent = [await asyncio.open_connection(host, int(port)) for _ in range(200)]
+    async with asyncio.timeout(PATIENCE):
+        assert await silent[0][0].read() == b""
+    assert (await _sent(page.address, "GET /healthz HTTP/1.0\r\n\r\n")).endswith(b"ok\n")
+    for _, writer in silent:
+        writer.close()
+    await asyncio.to_thread(page.close)
+
+
+async def _sent(address: str, head: str) -> bytes:
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(head.encode())
+    async with asyncio.timeout(PATIENCE):
+        answer = await reader.read()
+    writer.close()
+    return answer
 
 
 @pytest.mark.parametrize("host", ["::1", "[::1]"])

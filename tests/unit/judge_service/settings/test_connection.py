@@ -6,7 +6,12 @@ import pytest
 
 from hallujudge.judge_service.llm.client import ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.settings.connection import Secret, web_address, with_port
+from hallujudge.judge_service.settings.connection import (
+    Secret,
+    is_own_host,
+    web_address,
+    with_port,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +49,37 @@ def test_the_parts_of_a_web_address(text: str, host: str, port: int | None) -> N
 )
 def test_other_texts_are_no_web_addresses(text: str) -> None:
     assert web_address(text) is None
+
+
+@pytest.mark.parametrize(
+    ("header", "own"),
+    [
+        ("", True),
+        ("localhost", True),
+        ("LocalHost.:80", True),
+        ("127.0.0.1", True),
+        ("10.1.2.3.:9464", True),
+        ("[::1]:80", True),
+        ("[fe80::1%25eth0]", True),
+        ("Judge.Lab:80", True),
+        ("evil.example", False),
+        ("evil.example:80", False),
+        ("localhost.evil.example", False),
+        ("judge.lab.evil.example", False),
+        ("127.0.0.1@evil.example", False),
+        ("evil.example@127.0.0.1", False),
+        ("127.0.0.1, evil.example", False),
+        ("127.0.0.1/evil.example", False),
+        ("evil.example#127.0.0.1", False),
+        ("localhost\\.evil.example", False),
+        ("[::1", False),
+        ("[evil.example]", False),
+        (":80", False),
+        (" ", False),
+    ],
+)
+def test_a_host_is_an_address_or_a_listed_name(header: str, own: bool) -> None:
+    assert is_own_host(header, ("judge.lab",)) is own
 
 
 def test_a_secret_is_never_shown() -> None:

@@ -19,7 +19,7 @@ from ...errors import DeadlineError, HallujudgeError
 from ...installation import __version__
 from ...settings.connection import web_address
 from ...wire.errors import status_of
-from ..authentication import describes_itself, is_loopback
+from ..authentication import describes_itself
 from ..logs import internal_error
 from ..observation import REQUEST_ID, record_refused
 from .exchange import (
@@ -79,8 +79,10 @@ class HttpApp:
         self._most_connections = _CONNECTIONS_BY_CALL * most + _MORE_CONNECTIONS
         self._authenticator = authenticator
         self._open = describes_itself(settings, settings.http_host)
-        # Without keys, callers are trusted because they are on this machine.
-        self._local = is_loopback(settings.http_host) and not settings.keys_file
+        # A web page can make its reader's browser call a server that needs no key. Over TLS, the
+        # browser checks the server's name itself.
+        self._checks_host = authenticator.serves_anyone and not settings.tls_cert
+        self._names = settings.own_names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -89,8 +91,8 @@ class HttpApp:
         refusal = crowded(len(scope["state"]["connections"]), self._most_connections)
         refusal = refusal or two_lengths(exchange)
         refusal = refusal or refusal_of(exchange, scope["method"], path, self._routes)
-        if refusal is None and self._local:
-            refusal = foreign_host(host or exchange.header("host"))
+        if refusal is None and self._checks_host:
+            refusal = foreign_host(host or exchange.header("host"), self._names)
         if refusal is not None:
             await self._refuse(exchange, refusal.status, refusal.http, refusal.headers)
         elif (route := self._routes.get(path)) is None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import grpc
 from google.rpc import status_pb2
 
-from ..authentication import is_loopback
+from ...settings.connection import OTHER_HOST, is_own_host
 from ..interceptors import Handler
 from .exchange import JSON, LINES, PROTO, Exchange, Headers
 
@@ -183,16 +183,16 @@ def two_lengths(exchange: Exchange) -> Refusal | None:
     return _refusal(400, problem, ("connection", "close"), code=grpc.StatusCode.INVALID_ARGUMENT)
 
 
-def foreign_host(host: str) -> Refusal | None:
+def foreign_host(host: str, names: Collection[str]) -> Refusal | None:
     """Refuse a request whose host is not a name of this machine.
 
-    A web page could resolve its own name to this machine, and call a server that needs no key (DNS
-    rebinding).
+    Args:
+        host: The host.
+        names: Further names of this machine.
     """
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    if is_loopback(name):
+    if is_own_host(host, names):
         return None
-    problem = f"the host is {host!r:.80}; call localhost, or set keys_file"
+    problem = f"the host is {host!r:.80}; {OTHER_HOST}"
     return _refusal(403, problem, code=grpc.StatusCode.PERMISSION_DENIED)
 
 

@@ -306,6 +306,17 @@ async def test_web_pages_cannot_call_a_server_without_keys() -> None:
     assert not any(name.startswith("access-control") for name in mine[0].headers)
 
 
+async def test_a_server_for_everyone_answers_to_its_listed_names_only() -> None:
+    names = "judge.lab, other"
+    async with serving(http_host="0.0.0.0", allow_anonymous=1, host_names=names) as server:
+        page, listed, address = [
+            await post(server, _INFO, {}, host=host)
+            for host in ("evil.example", "Judge.lab:8080", "10.1.2.3:8080")
+        ]
+    assert [one.status for one in (page, listed, address)] == [403, 200, 200]
+    assert "host_names" in page.json["message"]
+
+
 async def test_a_target_may_be_a_whole_url() -> None:
     async with serving() as server:
         at = f"http://{server.http_address}"
