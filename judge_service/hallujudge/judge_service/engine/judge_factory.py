@@ -24,6 +24,7 @@ from ..llm.prompt_templates import Template
 from ..llm.verdict_cache import VerdictCache
 from ..matchers.matcher_interface import MatcherSettings
 from ..matchers.matcher_models import MatcherModels
+from ..settings.connection import masked
 from ..settings.judge_settings import JudgeKeys, JudgeSettings
 from .judge_options import (
     ALL_SMALL_JUDGES,
@@ -351,7 +352,7 @@ class JudgeFactory:
         urls = _names(self.settings.llm_url) or (_NOWHERE,)
         if len({url.rstrip("/") for url in urls}) < len(urls):
             raise InvalidInputError(
-                f"llm_url names a server twice: {self.settings.llm_url}; name each once"
+                f"llm_url names a server twice: {masked(self.settings.llm_url)}; name each once"
             )
         seconds = self.settings.llm_timeout_seconds
         return [Endpoint(url=url, key=self._keys.llm, timeout_seconds=seconds) for url in urls]

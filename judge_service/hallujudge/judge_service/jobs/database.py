@@ -244,7 +244,7 @@ def _postgres(address: str) -> sa.Engine:
             "jobs_database is not an address of a PostgreSQL server; write "
             "postgresql://USER@HOST:PORT/DATABASE"
         ) from err
-    if url.password:
+    if url.password or "password" in url.query:
         raise InvalidInputError(
             "jobs_database holds a password, which `config show` would print; leave it out, and "
             "give it by PGPASSFILE or PGPASSWORD"

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
-from ..settings.connection import Secret, web_address
+from ..settings.connection import Secret, masked, web_address
 from ..threads import import_in_thread
 from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of_status
 
@@ -35,7 +35,7 @@ class Endpoint:
     """Its base address, such as ``http://127.0.0.1:8000/v1``."""
     key: Secret = field(default_factory=lambda: Secret(""))
     """The API key; empty to send none."""
-    proxy: str = ""
+    proxy: str = field(default="", repr=False)
     """Proxy, such as ``http://proxy:3128``; empty for none."""
     timeout_seconds: float = 120.0
     """Seconds for one call, from sending to the last byte; a slow reply does not prolong it."""
@@ -48,13 +48,18 @@ class Endpoint:
         parts = web_address(self.url)
         if parts is None:
             raise InvalidInputError(
-                f"the judge's address {_without_password(self.url)!r} is not a web address; "
+                f"the judge's address {masked(self.url)!r} is not a web address; "
                 "write it like http://127.0.0.1:8000/v1"
             )
-        if parts.username or parts.password:
+        if parts.username or parts.password or parts.query:
             raise InvalidInputError(
-                "the judge's address holds a user name or password; put the key into the "
-                "environment or a file"
+                "the judge's address holds a user name, a password or a query; put the key into "
+                "the environment or a file"
+            )
+        if self.proxy and web_address(self.proxy) is None:
+            raise InvalidInputError(
+                f"the proxy {masked(self.proxy)!r} is not a web address; write it like "
+                "http://proxy:3128"
             )
         if any(char in self.key.reveal() for char in "\r\n\0"):
             raise InvalidInputError("the judge's key has a line break in it; give one line")
@@ -69,10 +74,6 @@ class Endpoint:
         """The server's port."""
         parts = urlsplit(self.url)
         return parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def _without_password(url: str) -> str:
-    return url.rpartition("@")[2]
 
 
 class HttpEndpoint:
@@ -226,4 +227,4 @@ def _connection_problem(err: aiohttp.ClientConnectorError) -> str:
 def _plain(err: BaseException) -> str:
     """An error in one line, without addresses of objects."""
     text = str(err) or type(err).__name__
-    return text.splitlines()[0][:200]
+    return masked(text.splitlines()[0])[:200]

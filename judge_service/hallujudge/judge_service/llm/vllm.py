@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InvalidInputError, MissingExtraError, UnavailableError
-from ..settings.connection import Secret
+from ..settings.connection import Secret, masked
 from ..settings.judge_settings import JudgeSettings
 from .failures import CallFailedError
 from .http import Endpoint, HttpEndpoint
@@ -340,7 +340,7 @@ def vllm_server(
     if settings.llm_url:
         raise InvalidInputError(
             f"vllm is {settings.vllm!r}, which starts a server, and llm_url is "
-            f"{settings.llm_url!r}, which names a running one; set only one of them"
+            f"{masked(settings.llm_url)!r}, which names a running one; set only one of them"
         )
     offline = {} if settings.vllm_download else {"HF_HUB_OFFLINE": "1"}
     return VllmServer(

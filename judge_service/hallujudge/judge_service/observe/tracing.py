@@ -9,7 +9,7 @@ import grpc
 
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
-from ..settings.connection import web_address
+from ..settings.connection import masked, web_address
 from ..work_recorder import Attributes
 from .recorder import (
     CallRecord,
@@ -122,10 +122,11 @@ def otlp_exporter(endpoint: str) -> SpanExporter:
     Raises:
         InvalidInputError: It is not such an address; the library would drop every span later.
     """
-    if web_address(endpoint) is None:
+    parts = web_address(endpoint)
+    if parts is None or "@" in parts.netloc or parts.query:
         raise InvalidInputError(
-            f"trace_endpoint is {endpoint!r:.80}; write the address of a collector, such as "
-            "http://localhost:4317"
+            f"trace_endpoint is {masked(endpoint)!r:.80}; write the address of a collector, such "
+            "as http://localhost:4317"
         )
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import AnyStr
+from typing import Any, AnyStr
 from urllib.parse import SplitResult, urlsplit
 
 from ..errors import InvalidInputError
@@ -22,6 +22,14 @@ SYSTEM = "system"
 
 # Keys are short; a larger file is not a key file.
 _MAX_KEY_BYTES = 16_384
+# What stands before the last @ of an address, or of a proxy's without a scheme.
+_USER = re.compile(
+    r"(?<=://)[^\s,'\"]*(?=@)"
+    r"|(?<![^\s,'\"])[^\s,/@:'\"]+:[^\s,/@'\"]+(?=@[\w.-]+(?::\d+)?(?![^\s,'\"/]))"
+)
+_IN_QUERY = re.compile(
+    r"([?&;][^\s,=&'\"]*(?:key|token|secret|passw|pwd|sig)[^\s,=&'\"]*=)[^\s,&#'\"]+", re.IGNORECASE
+)
 # No part of a Host header, and read differently by different parsers.
 _NO_HOST = re.compile(r"[^\w.:\[\]%~-]")
 
@@ -87,6 +95,17 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def masked(text: str) -> str:
+    """Return a text with the user names, passwords and keys in its web addresses masked."""
+    return _IN_QUERY.sub(r"\1***", _USER.sub("***", text))
+
+
+def masked_repr(settings: Any) -> str:
+    """Return a dataclass as text, with the secrets in its web addresses masked."""
+    pairs = (f"{entry.name}={getattr(settings, entry.name)!r}" for entry in fields(settings))
+    return f"{type(settings).__name__}({masked(', '.join(pairs))})"
 
 
 class Secret:

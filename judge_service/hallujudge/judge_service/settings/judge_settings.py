@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .connection import Secret, read_secret
+from .connection import Secret, masked_repr, read_secret
 
 
 def _setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1) -> Any:
@@ -134,6 +134,8 @@ class JudgeSettings:
     """SQLite file that keeps answers; with jobs, by default in ``data_folder``."""
     data_folder: str = _setting("", "folder for jobs, verdicts and logs; empty: the server's own")
     """Folder for jobs, verdicts, and the logs of processes that are started."""
+
+    __repr__ = masked_repr
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {

@@ -9,11 +9,12 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, fault_of
+from .connection import masked, masked_repr
 from .judge_settings import CHOICES as JUDGE_CHOICES
 from .judge_settings import JudgeKeys, JudgeSettings, load_judge_keys
 
@@ -147,6 +148,8 @@ class ServerSettings:
     log_level: str = _setting("info", "debug, info, warning or error")
     """The lowest level of messages that are logged."""
 
+    __repr__ = masked_repr
+
     @property
     def own_names(self) -> tuple[str, ...]:
         """The names of ``host_names``, and those that the server listens on."""
@@ -172,7 +175,7 @@ class Setting:
     name: str
     """The name."""
     value: object
-    """The value."""
+    """The value, with the secrets in web addresses masked."""
     source: str
     """``argument``, ``environment NAME``, ``file PATH`` or ``default``."""
     help: str
@@ -216,14 +219,18 @@ def load_settings(
         "environment": _from_environ(environ),
         f"file {file}": _from_file(file) if file else {},
     }
-    server = tuple(_resolve(entry, layers) for entry in fields(ServerSettings))
-    judges = tuple(_resolve(entry, layers) for entry in fields(JudgeSettings))
+    server = [_resolve(entry, layers) for entry in fields(ServerSettings)]
+    judges = [_resolve(entry, layers) for entry in fields(JudgeSettings)]
     keys = load_judge_keys(environ)
+    shown = [
+        replace(one, value=masked(one.value)) if isinstance(one.value, str) else one
+        for one in (*server, *judges)
+    ]
     return ResolvedSettings(
         server=ServerSettings(**{setting.name: setting.value for setting in server}),  # type: ignore[arg-type]  # checked one by one
         judges=JudgeSettings(**{setting.name: setting.value for setting in judges}),  # type: ignore[arg-type]  # checked one by one
         keys=keys,
-        sources=(*server, *judges, *_key_sources(keys)),
+        sources=(*shown, *_key_sources(keys)),
     )
 
 
@@ -316,6 +323,10 @@ def _checked(entry: Any, value: object, source: str) -> object:
         if not isinstance(value, str) or (choices and value not in choices):
             raise InvalidInputError(
                 f"{place} is {value!r}; give {' or '.join(choices) if choices else 'text'}"
+            )
+        if "***@" in value:
+            raise InvalidInputError(
+                f"{place} is {value!r}, with a masked password; write the password itself"
             )
         return value
     # bool is a subclass of int, and TOML's true would be read as 1.

@@ -379,6 +379,17 @@ async def test_no_server_at_the_address() -> None:
     )
 
 
+async def test_a_proxy_that_refuses_is_named_without_its_password() -> None:
+    async with llm.ScriptedLlm(llm.saying("ok")) as server:
+        proxy = f"http://ana:secret-pw@127.0.0.1:{server.port}"
+        endpoint = Endpoint(url="https://judge.invalid/v1", proxy=proxy)
+        retry = RetryPolicy(attempts=1)
+        client = ChatClient(ChatSettings(endpoint=endpoint, model="m", retry=retry))
+        failure = await failure_of(client)
+    assert "secret-pw" not in failure.detail
+    assert failure.kind is FailureKind.CONNECTION
+
+
 async def test_a_proxy_is_asked_for_the_address() -> None:
     async with llm.ScriptedLlm(llm.saying("ok")) as server:
         endpoint = Endpoint(url="http://judge.invalid/v1", proxy=f"http://127.0.0.1:{server.port}")

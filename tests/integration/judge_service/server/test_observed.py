@@ -533,5 +533,11 @@ async def test_an_address_that_takes_no_traces_is_refused(endpoint: str) -> None
         await start(ServerSettings(port=0, trace_endpoint=endpoint))
 
 
+async def test_a_password_in_the_address_for_traces_is_refused_and_not_shown() -> None:
+    with pytest.raises(InvalidInputError, match="trace_endpoint is 'http://") as caught:
+        await start(ServerSettings(port=0, trace_endpoint="http://ana:secret@host:4317"))
+    assert "secret" not in str(caught.value)
+
+
 async def test_a_program_without_traces_sends_no_headers() -> None:
     assert trace_headers() == ()

@@ -21,9 +21,25 @@ async def test_a_missing_client_library_names_its_extra(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    "url", ["", "localhost:8000", "ftp://x/v1", "http://user:pw@host/v1", "http:///v1"]
+    "url",
+    [
+        *("", "localhost:8000", "ftp://x/v1", "http://user:pw@host/v1", "http:///v1"),
+        *("http://pw@host/v1", "http://host/v1?key=pw", "user:pw@host/v1", "ftp://user:p/w@host"),
+    ],
 )
 def test_addresses_that_are_none(url: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         Endpoint(url=url)
     assert "pw" not in str(caught.value)
+    assert "p/w" not in str(caught.value)
+
+
+@pytest.mark.parametrize("proxy", ["ana:pw@proxy:3128", "socks5://ana:pw@proxy"])
+def test_proxies_that_are_none(proxy: str) -> None:
+    with pytest.raises(InvalidInputError, match="the proxy") as caught:
+        Endpoint(url="http://host/v1", proxy=proxy)
+    assert "pw" not in str(caught.value)
+
+
+def test_a_proxys_password_is_in_no_text() -> None:
+    assert "pw" not in repr(Endpoint(url="http://host/v1", proxy="http://ana:pw@proxy:3128"))

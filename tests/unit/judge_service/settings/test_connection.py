@@ -9,6 +9,7 @@ from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.settings.connection import (
     Secret,
     is_own_host,
+    masked,
     web_address,
     with_port,
 )
@@ -80,6 +81,25 @@ def test_other_texts_are_no_web_addresses(text: str) -> None:
 )
 def test_a_host_is_an_address_or_a_listed_name(header: str, own: bool) -> None:
     assert is_own_host(header, ("judge.lab",)) is own
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://proxy:3128", "http://proxy:3128"),
+        ("http://ana:pw@proxy:3128", "http://***@proxy:3128"),
+        ("http://sk-token@h/v1", "http://***@h/v1"),
+        ("http://ana:p@w/d@h:1/v1", "http://***@h:1/v1"),
+        ("http://a/v1,http://ana:pw@b/v1", "http://a/v1,http://***@b/v1"),
+        ("postgresql://h/db?user=ana&password=pw", "postgresql://h/db?user=ana&password=***"),
+        ("https://h/v1?api-key=pw#x", "https://h/v1?api-key=***#x"),
+        ("ana:pw@proxy:3128", "***@proxy:3128"),
+        ("llama3:latest@sha256:0af3", "llama3:latest@sha256:0af3"),
+        ("qwen@7b1c", "qwen@7b1c"),
+    ],
+)
+def test_secrets_in_addresses_are_masked(text: str, shown: str) -> None:
+    assert masked(text) == shown
 
 
 def test_a_secret_is_never_shown() -> None:

@@ -66,6 +66,22 @@ def test_bad_files(tmp_path: Path, text: str, said: str) -> None:
         load_settings(file=str(file), environ={})
 
 
+def test_no_address_shows_its_password(tmp_path: Path) -> None:
+    urls = ["llm_url", "small_url", "fallback_url", "fallback_proxy", "trace_endpoint"]
+    urls.append("jobs_database")
+    environ = {f"HALLUJUDGE_{name.upper()}": f"http://ana:secret@{name}:1" for name in urls}
+    resolved = load_settings(environ=environ)
+    assert resolved.judges.fallback_proxy == "http://ana:secret@fallback_proxy:1"
+    shown = {one.name: one.value for one in resolved.sources if one.name in urls}
+    assert shown == {name: f"http://***@{name}:1" for name in urls}
+    texts = [repr(resolved), str(resolved.judges), str(resolved.server), settings_toml(resolved)]
+    assert not any("secret" in text for text in texts)
+    file = tmp_path / "settings.toml"
+    file.write_text(texts[-1])
+    with pytest.raises(InvalidInputError, match="masked password"):
+        load_settings(file=str(file), environ={})
+
+
 def test_settings_written_as_toml_are_read_back(tmp_path: Path) -> None:
     environ = {
         "HALLUJUDGE_PORT": "7",
