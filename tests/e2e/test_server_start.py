@@ -102,3 +102,24 @@ def test_config_show_writes_a_file_that_config_reads(tmp_path: Path) -> None:
     again = here("config", "show", "--config", file)
     assert again.returncode == 0, again.stderr
     assert f"port = 50052  # file {file}" in again.stdout
+
+
+def test_files_that_others_could_use_are_mended_at_start(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    here("keys", "create", "ana", "--scope", "score", "--file", folder / "keys.json")
+    files = [folder / "spending.sqlite", folder / "jobs.sqlite", folder / "keys.json"]
+    for file in files:
+        file.touch()
+        file.chmod(0o644)
+    folder.chmod(0o755)
+    environment = {
+        "HALLUJUDGE_DATA_FOLDER": str(folder),
+        "HALLUJUDGE_KEYS_FILE": str(folder / "keys.json"),
+    }
+    run = start(**environment)
+    assert run.returncode == 0, run.stderr
+    for path, mode in ((folder, 0o700), *((file, 0o600) for file in files)):
+        assert path.stat().st_mode & 0o777 == mode
+        assert f"{path} (mode" in run.stderr
+    assert "its mode is now" not in start(**environment).stderr

@@ -234,6 +234,8 @@ REASONS: Mapping[str, ReasonRow] = {
     "JOB_CHANGED": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "JOB_LIMIT": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
     "JOBS_FULL": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
+    "SPENDING_UNAVAILABLE": ReasonRow("UNAVAILABLE", UnavailableError),
+    "JOBS_LOST": ReasonRow("UNAVAILABLE", UnavailableError),
     "JOBS_UNAVAILABLE": ReasonRow("UNAVAILABLE", UnavailableError),
     "VERSION_MISMATCH": ReasonRow("FAILED_PRECONDITION", VersionMismatchError),
     "EXTRA_MISSING": ReasonRow("FAILED_PRECONDITION", MissingExtraError),

@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import secrets
-import time
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, NotFoundError, OutputError, UnauthenticatedError
+from ..state_files import create_folder, create_private
 from .caller import MAX_LIMIT, Caller, Limits, Scope
 
 try:
@@ -33,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 KEY_PATTERN = re.compile(r"hj_(?P<id>[a-z2-7]{8})_(?P<secret>[A-Za-z0-9_-]{43})")
 """A key as callers send it: its id, by which it is looked up, and 256 random bits."""
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 0.5
 """How often the file is looked at."""
 
 # Base32 in lower case: no digits that look like letters.
@@ -302,18 +303,39 @@ class KeyStore:
 
     Args:
         path: The file of keys.
-        clock: Seconds on a clock that never goes back.
 
     Raises:
         InvalidInputError: The file can't be read, or is not a file of keys.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._clock = clock
-        self._looked = clock()
         self._seen = _stamp(path)
         self._keys = _by_id(path)
+        self._closing = threading.Event()
+
+    def watch(self) -> None:
+        """Look at the file regularly, in a thread: a disk that hangs must not delay calls."""
+        threading.Thread(target=self._look_on, name="hallujudge-keys", daemon=True).start()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._closing.set()
+
+    def look(self) -> None:
+        """Read the file again if it changed; keep the keys if it can't be read."""
+        if (stamp := _stamp(self._path)) == self._seen:
+            return
+        self._seen = stamp
+        try:
+            self._keys = _by_id(self._path)
+            _LOG.info("keys read again from %s: %d keys", self._path, len(self._keys))
+        except InvalidInputError as err:
+            _LOG.error("the keys stay as they were: %s", err)
+
+    def _look_on(self) -> None:
+        while not self._closing.wait(LOOK_SECONDS):
+            self.look()
 
     def caller(self, text: str) -> Caller:
         """Return the caller to whom a key belongs.
@@ -324,7 +346,6 @@ class KeyStore:
         Raises:
             UnauthenticatedError: The key is not valid.
         """
-        self._look()
         match = KEY_PATTERN.fullmatch(text)
         known = self._keys.get(match["id"]) if match else None
         key, caller = known or (None, None)
@@ -342,7 +363,6 @@ class KeyStore:
         Raises:
             UnauthenticatedError: It is not.
         """
-        self._look()
         known = self._keys.get(caller.key_id)
         if known is None:
             raise UnauthenticatedError(
@@ -351,20 +371,6 @@ class KeyStore:
                 metadata={"key": caller.key_id},
             )
         _check_state(known[0])
-
-    def _look(self) -> None:
-        """Read the file again if it changed; keep the keys if it can't be read."""
-        if self._clock() - self._looked < LOOK_SECONDS:
-            return
-        self._looked = self._clock()
-        if (stamp := _stamp(self._path)) == self._seen:
-            return
-        self._seen = stamp
-        try:
-            self._keys = _by_id(self._path)
-            _LOG.info("keys read again from %s: %d keys", self._path, len(self._keys))
-        except InvalidInputError as err:
-            _LOG.error("the keys stay as they were: %s", err)
 
 
 def _check_state(key: ApiKey) -> None:
@@ -395,13 +401,15 @@ def locked(path: Path) -> Iterator[None]:
         OutputError: The folder can't be written.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_name(f".{path.name}.lock").open("a")
+        lock = path.with_name(f".{path.name}.lock")
+        create_folder(path.parent)
+        create_private(lock)
+        holder = lock.open("a")
     except OSError as err:
         raise _unwritable(path, err) from err
-    with lock:
+    with holder:
         if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(holder, fcntl.LOCK_EX)
         yield
 
 

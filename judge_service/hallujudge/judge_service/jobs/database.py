@@ -19,6 +19,7 @@ from ..errors import (
     UnavailableError,
     VersionMismatchError,
 )
+from ..state_files import DatabaseLostError, DatabaseWatch, create_folder, create_private, identity
 from .job import Job, JobState, Problem
 
 try:
@@ -47,6 +48,7 @@ _BUSY_SECONDS = 5.0
 _CONNECT_SECONDS = 10
 _CONNECTIONS = 8
 _RETRY_SECONDS = 2.0
+_LOST_SECONDS = 30.0
 _WRITE = "hallujudge_write"
 
 # Any number that other programs on the same PostgreSQL server are unlikely to lock.
@@ -144,6 +146,9 @@ class Database:
         self.address = address
         self.is_postgres = is_postgres(address)
         self._engine = _postgres(address) if self.is_postgres else _sqlite(address, busy_seconds)
+        self._watch = DatabaseWatch(
+            "the database of jobs", None if self.is_postgres else Path(address)
+        )
         try:
             with database_errors():
                 self._make_tables()
@@ -153,17 +158,37 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """Provide a connection in a transaction that reads."""
-        with database_errors(), self._engine.connect() as connection, connection.begin():
+        """Provide a connection in a transaction that reads.
+
+        Raises:
+            UnavailableError: The database can't be used now, or is no longer the one that was
+                opened: what is written to it would be lost.
+        """
+        with database_errors(), self._begun(write=False) as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """Provide a connection in a transaction that writes; it is committed at the end."""
-        with database_errors(), self._engine.connect() as made:
-            connection = made.execution_options(**{_WRITE: True})
-            with connection.begin():
+        """Provide a connection in a transaction that writes; it is committed at the end.
+
+        Raises:
+            UnavailableError: As for :meth:`reading`.
+        """
+        with database_errors():
+            with self._begun(write=True) as connection:
                 yield connection
+                writes = self._watch.count(connection.exec_driver_sql)
+            self._watch.committed(writes)
+
+    @contextmanager
+    def _begun(self, *, write: bool) -> Iterator[sa.Connection]:
+        # A new connection would open the file that has taken the place of a deleted one.
+        self._watch.check_file()
+        # Read first: another thread may write while this transaction begins.
+        before = self._watch.writes
+        with self._engine.connect() as made, _begin(made, write=write) as connection:
+            self._watch.check(connection.exec_driver_sql, before)
+            yield connection
 
     def lock_key(self, connection: sa.Connection, key: int) -> None:
         """Let no other transaction with the same key run until this one ends."""
@@ -182,9 +207,10 @@ class Database:
         self._engine.dispose()
 
     def _make_tables(self) -> None:
-        with self.writing() as connection:
+        with self._engine.connect() as made, _begin(made, write=True) as connection:
             self.lock_key(connection, _SCHEMA_LOCK)
             metadata.create_all(connection)
+            self._watch.begin(connection.exec_driver_sql)
             found = connection.scalar(sa.select(sa.func.max(versions.c.version)))
             if found is None:
                 connection.execute(versions.insert().values(version=SCHEMA_VERSION))
@@ -195,10 +221,17 @@ class Database:
                 )
 
 
+@contextmanager
+def _begin(connection: sa.Connection, *, write: bool) -> Iterator[sa.Connection]:
+    with connection.execution_options(**{_WRITE: write}).begin():
+        yield connection
+
+
 def _sqlite(address: str, busy_seconds: float) -> sa.Engine:
     path = Path(address)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        create_folder(path.parent)
+        create_private(path)
         with closing(sqlite3.connect(path, timeout=busy_seconds)) as probe:
             probe.execute("PRAGMA journal_mode = WAL").fetchone()
     except sqlite3.OperationalError as err:
@@ -283,11 +316,14 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
+        self._identity: tuple[int, int] | None = None
 
     def acquire(self) -> bool:
         """Take the lock, or check that it is still held; return whether it is."""
-        if self._descriptor is not None:
+        if self._descriptor is not None and identity(self._path) == self._identity:
             return True
+        # Another server may hold a lock on the file that took the place of a deleted one.
+        self.release()
         with database_errors():
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -295,7 +331,7 @@ class FileLock:
         except OSError:
             os.close(descriptor)
             return False
-        self._descriptor = descriptor
+        self._descriptor, self._identity = descriptor, identity(self._path)
         return True
 
     def release(self) -> None:
@@ -359,12 +395,14 @@ def database_errors() -> Iterator[None]:
 
     Raises:
         OverloadedError: The disk of the database is full.
-        UnavailableError: The database can't be used now, for another reason.
+        UnavailableError: The database can't be used now, or was deleted, replaced or set back.
     """
     try:
         yield
     except IntegrityError:
         raise
+    except DatabaseLostError as err:
+        raise _lost() from err
     except (SQLAlchemyError, OSError) as err:
         raise _converted(err) from err
 
@@ -375,6 +413,16 @@ def is_full(error: DBAPIError) -> bool:
     if isinstance(origin, sqlite3.Error):
         return getattr(origin, "sqlite_errorcode", None) in _SQLITE_FULL
     return getattr(origin, "sqlstate", None) in _POSTGRES_FULL
+
+
+def _lost() -> UnavailableError:
+    return UnavailableError(
+        "the server's database of jobs was deleted, replaced or set back while the server ran, so "
+        "no jobs are taken that could be lost. Ask the server's administrator to put it back, or "
+        "to restart the server with what is there now",
+        reason="JOBS_LOST",
+        retry_after=_LOST_SECONDS,
+    )
 
 
 def _converted(error: Exception) -> HallujudgeError:

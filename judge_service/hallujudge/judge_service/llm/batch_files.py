@@ -7,8 +7,10 @@ is a hash of its body, so that a reply is found again whichever run asks.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -38,6 +40,7 @@ class BatchFiles:
             custom_id: (path, place) for path in replies for custom_id, place in _ids(path)
         }
         self._written: set[str] = set()
+        self._lock = threading.Lock()
         self._requests = None if requests is None else _opened(requests)
 
     async def post(self, path: str, body: Mapping[str, object]) -> bytes:  # noqa: ARG002
@@ -48,10 +51,10 @@ class BatchFiles:
         """
         custom_id = _id_of(body)
         if custom_id in self._places:
-            return self._reply(custom_id)
+            return await asyncio.to_thread(self._reply, custom_id)
         if self._requests is not None and custom_id not in self._written:
             self._written.add(custom_id)
-            self._write(custom_id, body)
+            await asyncio.to_thread(self._write, custom_id, body)
         raise CallFailedError(FailureKind.NO_REPLY, "the file of replies has no reply to it")
 
     async def get(self, path: str) -> bytes:
@@ -71,8 +74,9 @@ class BatchFiles:
         line = {"custom_id": custom_id, "method": "POST", "url": _URL, "body": body}
         assert self._requests is not None, "the caller checked it"
         try:
-            self._requests.write(json.dumps(line).encode() + b"\n")
-            self._requests.flush()
+            with self._lock:
+                self._requests.write(json.dumps(line).encode() + b"\n")
+                self._requests.flush()
         except OSError as err:
             raise OutputError(f"can't write {self._requests.name}: {err.strerror or err}") from err
 

@@ -20,6 +20,7 @@ from hallujudge.metrics.framework.results import JsonValue
 from ..access.caller import current_caller
 from ..access.spending import Crowded, Hold, Ledger
 from ..errors import InvalidInputError
+from ..threads import shielded
 from .cache_file import Record
 
 _MILLION = 1_000_000
@@ -169,20 +170,28 @@ class Budget:
         Args:
             most_prompt: Prompt tokens at most.
             most_completion_tokens: Generated tokens at most.
+
+        Raises:
+            UnavailableError: What the caller's key spends can't be written down.
         """
         cost = self.prices.cost(most_prompt, most_completion_tokens) if self.prices else 0.0
         while True:
             await self._room(cost)
-            self._refusal = ""
-            if any(budget._problem(cost) for budget in self._all()):
+            if self._is_used_up(cost):
+                self._refusal = ""
                 return None
-            hold = self._take(cost)
-            if not isinstance(hold, Crowded):
+            hold = await self._take(cost)
+            if isinstance(hold, str):
+                self._refusal = hold
+                return None
+            if isinstance(hold, Crowded):
+                await shielded(hold.settled)
+            # Another call may have taken the room while this one was written down.
+            elif self._is_used_up(cost):
+                if self._ledger is not None and hold is not None:
+                    self._ledger.give_back(hold)
+            else:
                 break
-            await hold.settled.wait()
-        if isinstance(hold, str):
-            self._refusal = hold
-            return None
         # Nothing is awaited since the check above, so that no other call can take the room.
         for budget in self._all():
             budget.calls += 1
@@ -197,10 +206,10 @@ class Budget:
             crowded[0]._waiting.append(turn)
             await turn
 
-    def _take(self, cost: float) -> Hold | Crowded | str | None:
+    async def _take(self, cost: float) -> Hold | Crowded | str | None:
         if self._ledger is None:
             return None
-        return self._ledger.take(current_caller(), cost, priced=self.prices is not None)
+        return await self._ledger.take(current_caller(), cost, priced=self.prices is not None)
 
     def settle(self, reservation: Reservation, cost: float | None) -> None:
         """Replace a reservation by what the call cost."""
@@ -236,8 +245,11 @@ class Budget:
     def _all(self) -> list[Budget]:
         return [self, *(self._within._all() if self._within is not None else ())]
 
-    def _problem(self, cost: float) -> bool:
-        """Whether a call does not fit now."""
+    def _is_used_up(self, cost: float) -> bool:
+        """Whether a call does not fit into this budget or a wider one now."""
+        return any(budget._has_no_room(cost) for budget in self._all())
+
+    def _has_no_room(self, cost: float) -> bool:
         if self._max_calls is not None and self.calls >= self._max_calls:
             return True
         return self._max_cost is not None and self.spent + self._held + cost > self._max_cost

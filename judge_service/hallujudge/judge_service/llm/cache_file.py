@@ -17,6 +17,7 @@ from typing import NamedTuple, NoReturn
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
+from ..state_files import DatabaseWatch, create_private
 
 CACHE_FORMAT = 1
 """Raised when older releases could misread what newer ones write."""
@@ -102,22 +103,28 @@ class CacheFile:
     def __init__(self, path: Path, busy_seconds: float) -> None:
         self.path = path
         self._busy_seconds = busy_seconds
+        self._watch = DatabaseWatch("", path)
         with self._refused():
+            with suppress(OSError):  # SQLite says better what is wrong
+                create_private(path)
             self._db = sqlite3.connect(
                 path, timeout=busy_seconds, check_same_thread=False, isolation_level=None
             )
         try:
             with self._refused():
                 self._prepare()
-            self._inode = self._inode_now()
         except BaseException:
             self._db.close()
             raise
 
-    @property
-    def is_deleted(self) -> bool:
-        """Whether the file is gone from its path, or another file has taken its place."""
-        return self._inode_now() != self._inode
+    def check(self) -> None:
+        """Check that the path still leads to the open file.
+
+        Raises:
+            DatabaseLostError: It was deleted or replaced. Methods that write raise it too, also if
+                it was set back to an older state.
+        """
+        self._watch.check_file()
 
     def get(self, key: str) -> Record | None:
         """Return the record of a key; None if there is none that can be read."""
@@ -128,7 +135,7 @@ class CacheFile:
 
     def put(self, rows: Iterable[Row]) -> None:
         """Keep records and end the claims on their keys; an older record of a key is replaced."""
-        with self._transaction():
+        with self._watch.transaction(self._db):
             for row in rows:
                 self._db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row)
                 self._db.execute("DELETE FROM claims WHERE key = ?", (row.key,))
@@ -144,7 +151,7 @@ class CacheFile:
         if (record := self.get(key)) is not None:
             return Claim(record, ours=False)
         raw, now = bytes.fromhex(key), time.time()
-        with self._transaction():
+        with self._watch.transaction(self._db):
             if (record := self.get(key)) is not None:
                 return Claim(record, ours=False)
             # A record that cannot be read is replaced by the reply of this call.
@@ -200,20 +207,14 @@ class CacheFile:
         """Close the file."""
         self._db.close()
 
-    def _inode_now(self) -> tuple[int, int] | None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
     def _prepare(self) -> None:
         try:
             # In one transaction: of processes that create the file together, each sees it whole.
-            with self._transaction():
+            with self._watch.transaction(self._db):
                 self._check_owner()
                 for statement in _SCHEMA:
                     self._db.execute(statement)
+                self._watch.begin(self._db.execute)
             self._set_wal()
             # A reply is paid for: it must survive a power loss.
             self._db.execute("PRAGMA synchronous = FULL")
@@ -222,18 +223,6 @@ class CacheFile:
                 raise
             # A file that can only be read still answers what it knows.
             self._check_owner()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            # SQLite has rolled back by itself where the disk is full.
-            with suppress(sqlite3.OperationalError):
-                self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
     def _set_wal(self) -> None:
         """Switch to the write-ahead log; SQLite does not wait for others that do the same."""

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import InvalidInputError
+from ..state_files import DatabaseLostError
 from ..threads import shielded
 from .cache_file import CacheFile, Claim, Record, Row, new_owner, record_of
 
@@ -168,11 +169,12 @@ class VerdictCache:
         if self._clock() < self._retry_at[kind]:
             return otherwise
         try:
-            file = self._opened()
-            if kind == _WRITE:
-                self._flush(file)
-            return work(file)
-        except (sqlite3.Error, OSError) as err:
+            try:
+                return self._done(kind, work)
+            except DatabaseLostError as err:
+                self._reopen(err)
+                return self._done(kind, work)
+        except (sqlite3.Error, OSError, DatabaseLostError) as err:
             self._degrade(kind, err)
             return otherwise
         except InvalidInputError as err:
@@ -182,35 +184,36 @@ class VerdictCache:
             self._degrade(kind, err)
             return otherwise
 
-    def _opened(self) -> CacheFile:
-        """The open file, created again if it was deleted."""
+    def _done(self, kind: str, work: Callable[[CacheFile], _T]) -> _T:
         if self._file is None:
             self._file = CacheFile(self.path, self._busy_seconds)
             self._was_open = True
-        elif self._file.is_deleted:
-            self._file = self._recreated(self._file)
-        return self._file
+        self._file.check()
+        if kind == _WRITE:
+            self._flush(self._file)
+        return work(self._file)
 
-    def _recreated(self, gone: CacheFile) -> CacheFile:
-        """A new file at the same path, with the records that the deleted one held."""
+    def _reopen(self, problem: DatabaseLostError) -> None:
+        """Open the file that is there now, and keep the records of the lost one in it."""
+        gone, self._file = self._file, None
+        assert gone is not None, "a file that was not opened is not lost"
         rows = []
         with suppress(sqlite3.Error):
             rows = gone.rows()
         gone.close()
-        self._file = None
-        if self.path.exists():  # another file was put in its place
-            return CacheFile(self.path, self._busy_seconds)
-        # Logs of the deleted file do not belong to the new one.
-        for end in ("-wal", "-shm"):
-            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
-        new = CacheFile(self.path, self._busy_seconds)
-        new.put(rows)
+        if not self.path.exists():
+            # Logs of the deleted file do not belong to the new one.
+            for end in ("-wal", "-shm"):
+                self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+        self._file = CacheFile(self.path, self._busy_seconds)
+        self._file.put(rows)
         _LOG.warning(
-            "verdict cache %s was deleted; it is created again with its %d records",
+            "verdict cache %s is used again with %d records (%s); calls whose records are not "
+            "among them are paid for again",
             self.path,
-            len(rows),
+            len(self._file),
+            problem,
         )
-        return new
 
     def _pend(self, key: str, row: Row) -> None:
         if len(self._pending) < _MAX_PENDING:

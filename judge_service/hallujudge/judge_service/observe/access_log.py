@@ -78,7 +78,7 @@ def _opened(target: str) -> int:
     if target == "-":
         return _STANDARD_OUTPUT
     try:
-        return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as err:
         raise OutputError(
             f"the access log {target!r} can't be written ({err.strerror or err}); set access_log "

@@ -72,6 +72,16 @@ class Authenticator:
             )
         return anonymous(context.peer())
 
+    def watch(self) -> None:
+        """Learn of new and revoked keys while the server runs."""
+        if self._keys is not None:
+            self._keys.watch()
+
+    def close(self) -> None:
+        """Learn of no more."""
+        if self._keys is not None:
+            self._keys.close()
+
     def check(self, caller: Caller) -> None:
         """Reject a caller whose key was revoked or has expired during a call.
 

@@ -19,6 +19,7 @@ from ..jobs.job import JobLimits, NewJob, ScoredChunk, current_owner, kept_calle
 from ..jobs.job_service import JobService
 from ..observe.recorder import record_outcomes
 from ..settings.server_settings import state_folder
+from ..state_files import create_folder
 from ..wire import convert as _convert
 from ..wire.job_messages import (
     WireCodec,
@@ -203,7 +204,7 @@ def job_service(
         workers: Worker processes for scoring without models; by default the engine does it.
     """
     settings = resolved.server
-    if settings.jobs_database == _OFF:
+    if not (address := jobs_address(resolved)):
         return None
     limits = JobLimits(
         jobs_per_owner=settings.jobs_per_owner,
@@ -212,9 +213,16 @@ def job_service(
         retention_days=settings.job_retention_days,
         max_running=settings.max_running_jobs,
     )
-    address = settings.jobs_database or str(state_folder(resolved.judges) / _DATABASE)
     helpers = None if workers is None else partial(WorkersOfJob, workers)
     return JobService(address, engine, WireCodec(), limits, workers=helpers)
+
+
+def jobs_address(resolved: ResolvedSettings) -> str:
+    """Return the address of the jobs' database; empty if the server runs no jobs."""
+    address = resolved.server.jobs_database
+    if address == _OFF:
+        return ""
+    return address or str(state_folder(resolved.judges) / _DATABASE)
 
 
 class WorkersOfJob:
@@ -260,11 +268,11 @@ def with_verdict_cache(resolved: ResolvedSettings) -> JudgeSettings:
     """
     judges = resolved.judges
     called = judges.llm_url or judges.vllm or judges.fallback_model
-    if judges.verdict_cache or not called or resolved.server.jobs_database == _OFF:
+    if judges.verdict_cache or not called or not jobs_address(resolved):
         return judges
     folder = state_folder(judges)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        create_folder(folder)
     except OSError as err:
         _LOG.warning(
             "verdicts are not kept: %s can't be created (%s); set data_folder or verdict_cache",

@@ -33,9 +33,10 @@ from ..settings.server_settings import (
     spending_path,
     state_folder,
 )
+from ..state_files import make_private, warn_of_readers
 from ..stopping import MARGIN_SECONDS, Grace, in_daemon_thread
 from .authentication import describes_itself, is_loopback, new_authenticator
-from .jobs_servicer import job_service, with_verdict_cache
+from .jobs_servicer import job_service, jobs_address, with_verdict_cache
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
 from .tls import server_credentials
@@ -91,6 +92,7 @@ class RunningServer:
     ) -> None:
         self._server = server
         self._calls = services.calls
+        self._authenticator = services.authenticator
         self._checks = checks
         self._jobs = services.jobs
         self._http = http
@@ -145,6 +147,7 @@ class RunningServer:
             self._jobs.drain()
             parts["the runner of jobs"] = self._jobs.close(period)
         await asyncio.gather(*(period.end(name, part) for name, part in parts.items()))
+        self._authenticator.close()
         closing = in_daemon_thread(self._observation.close)
         await Grace(0, margin=min(margin, _LOG_SECONDS)).end("the log of calls", closing)
 
@@ -211,6 +214,7 @@ async def start(
         observation.close()
         raise
     await server.start()
+    authenticator.watch()
     if listener is not None:
         listener.begin()
     return RunningServer(server, checks, services, port, observation, listener)
@@ -260,6 +264,8 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
         if not shutdown.stopping.is_set():
             engine = Engine(resources)
             running = await start(settings, engine, job_service(resolved, engine, workers), workers)
+            # Only now: a file that a wrong setting names has been refused.
+            await asyncio.to_thread(_make_private, resolved)
             # Everything loaded so far stays; scanning it again would stop the process for 50 ms.
             gc.freeze()
             running.watch()
@@ -348,7 +354,7 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
     offers = _offers(resolved.server)
     if resolved.judges.matcher_download:
         await asyncio.to_thread(_fetch, offers, settings)
-    ledger, memory = _ledger(resolved), _memory(resolved.server)
+    ledger, memory = await asyncio.to_thread(_ledger, resolved), _memory(resolved.server)
     vllm = _new_vllm(settings) if settings.vllm else None
     endpoint = None
     try:
@@ -372,7 +378,7 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
         if vllm is not None:
             await vllm.stop()
         if ledger is not None:
-            ledger.close()
+            await asyncio.to_thread(ledger.close)
 
 
 def _offers(settings: ServerSettings) -> Offers:
@@ -404,6 +410,17 @@ def _fetch(offers: Offers, settings: JudgeSettings) -> None:
     for preset in SMALL_JUDGES.values():
         if preset.tokenizer and (preset.name in listed or preset.model in offers.models):
             find_tokenizer(preset.tokenizer, allow_download=True)
+
+
+def _make_private(resolved: ResolvedSettings) -> None:
+    """Take other users' access to what this server keeps."""
+    keys, tls_key = resolved.server.keys_file, resolved.server.tls_key
+    jobs, cache = jobs_address(resolved), with_verdict_cache(resolved).verdict_cache
+    named = (keys, cache, "" if "://" in jobs else jobs)
+    files = [spending_path(resolved), *(Path(name) for name in named if name)]
+    make_private(state_folder(resolved.judges), files)
+    if tls_key:
+        warn_of_readers(Path(tls_key))
 
 
 def _ledger(resolved: ResolvedSettings) -> Ledger | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import resources
 from pathlib import Path
@@ -23,6 +23,7 @@ _SUFFIX: Final = ".json"
 _PICKLES: Final = (".pkl", ".pickle")
 
 
+@cache
 def shipped_graphs() -> tuple[str, ...]:
     """Return the names of the graphs that come with the package, sorted."""
     return tuple(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
+import grpc
+import pytest
 from google.protobuf import json_format
 from support import scripted_llm as llm
 from support.http_calls import JUDGE, post
+from support.rpc import refused
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1.judge_service_pb2_grpc import JudgeServiceStub
 from hallujudge.judge_service.access.caller import Limits, Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.access.spending import Ledger
@@ -112,3 +117,44 @@ async def test_a_budget_is_one_over_grpc_and_over_http(tmp_path: Path) -> None:
         found = await verdicts(server, key, 6)
         assert sorted(found) == ["", "", "", *["NO_VERDICTS"] * 3]
         assert judge.chats == 3
+
+
+async def test_another_keys_calls_end_while_the_spending_file_is_locked(tmp_path: Path) -> None:
+    scopes = [Scope.SCORE, Scope.JUDGE]
+    limits = Limits(judge_calls_per_day=3)
+    limited = create_key(tmp_path / "keys.json", "ana", scopes=scopes, limits=limits)
+    free = create_key(tmp_path / "keys.json", "ben", scopes=scopes)
+    async with llm.ScriptedLlm(llm.by_scene_graph) as judge, serving(tmp_path, judge) as server:
+        with closing(sqlite3.connect(tmp_path / "spending.sqlite", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = asyncio.create_task(verdicts(server, limited, 4))
+            connection = Connection(api_key=Secret(free))
+            async with AsyncClient(server.address, connection=connection) as client:
+                report = await client.score(
+                    "chair", responses={"1": "A dog."}, references={"1": ["dog"]}
+                )
+                assert report.chair_i == 0.0
+            assert await verdicts(server, free, 4) == [""] * 4
+            assert not waiting.done()
+            assert judge.chats == 4, "none of them is the limited key's"
+            other.execute("ROLLBACK")
+        assert sorted(await waiting) == ["", "", "", "NO_VERDICTS"]
+        assert judge.chats == 7
+
+
+async def test_a_deleted_spending_file_pays_no_budget_again(tmp_path: Path) -> None:
+    scopes, limits = [Scope.SCORE, Scope.JUDGE], Limits(judge_calls_per_day=2)
+    key = create_key(tmp_path / "keys.json", "ana", scopes=scopes, limits=limits)
+    async with llm.ScriptedLlm(llm.by_scene_graph) as judge, serving(tmp_path, judge) as server:
+        assert await verdicts(server, key, 2) == ["", ""]
+        (tmp_path / "spending.sqlite").unlink()
+        request = pb.ScoreRequest(
+            spec=spec_to_proto(SPEC), items=map(item_to_proto, items_of(key, 4)[2:])
+        )
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await JudgeServiceStub(channel).Score(
+                    request, metadata=(("authorization", f"Bearer {key}"),)
+                )
+        assert refused(caught.value) == (grpc.StatusCode.UNAVAILABLE, "SPENDING_UNAVAILABLE")
+        assert judge.chats == 2

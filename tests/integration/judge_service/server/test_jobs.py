@@ -455,3 +455,18 @@ async def test_a_server_without_the_extra_names_it(
         assert refused(told.value) == (grpc.StatusCode.FAILED_PRECONDITION, "EXTRA_MISSING")
         assert "sqlalchemy" in str(told.value)
         await client.judge.Score(pb.ScoreRequest(spec=SPEC, items=items_of(4)))
+
+
+async def test_no_job_is_taken_while_the_database_is_away_and_none_is_lost(tmp_path: Path) -> None:
+    path, items = tmp_path / "jobs.sqlite", items_of(8)
+    async with serving(str(path)) as client:
+        job = await client.create(items=items[:4], more=True)
+        path.rename(tmp_path / "aside")
+        more = jobs_pb2.AddJobItemsRequest(job_id=job.id, position=4, items=items[4:])
+        for call in (client.create("other"), client.jobs.AddJobItems(more), client.get(job)):
+            assert await error_of(call) == ("UNAVAILABLE", "JOBS_LOST")
+        assert not path.exists()
+        (tmp_path / "aside").rename(path)
+        await client.jobs.AddJobItems(more)
+        assert (await client.watched(job))[-1].state == STATE.JOB_STATE_DONE
+        assert len(await client.results(job)) == 8

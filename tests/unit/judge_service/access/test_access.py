@@ -17,7 +17,7 @@ from hallujudge.judge_service.access.caller import (
     current_caller,
 )
 from hallujudge.judge_service.access.spending import Hold, Ledger, Spent
-from hallujudge.judge_service.errors import OutputError, OverloadedError
+from hallujudge.judge_service.errors import OutputError, OverloadedError, UnavailableError
 from hallujudge.judge_service.llm.budget import Budget, Prices
 
 
@@ -147,33 +147,35 @@ async def test_all_of_a_keys_money_is_spent_before_a_call_is_refused(tmp_path: P
     ledger.close()
 
 
-def test_a_budget_ends_with_the_day(tmp_path: Path) -> None:
+async def test_a_budget_ends_with_the_day(tmp_path: Path) -> None:
     days = ["2026-01-01"]
     ledger = Ledger(tmp_path / "spending.sqlite", day=lambda: days[-1])
     ana = caller(judge_calls_per_day=1)
-    hold = ledger.take(ana, 0.0, priced=False)
+    hold = await ledger.take(ana, 0.0, priced=False)
     assert isinstance(hold, Hold)
-    assert isinstance(ledger.take(ana, 0.0, priced=False), str)
+    assert isinstance(await ledger.take(ana, 0.0, priced=False), str)
     days.append("2026-01-02")
-    assert isinstance(ledger.take(ana, 0.0, priced=False), Hold)
+    assert isinstance(await ledger.take(ana, 0.0, priced=False), Hold)
     ledger.close()
 
 
-def test_a_budget_in_money_needs_prices(tmp_path: Path) -> None:
+async def test_a_budget_in_money_needs_prices(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "spending.sqlite")
-    said = ledger.take(caller(cost_per_day=1.0), 0.0, priced=False)
+    said = await ledger.take(caller(cost_per_day=1.0), 0.0, priced=False)
     assert "has no prices" in str(said)
     ledger.close()
 
 
-def test_a_ledger_that_is_gone_lets_nothing_pass(
+async def test_a_ledger_that_is_gone_lets_nothing_pass(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger = Ledger(tmp_path / "spending.sqlite")
     ledger.close()
-    assert expected_message("judge_service.access.spending:cant-be-written-down") in str(
-        ledger.take(caller(), 0.0, priced=True)
-    )
+    said = expected_message("judge_service.access.spending:cant-be-written-down")
+    for one in (caller(), caller(judge_calls_per_day=1)):
+        with pytest.raises(UnavailableError, match=said) as caught:
+            await ledger.take(one, 0.0, priced=True)
+        assert caught.value.reason == "SPENDING_UNAVAILABLE"
     assert "closed database" in caplog.text
     with pytest.raises(OutputError, match="can't be used"):
         Ledger(tmp_path)

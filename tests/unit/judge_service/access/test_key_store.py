@@ -45,13 +45,13 @@ def test_a_weight_that_is_out_of_range_is_told(tmp_path: Path) -> None:
 
 
 def test_a_running_store_learns_of_new_and_revoked_keys(tmp_path: Path) -> None:
-    path, clock = tmp_path / "keys.json", Clock()
+    path = tmp_path / "keys.json"
     first = create_key(path, "ana", scopes=[Scope.SCORE])
-    store = KeyStore(path, clock)
+    store = KeyStore(path)
     second = create_key(path, "ben", scopes=[Scope.SCORE])
     revoke_key(path, first[3:11])
     assert store.caller(first).key_id == first[3:11]
-    clock.now = 1.5
+    store.look()
     assert store.caller(second).name == f"key {second[3:11]} (ben)"
     with pytest.raises(UnauthenticatedError, match=f"{first[3:11]} is revoked"):
         store.caller(first)
@@ -60,11 +60,11 @@ def test_a_running_store_learns_of_new_and_revoked_keys(tmp_path: Path) -> None:
 def test_a_store_keeps_its_keys_while_the_file_is_broken(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path, clock = tmp_path / "keys.json", Clock()
+    path = tmp_path / "keys.json"
     key = create_key(path, "ana", scopes=[Scope.SCORE])
-    store = KeyStore(path, clock)
+    store = KeyStore(path)
     path.write_text("{")
-    clock.now = 1.5
+    store.look()
     assert store.caller(key).key_id == key[3:11]
     assert (
         expected_message("judge_service.access.key_store:the-keys-stay-as-they-were") in caplog.text

@@ -230,6 +230,33 @@ async def test_a_deleted_file_is_made_again_with_what_it_held(
     assert "was deleted" in warnings(caplog)[0]
 
 
+@pytest.mark.parametrize("mishap", ["replaced", "set back"])
+async def test_a_file_that_is_another_now_is_noticed_and_gets_the_records(
+    tmp_path: Path, mishap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, old, later = tmp_path / "c", tmp_path / "old", cache_key({"a": 2})
+    async with opened(path) as cache:
+        await cache.put(KEY, "m", RECORD)
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(old)) as copy:
+            source.backup(copy)
+        await cache.put(later, "m", RECORD)
+        if mishap == "replaced":
+            old.replace(path)
+        else:
+            with closing(sqlite3.connect(old)) as source, closing(sqlite3.connect(path)) as now:
+                source.backup(now)
+        # Noticed before a call is paid for again.
+        found = await cache.claim(later)
+        assert (found is None) == (mishap == "set back")
+        assert (
+            expected_message("judge_service.llm.verdict_cache:are-paid-for-again")
+            in warnings(caplog)[0]
+        )
+        await cache.put(later, "m", RECORD)
+    async with opened(path) as again:
+        assert await again.get(KEY) == await again.get(later) == RECORD
+
+
 async def test_a_folder_that_is_gone_stops_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,7 +16,7 @@ from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, TriHeMetric, che
 from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 
 from ...errors import InvalidInputError
-from ...extractors.rules.rule_extractors import lemma_key
+from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
 from ...judges.judge_interface import JudgedItem, JudgeRequestItem
 from ...judges.llm_judge import LlmJudge, estimate_judge
 from ...judges.router import Router
@@ -321,6 +321,8 @@ def _offered(judge: str, options: Mapping[str, str], resources: Resources) -> It
 
 def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     options = spec.options
+    # Its lexicon takes a quarter of a second to load, which the event loop must not wait for.
+    shared_analyser()
     # A language model reads any language; rules and sentence encoders read English.
     responses = ResponseCheck(options, reads_english=options.get("extractor") != "llm")
     factory = resources.judges

@@ -1,0 +1,230 @@
+"""Files that a server keeps: private to its user, and noticed when they are deleted or set back."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sqlite3
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+_LOG = logging.getLogger(__name__)
+_LOGS = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a file, with the same permissions."""
+
+_Execute: TypeAlias = Callable[[str], Any]
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS hallujudge_state (id VARCHAR(40) NOT NULL, writes BIGINT NOT NULL)"
+)
+_INSERT = (
+    "INSERT INTO hallujudge_state SELECT '{}', 0 WHERE NOT EXISTS (SELECT id FROM hallujudge_state)"
+)
+_READ = "SELECT id, writes FROM hallujudge_state"
+
+
+class DatabaseLostError(Exception):
+    """A database is no longer what this process wrote; the message says why."""
+
+
+class DatabaseWatch:
+    """Notices that an open database was deleted, replaced, or set back to an older state.
+
+    A deleted file is still there for the process that has it open: everything that is written to it
+    is lost when the process ends. Each transaction that writes therefore counts in the database,
+    and each transaction first compares file and count with what this process saw last.
+
+    Args:
+        name: What it is, for the log; empty to log nothing.
+        path: The file of SQLite, which must be open; None for a database of a server.
+    """
+
+    def __init__(self, name: str, path: Path | None) -> None:
+        self._name = name
+        self._problem = ""
+        self._files = [] if path is None else [path, path.with_name(f"{path.name}-wal")]
+        self._seen: list[tuple[int, int] | None] = []
+        self._id = ""
+        self.writes = 0
+        """The last count that this process saw."""
+
+    def begin(self, execute: _Execute) -> None:
+        """Read the count, which is made if there is none.
+
+        Args:
+            execute: Runs a statement, and returns its rows.
+        """
+        execute(_TABLE)
+        if (row := execute(_READ).fetchone()) is None:
+            # Another process may do the same, which SQLite lets wait.
+            execute(_INSERT.format(secrets.token_hex(16)))
+            row = execute(_READ).fetchone()
+        self._id, self.writes = row
+        self._seen = [identity(file) for file in self._files]
+
+    def check_file(self) -> None:
+        """Check that the path still leads to the open file.
+
+        Raises:
+            DatabaseLostError: It does not.
+        """
+        for number, seen in enumerate(self._seen):
+            file = self._files[number]
+            if (found := identity(file)) == seen:
+                continue
+            if seen is None:  # the log is made at the first write
+                self._seen[number] = found
+                continue
+            change = "was deleted" if found is None else "was replaced by another file"
+            raise self._lost(f"{file} {change}")
+
+    def check(self, execute: _Execute, writes: int) -> None:
+        """Check that the database has what this process wrote.
+
+        Args:
+            execute: Runs a statement in the transaction, and returns its rows.
+            writes: :attr:`writes` before the transaction began.
+
+        Raises:
+            DatabaseLostError: It has not.
+        """
+        if not self._id:  # a file that can only be read
+            return
+        try:
+            row = execute(_READ).fetchone()
+        except Exception as err:  # of the driver
+            if not _has_no_table(err):
+                raise
+            row = None
+        if row is None or row[0] != self._id or row[1] < writes:
+            raise self._lost("it was set back to an older state, or exchanged for another")
+
+    @contextmanager
+    def transaction(self, file: sqlite3.Connection) -> Iterator[None]:
+        """Provide a transaction of SQLite that writes and is counted.
+
+        Args:
+            file: The connection, which must not begin transactions by itself.
+
+        Raises:
+            DatabaseLostError: The database is no longer what this process wrote.
+        """
+        file.execute("BEGIN IMMEDIATE")
+        try:
+            self.check_file()
+            self.check(file.execute, self.writes)
+            yield
+            writes = self.count(file.execute)
+            file.execute("COMMIT")
+        except BaseException:
+            # SQLite has rolled back by itself where the disk is full.
+            with suppress(sqlite3.OperationalError):
+                file.execute("ROLLBACK")
+            raise
+        self.committed(writes)
+
+    def count(self, execute: _Execute) -> int:
+        """Count a transaction that writes, at its end; return what :attr:`writes` will be."""
+        execute("UPDATE hallujudge_state SET writes = writes + 1")
+        return int(execute(_READ).fetchone()[1])
+
+    def _lost(self, problem: str) -> DatabaseLostError:
+        if self._name and problem != self._problem:
+            self._problem = problem
+            _LOG.error(
+                "%s can't be used: %s; put it back, or restart the server with what is there now",
+                self._name,
+                problem,
+            )
+        return DatabaseLostError(problem)
+
+    def committed(self, writes: int) -> None:
+        """Note that a transaction which counted was committed."""
+        self.writes = max(self.writes, writes)
+        self._problem = ""
+
+
+def _has_no_table(error: Exception) -> bool:
+    """Return whether a statement failed because its table is missing, in SQLite or PostgreSQL."""
+    state = getattr(getattr(error, "orig", None), "sqlstate", "")
+    return state == "42P01" or "no such table" in str(error)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from one that takes its place; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def create_folder(path: Path) -> None:
+    """Create a folder that only its owner may use, unless it exists.
+
+    Raises:
+        OSError: It can't be created.
+    """
+    # Folders above it get the usual mode: they belong to others too.
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def create_private(path: Path) -> None:
+    """Create a file that only its owner may read, unless it exists.
+
+    Raises:
+        OSError: It can't be created.
+    """
+    with suppress(FileExistsError):
+        # Never opened again by its name: closing it would end the locks of SQLite on it.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def make_private(folder: Path | None, files: Iterable[Path]) -> None:
+    """Take other users' access to a server's folder and files; log what had to be changed.
+
+    Args:
+        folder: A folder that has only files of the server.
+        files: The files, which need not exist, without the logs of SQLite beside them.
+    """
+    if folder is not None:
+        _take_access(folder)
+    for path in files:
+        for end in ("", *_LOGS):
+            _take_access(path.with_name(path.name + end))
+
+
+def warn_of_readers(path: Path) -> None:
+    """Log that all users of this machine can read another program's private file."""
+    if path.stat().st_mode & 0o007:
+        _LOG.warning("all users of this machine may read %s; change its permissions", path)
+
+
+def _take_access(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+        if not mode & 0o077:
+            return
+        if mode & stat.S_ISVTX:  # a folder such as /tmp, which is everybody's
+            raise PermissionError(0, "it belongs to all users")
+        path.chmod(stat.S_IMODE(mode) & 0o700)
+    except FileNotFoundError:
+        return
+    except OSError as err:
+        _LOG.warning(
+            "other users of this machine may use %s, and that can't be changed (%s); change its "
+            "permissions, or move it to a folder of the server",
+            path,
+            err.strerror or err,
+        )
+    else:
+        kept = stat.S_IMODE(mode) & 0o700
+        _LOG.warning(
+            "other users of this machine could use %s (mode %03o); its mode is now %03o",
+            path,
+            stat.S_IMODE(mode),
+            kept,
+        )

@@ -1,0 +1,143 @@
+"""The database of jobs, deleted, replaced or set back while it is used: no job is lost silently."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.jobs import postgres_address
+
+from hallujudge.judge_service.errors import UnavailableError
+from hallujudge.judge_service.jobs.database import Database, FileLock
+from hallujudge.judge_service.jobs.job import Job, JobLimits, NewJob
+from hallujudge.judge_service.jobs.job_store import JobStore
+
+
+def created(store: JobStore, request_id: str) -> Job:
+    new = NewJob(owner="ann", caller="{}", request_id=request_id, spec=b"", note="")
+    return store.create(new, b"", [b"a"], more=False, now=1.0)
+
+
+def refusals(store: JobStore, caplog: pytest.LogCaptureFixture) -> set[str]:
+    """Return the reasons for which a job is not created, and none is listed."""
+    caplog.clear()
+    reasons = set()
+    for _ in range(2):
+        with pytest.raises(UnavailableError) as caught:
+            created(store, "after")
+        reasons.add(caught.value.reason)
+        with pytest.raises(UnavailableError) as caught:
+            store.list("ann", 10)
+        reasons.add(caught.value.reason)
+    assert len(caplog.records) == 1, "the log names the loss once"
+    return reasons
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "jobs.sqlite"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[JobStore]:
+    with closing(Database(str(path))) as database:
+        yield JobStore(database, JobLimits())
+
+
+def deleted(path: Path, _old: Path) -> None:
+    path.unlink()
+
+
+def replaced(path: Path, old: Path) -> None:
+    old.replace(path)
+
+
+def set_back(path: Path, old: Path) -> None:
+    with closing(sqlite3.connect(old)) as source, closing(sqlite3.connect(path)) as target:
+        source.backup(target)
+
+
+def emptied(path: Path, _old: Path) -> None:
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("DROP TABLE hallujudge_state")
+
+
+def log_deleted(path: Path, _old: Path) -> None:
+    path.with_name(f"{path.name}-wal").unlink()
+
+
+@pytest.mark.parametrize("mishap", [deleted, replaced, set_back, emptied, log_deleted])
+def test_no_job_is_taken_into_a_file_that_is_another_now(
+    path: Path,
+    store: JobStore,
+    mishap: Callable[[Path, Path], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    old = path.with_name("old.sqlite")
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(old)) as copy:
+        source.backup(copy)
+    created(store, "before")
+    mishap(path, old)
+    assert refusals(store, caplog) == {"JOBS_LOST"}
+    # Nor is an empty file made in its place, which the next start would take for all there is.
+    assert path.exists() == (mishap is not deleted)
+
+
+def test_a_file_that_is_put_back_has_its_jobs(path: Path, store: JobStore) -> None:
+    job = created(store, "before")
+    aside = path.with_name("aside")
+    path.rename(aside)
+    with pytest.raises(UnavailableError):
+        created(store, "after")
+    aside.rename(path)
+    created(store, "after")
+    assert job.id in {one.id for one in store.list("ann", 10)}
+
+
+def dropped(server: Any, schema: str) -> None:
+    server.psql(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema};")
+
+
+def dump_restored(server: Any, schema: str) -> None:
+    """Leave the tables as a dump that was made before the job was created has them."""
+    server.psql(
+        f"TRUNCATE {schema}.hallujudge_jobs CASCADE; "
+        f"UPDATE {schema}.hallujudge_state SET writes = 0;"
+    )
+
+
+@pytest.mark.parametrize("mishap", [dropped, dump_restored])
+def test_no_job_is_taken_into_tables_that_are_others_now(
+    postgres: Any, mishap: Callable[[Any, str], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    address = postgres_address(postgres)
+    with closing(Database(address)) as database:
+        store = JobStore(database, JobLimits())
+        created(store, "before")
+        mishap(postgres, address.rpartition("%3D")[2])
+        assert refusals(store, caplog) == {"JOBS_LOST"}
+
+
+def test_two_servers_with_one_database_take_no_loss_from_each_other(jobs_address: str) -> None:
+    with closing(Database(jobs_address)) as one, closing(Database(jobs_address)) as other:
+        stores = [JobStore(database, JobLimits()) for database in (one, other)]
+        for number in range(6):
+            created(stores[number % 2], str(number))
+        assert [len(store.list("ann", 10)) for store in stores] == [6, 6]
+
+
+def test_a_lock_whose_file_was_deleted_is_not_held_beside_anothers(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    first, second = FileLock(path), FileLock(path)
+    assert first.acquire()
+    assert not second.acquire()
+    path.unlink()
+    assert second.acquire()
+    assert not first.acquire()
+    second.release()
+    assert first.acquire()
+    first.release()
