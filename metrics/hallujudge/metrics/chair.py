@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias, cast
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, ratio, share
 from .framework.fast_values import maker_of
 from .framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
-from .framework.results import Item, JsonValue, ScoredItem
+from .framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -27,6 +27,11 @@ class ChairItem(Item):
     """The model's caption. None if it is missing; the item is then unscored."""
     reference_objects: tuple[str, ...] | None
     """Objects of the image. None without a reference; empty if the image shows none."""
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the image's objects, each once."""
+        objects = self.reference_objects
+        return None if objects is None else sorted(set(objects))
 
 
 # The fields of a verdict by position, for all mentions in one call.

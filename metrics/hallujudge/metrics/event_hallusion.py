@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 from .answers.yes_no import YES_NO_PARSERS, YesNo
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from .framework.metric import OptionDefinition, Paper, SoftMetric, VariantDefinition, soft_option
-from .framework.results import Item, JsonValue, ScoredItem
+from .framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -48,6 +48,14 @@ class EventHallusionItem(Item):
     event: str = ""
     """What happens in the video, with which our judge compares the description: in the split
     ``interleave`` the unexpected event."""
+
+    def question_record(self) -> CanonicalRecord:
+        """Return the questions."""
+        return [each.question for each in self.questions if each.question]
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the labels of the questions, the split and the event."""
+        return [each.label for each in self.questions], self.split, self.event
 
 
 class EventVerdict(NamedTuple):

@@ -11,7 +11,7 @@ from .answers.closed_questions import AnswerEvidence, yes_bias_scores
 from .answers.yes_no import yes_no_parser
 from .framework.columns_and_scores import Column, ScoreDefinition, mean_of, ratio, share
 from .framework.metric import Metric, Paper, VariantDefinition
-from .framework.results import Item, JsonValue, ScoredItem
+from .framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -57,6 +57,18 @@ class VideoHallucerItem(Item):
     """Kind of the question within its set."""
     runs: Mapping[str, VideoHallucerRun] = field(default_factory=dict)
     """``basic`` and ``hallucination`` -> question and answer."""
+
+    def question_record(self) -> CanonicalRecord:
+        """Return the questions and videos of the pair."""
+        return [(name, run.question, run.video) for name, run in self._pair if run.question]
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the labels of the pair, and what the benchmark says of it."""
+        return [(name, run.label) for name, run in self._pair], self.set_name, self.kind
+
+    @property
+    def _pair(self) -> list[tuple[str, VideoHallucerRun]]:
+        return sorted(self.runs.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

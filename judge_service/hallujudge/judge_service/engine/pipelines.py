@@ -12,6 +12,7 @@ from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.metric import Metric
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import Evidence, ScoredItem
+from hallujudge.metrics.framework.signature import record_hash
 
 from ..cpu_work import map_cpu
 from ..errors import InvalidInputError, Violation
@@ -129,16 +130,15 @@ def scored_result(
     evidence: Evidence,
 ) -> ItemResult:
     """Return the result of a scored item."""
-    group = item.group_id or item.id
-    return _make_result(
-        (item.id, group, Outcome.SCORED, "", "", statistics, scores, evidence, item.fields)
-    )
+    head = (item.id, item.group_id or item.id, Outcome.SCORED, "", "")
+    return _make_result((*head, statistics, scores, evidence, item.fields, *_hashes(item)))
 
 
 def unscored_result(
     item: Item, reason: UnscoredReason, detail: str, evidence: Evidence | None = None
 ) -> ItemResult:
     """Return the result of an unscored item, with its reason."""
+    question, reference = _hashes(item)
     return ItemResult(
         id=item.id,
         group_id=item.group_id or item.id,
@@ -147,4 +147,12 @@ def unscored_result(
         detail=detail,
         evidence=evidence,
         fields=item.fields,
+        question_hash=question,
+        reference_hash=reference,
     )
+
+
+def _hashes(item: Item) -> tuple[str, str]:
+    """Return the hashes of an item's question, empty without one, and of its reference."""
+    asked = item.question_record()
+    return record_hash(asked) if asked else "", record_hash(item.reference_record())

@@ -11,7 +11,7 @@ from ..answers.closed_questions import AnswerEvidence
 from ..answers.yes_no import YES_NO_PARSERS
 from ..framework.columns_and_scores import Column, ScoreDefinition
 from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
-from ..framework.results import Item, JsonValue, ScoredItem
+from ..framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
 from .dimension_scores import COLUMNS, CORRECTED, DIMENSIONS, PUBLISHED
 
 if TYPE_CHECKING:
@@ -59,6 +59,16 @@ class AmberItem(Item):
     """Words that are never hallucinated."""
     vocabulary: tuple[str, ...] = ()
     """The words of the association table, where a description has a text to look for nouns in."""
+
+    def question_record(self) -> CanonicalRecord:
+        """Return the question."""
+        return self.question
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the kind, the label, the objects and targets, and the safe words."""
+        parts = (self.objects, self.targets)
+        words = [sorted((each.word, sorted(each.associated)) for each in part) for part in parts]
+        return self.kind, self.label, words, sorted(self.safe_words)
 
 
 class AmberWord(NamedTuple):

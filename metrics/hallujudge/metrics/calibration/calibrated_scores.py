@@ -131,12 +131,13 @@ class Calibration:
         """Return the method for the signature."""
         used = {score.recommended for score in self.scores.values()} - {"raw"}
         method = "+".join(sorted(used)) or "raw"
-        return f"{method}/n={self.labels}/labels@{self.labels_sha256[:8]}"
+        return f"{method}/n={self.labels}"
 
     @property
     def signature(self) -> str:
         """Return the signature of corrected scores."""
-        return f"{self.run_signature}|calibrated:{self.method}"
+        labels = f"labels:{self.labels_sha256[:8]}"
+        return f"{self.run_signature}|{labels}|calibrated:{self.method}"
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the content of ``calibration.json``."""

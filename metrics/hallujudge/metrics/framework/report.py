@@ -39,6 +39,10 @@ class Report:
     """The sums that scores are computed from."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings behind the signature, in full."""
+    item_set: str = ""
+    """Hash of the item set, the same in any order of the items; empty if it is unknown."""
+    references: str = ""
+    """Hash of the items' references; empty if it is unknown."""
     notes: tuple[str, ...] = ()
     """Warnings about the scores, one sentence each."""
     judging: tuple[JudgeShare, ...] = ()
@@ -112,6 +116,8 @@ class Report:
             "coverage": self.coverage.to_json(),
             "totals": {name: _plain(total) for name, total in self.totals.items()},
             "settings": dict(self.settings),
+            "item_set": self.item_set,
+            "references": self.references,
             "notes": list(self.notes),
             "judging": [share.to_json() for share in self.judging],
         }

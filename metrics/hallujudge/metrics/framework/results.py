@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+CanonicalRecord: TypeAlias = "bool | int | str | Sequence[CanonicalRecord] | None"
+"""What a hash is made of: texts and whole numbers in one order, in lists and tuples alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +21,20 @@ class Item:
     """Cluster for intervals: the image or video. Empty for the item's own id."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Values that results may be grouped by."""
+
+    def question_record(self) -> CanonicalRecord:
+        """Return what the model was asked, in one order: question, choices; None if unknown.
+
+        Its hash tells questions apart. The id and the image or video are not part of it.
+        """
+        return None
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return what the response is compared with, in one order; None without a reference.
+
+        It is the reference as read, before a graph normalises it, so that no setting changes it.
+        """
+        return None
 
 
 JsonValue: TypeAlias = (
@@ -82,6 +99,10 @@ class ItemResult:
     """What the outcome is based on."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Values that results may be grouped by."""
+    question_hash: str = ""
+    """Hash of the item's question; empty if it is unknown."""
+    reference_hash: str = ""
+    """Hash of the item's reference; empty in a run that does not say."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the line of ``items.jsonl``."""
@@ -97,6 +118,10 @@ class ItemResult:
         if self.fields:
             # Sorted, since protobuf maps have no order.
             line["fields"] = dict(sorted(self.fields.items()))
+        if self.question_hash:
+            line["question_hash"] = self.question_hash
+        if self.reference_hash:
+            line["reference_hash"] = self.reference_hash
         line["scores"] = dict(self.scores)
         line["evidence"] = self.evidence.to_json() if self.evidence is not None else {}
         return line

@@ -1,14 +1,149 @@
-"""Signatures: short strings that state exactly how a score was computed."""
+"""Signatures: short strings that state exactly how a score was computed, and from which data.
+
+Which items a score is over, and what their references say, are sums modulo 2^128 of hashes of
+canonical records. Sums do not depend on the order of items, and add up over shards and workers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from json import JSONEncoder
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .results import CanonicalRecord, ItemResult
+
+ITEMS, REFERENCES = "items", "refs"
+"""The fields that say what was scored: which items, and with which references."""
+
+SIGNATURE_FIELDS: Mapping[str, str] = {
+    "var": "variant",
+    "match": "object matcher",
+    "graph": "synonym graph",
+    "count": "what chair_i counts",
+    "objects": "synonym graph of objects",
+    "behaviors": "synonym graph of behaviours",
+    "domain": "domain whose graphs are used; items: the domain of each item",
+    "nouns": "source of a description's nouns",
+    "words": "comparison of words",
+    "extract": "extractor",
+    "avg": "average over sequences",
+    "unparsed": "outcome of unparsed answers",
+    "tentative": "tentative claims",
+    "judgements": "source of judgements",
+    "correctness": "source of correctness",
+    "soft": "probabilities in place of verdicts",
+    "judge": "judge: model, prompt, settings and report card",
+    "prompts": "hashes of the prompts that the answering model was given",
+    "asked": "how answers were obtained: chat, scoring or decisions",
+    "panel": "judges whose verdicts were combined, and the rule that combined them",
+    "responses": "handling of empty and failed responses",
+    "ci": "method and confidence level of intervals",
+    "n": "number of items",
+    "unscored": "number of unscored items",
+    ITEMS: "hash of the item set: ids, images or videos, and questions",
+    REFERENCES: "hash of the references of these items",
+    "v": "release",
+    "labels": "hash of the human labels that correct the scores",
+    "calibrated": "method of the correction, and number of labels",
+}
+"""Field -> what it states, in the order in which signatures print them. A field that a run does not
+use is absent."""
 
 CARD_MARK = ",card="
 """What comes before the hash of a judge's report card, at the end of the judge's field."""
 
 CARD_NOTE = "The report card"
 """How the note with a card's main figures begins."""
+
+_SUM_BYTES = 16
+_MODULUS = 1 << 8 * _SUM_BYTES
+# Two records of one item have equal hashes by chance once in 2^64 times.
+_RECORD_BYTES = 8
+# Signatures show so many hexadecimal digits of a sum; report.json has all 32.
+_SHOWN_DIGITS = 8
+# Questions and labels of yes/no benchmarks repeat; longer texts would only fill the cache.
+_REPEATING_CHARS = 80
+_EXTENSIONS = frozenset(
+    ["jpg", "jpeg", "png", "webp", "bmp", "gif", "mp4", "avi", "mkv", "mov", "webm"]
+)
+# Escapes everything but ASCII, so that no encoding or half surrogate pair matters.
+_encode = JSONEncoder(separators=(",", ":")).encode
+
+
+def record_hash(record: CanonicalRecord) -> str:
+    """Return the hash of a record as 16 hexadecimal digits, the same on every machine."""
+    if isinstance(record, str) and len(record) <= _REPEATING_CHARS:
+        return _repeating_hash(record)
+    return _record_hash(record)
+
+
+def _record_hash(record: CanonicalRecord) -> str:
+    return blake2b(_encode(record).encode(), digest_size=_RECORD_BYTES).hexdigest()
+
+
+_repeating_hash = lru_cache(maxsize=4096)(_record_hash)
+
+
+def media_name(path: str) -> str:
+    """Return the name of an image or video without folder and extension, which logs may lack."""
+    name = path.rpartition("/")[2]
+    stem, _, extension = name.rpartition(".")
+    return stem if extension.lower() in _EXTENSIONS else name
+
+
+def _number(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=_SUM_BYTES).digest())
+
+
+class DataSums:
+    """Sums of the hashes of items and of their references, in any order and number of parts.
+
+    An item's record is its id, its image or video, and the hash of its question. Its reference's
+    record is its id and the hash of the reference. Items of a run without hashes make both unknown.
+    """
+
+    __slots__ = ("_items", "_references", "_unknown")
+
+    def __init__(self, items: int = 0, references: int = 0, unknown: int = 0) -> None:
+        self._items, self._references, self._unknown = items, references, unknown
+
+    def add(self, results: Iterable[ItemResult]) -> None:
+        """Add items, scored and unscored ones."""
+        for result in results:
+            if not (reference := result.reference_hash):
+                self._unknown += 1
+                continue
+            # Lengths tell apart records whose texts are the same one after another.
+            name, group = result.id, media_name(result.group_id)
+            self._items += _number(f"{len(name)},{len(group)},{name}{group}{result.question_hash}")
+            self._references += _number(f"{name}{reference}")
+
+    def merge(self, other: DataSums) -> None:
+        """Add the sums of another part."""
+        self._items += other._items
+        self._references += other._references
+        self._unknown += other._unknown
+
+    def to_json(self) -> list[int]:
+        """Return what the constructor takes."""
+        return [self._items % _MODULUS, self._references % _MODULUS, self._unknown]
+
+    def texts(self) -> tuple[str, str]:
+        """Return both sums as 32 hexadecimal digits; empty if they are unknown."""
+        if self._unknown:
+            return "", ""
+        items, references, _ = self.to_json()
+        return f"{items:032x}", f"{references:032x}"
+
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the first digits of both as fields of a signature; none if they are unknown."""
+        found = zip((ITEMS, REFERENCES), self.texts(), strict=True)
+        return tuple((key, text[:_SHOWN_DIGITS]) for key, text in found if text)
 
 
 def signature_value(text: str) -> str:
@@ -31,14 +166,14 @@ def judge_of(signature: str) -> str:
 class Signature:
     """Declared fields in a declared order, printed as ``metric|key:value|key:value``.
 
-    Two runs with equal signatures over equal inputs have equal numbers. Fields are declared by the
-    metric, never read off an object, so that renaming an attribute can't change a signature.
+    Two runs with equal signatures over equal responses have equal numbers. Fields are declared by
+    the metric, never read off an object, so that renaming an attribute can't change a signature.
     """
 
     metric: str
     """Name of the metric or score."""
     fields: tuple[tuple[str, str], ...]
-    """Keys and values of everything that the score depends on, except the inputs."""
+    """Keys and values of everything that the score depends on, except the responses."""
 
     def extended(self, *fields: tuple[str, str]) -> Signature:
         """Return the signature with more fields appended."""

@@ -15,6 +15,7 @@ from .intervals import IntervalSettings, small_sample_notes
 from .one_item_report import OneRow, one_row
 from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_notes
 from .results import ItemResult, Outcome
+from .signature import DataSums
 from .statistics_table import BUCKETS, Clusters, Rows, Table
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ class Tally:
         return Counter()
 
     @cached_property
+    def _data(self) -> DataSums:
+        return DataSums()
+
+    @cached_property
     def _judging(self) -> JudgingCounts:
         return JudgingCounts()
 
@@ -92,6 +97,8 @@ class Tally:
             self._put((only,))
 
     def _put(self, results: Sequence[ItemResult]) -> None:
+        # An item that the variant leaves out has no statistics, and counts in no number of items.
+        self._data.add(each for each in results if each.statistics or each.reason)
         for result in results:
             if result.outcome is Outcome.UNSCORED:
                 self._reasons[result.reason] += 1
@@ -130,6 +137,7 @@ class Tally:
         self._rows.extend(other._rows, theirs_here)
         self._reasons.update(other._reasons)
         self._judging.merge(other._judging)
+        self._data.merge(other._data)
         self._unscored_rows += other._unscored_rows
         self._unscored_times += other._unscored_times
 
@@ -143,6 +151,7 @@ class Tally:
             "reasons": self._reasons,
             "unscored": [self._unscored_rows, self._unscored_times],
             "judging": self._judging.to_json(),
+            "data": self._data.to_json(),
         }
         text = json.dumps(head, separators=(",", ":")).encode()
         return len(text).to_bytes(4, "little") + text + numbers
@@ -165,6 +174,7 @@ class Tally:
             other._reasons.update(head["reasons"])
             other._unscored_rows, other._unscored_times = head["unscored"]
             other._judging = JudgingCounts.of(head["judging"])
+            other._data = DataSums(*map(int, head["data"]))
         except (ValueError, KeyError, TypeError, OverflowError) as err:
             raise MergeError(f"a tally of {self._metric.name} is damaged: {err}") from err
         self.merge(other)
@@ -198,11 +208,13 @@ class Tally:
             check: Called before each group; what it raises ends the report.
         """
         metric, counted = self._metric, self._counted(intervals, check)
+        items, references = counted.data.texts()
         coverage, totals = counted.coverage, counted.overall.totals()
         signature = metric.signature.extended(
             ("ci", counted.method),
             ("n", str(coverage.items)),
             ("unscored", str(coverage.unscored)),
+            *counted.data.fields(),
             ("v", version),
         )
         return Report(
@@ -217,6 +229,8 @@ class Tally:
             coverage=coverage,
             totals=totals,
             settings=settings or {},
+            item_set=items,
+            references=references,
             judging=counted.judging,
             notes=(
                 *notes,
@@ -235,7 +249,9 @@ class Tally:
     def _counted(self, intervals: IntervalSettings, check: Callable[[], None]) -> _Counted:
         one = None if self._groups else one_row(self._metric, self._only)
         if one is not None:
-            return _Counted(one, {}, _ONE_SCORED, (), intervals.text)
+            data = DataSums()
+            data.add(filter(None, (self._only,)))
+            return _Counted(one, {}, _ONE_SCORED, (), intervals.text, data)
         table = self._table()
         overall, method = self._repeated(table), intervals.text
         return _Counted(
@@ -244,6 +260,7 @@ class Tally:
             coverage=self._coverage(overall),
             judging=self._judging.shares(),
             method=f"{method}-{BUCKETS}-groups" if self._rows.folded else method,
+            data=self._data,
         )
 
     def _groups_of(
@@ -321,6 +338,8 @@ class _Counted(NamedTuple):
     judging: tuple[JudgeShare, ...]
     method: str
     """How intervals are made, for the signature."""
+    data: DataSums
+    """Which items these are, and with which references."""
 
 
 class GroupCodes:

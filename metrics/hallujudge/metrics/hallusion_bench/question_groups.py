@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..framework.results import Item
+from ..framework.results import CanonicalRecord, Item
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +68,15 @@ class HallusionBenchItem(Item):
     """The given correctness: 1 right, 0 wrong, 2 unclear; None without one."""
     same: bool | None = None
     """Whether the answer agrees with the one for figure 0; None if unknown."""
+
+    def question_record(self) -> CanonicalRecord:
+        """Return the question."""
+        return self.question
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the right answer, and the question's place in its set."""
+        place = (self.category, self.set_id, self.figure_id, self.question_id, self.visual_input)
+        return self.label, self.details, place
 
     @property
     def original(self) -> bool:

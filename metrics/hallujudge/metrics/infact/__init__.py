@@ -14,7 +14,7 @@ from ..answers.yes_no import YES_NO_PARSERS
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column, ScoreDefinition
 from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
-from ..framework.results import Item, JsonValue, ScoredItem
+from ..framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
 from .operators import (
     BASE,
     COLUMNS,
@@ -56,6 +56,14 @@ class InfactItem(Item):
     """Choices: letter -> text; empty if unknown."""
     runs: Mapping[str, InfactRun] = field(default_factory=dict)
     """Operator -> run; the base condition is ``base``."""
+
+    def question_record(self) -> CanonicalRecord:
+        """Return the choices."""
+        return sorted(self.options.items())
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the label, and what the benchmark says of the question."""
+        return self.label, self.dimension, self.category, self.order_sensitive
 
 
 class RunVerdict(NamedTuple):

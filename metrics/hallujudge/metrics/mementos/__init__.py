@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
-from ..framework.results import Item, JsonValue, ScoredItem
+from ..framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
@@ -34,6 +34,12 @@ class MementosItem(Item):
     """Behaviours of the model's description."""
     episode_length: int | None = None
     """Number of events in the sequence; None counts the reference behaviours."""
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the domain, the human description, its keywords if given, and the events."""
+        kinds = (self.reference_objects, self.reference_behaviors)
+        keywords = [None if words is None else sorted(words) for words in kinds]
+        return self.domain, self.reference, keywords, self.episode_length
 
 
 Span = tuple[int, int]

@@ -13,7 +13,7 @@ from ..answers.yes_no import YesNo, yes_no_parser
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import Metric, Paper, VariantDefinition
-from ..framework.results import Item, ScoredItem
+from ..framework.results import CanonicalRecord, Item, ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
@@ -29,6 +29,14 @@ class PopeItem(Item):
     """The question."""
     label: str
     """The right answer: ``yes`` or ``no``."""
+
+    def question_record(self) -> CanonicalRecord:
+        """Return the question."""
+        return self.question
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the label."""
+        return self.label
 
 
 _LABELS = ("yes", "no")

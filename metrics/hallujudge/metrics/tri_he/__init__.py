@@ -18,7 +18,7 @@ from ..framework.metric import (
     soft_option,
 )
 from ..framework.reasons import UnscoredReason
-from ..framework.results import Item, JsonValue, ScoredItem
+from ..framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
@@ -40,6 +40,16 @@ class TriHeItem(Item):
     """Objects of the image that the triplets do not name."""
     human_scores: tuple[float, ...] = ()
     """Human scores of the response, one for each annotator, to compute agreement."""
+
+    def question_record(self) -> CanonicalRecord:
+        """Return the question."""
+        return self.question
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return triplets and objects of the scene graph, each once."""
+        triplets = self.reference_triplets
+        graph = None if triplets is None else sorted({tuple(each)[:3] for each in triplets})
+        return graph, sorted(set(self.reference_objects))
 
 
 def checked_against_all(claim: ClaimVerdict) -> bool:

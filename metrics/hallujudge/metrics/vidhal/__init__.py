@@ -16,7 +16,7 @@ from ..answers.closed_questions import AnswerEvidence
 from ..answers.orders import ParsedOrder, read_order, read_order_published
 from ..framework.columns_and_scores import Column, ScoreDefinition, ratio, share
 from ..framework.metric import Metric, Paper, VariantDefinition
-from ..framework.results import Item, JsonValue, ScoredItem
+from ..framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, Sums
@@ -32,6 +32,14 @@ class VidhalItem(Item):
     """The captions by rank, the most faithful first."""
     display: Mapping[str, int] = field(default_factory=dict)
     """Letter shown to the model -> rank of its caption (1 is the most faithful)."""
+
+    def question_record(self) -> CanonicalRecord:
+        """Return the captions without their order."""
+        return sorted(self.captions)
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the captions by rank, and the rank of each letter."""
+        return self.captions, sorted(self.display.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -440,6 +440,8 @@ class ItemResult(google.protobuf.message.Message):
     AMBER_FIELD_NUMBER: builtins.int
     EVENT_HALLUSION_FIELD_NUMBER: builtins.int
     VIDEO_HALLUCER_FIELD_NUMBER: builtins.int
+    QUESTION_HASH_FIELD_NUMBER: builtins.int
+    REFERENCE_HASH_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item."""
     group_id: builtins.str
@@ -450,6 +452,10 @@ class ItemResult(google.protobuf.message.Message):
     """Why the item is unscored, such as RESPONSE_MISSING. Empty for a scored item."""
     detail: builtins.str
     """The reason in words."""
+    question_hash: builtins.str
+    """Hash of the item's question, in hexadecimal digits. Empty if the question is unknown."""
+    reference_hash: builtins.str
+    """Hash of the item's reference, in hexadecimal digits."""
     @property
     def statistics(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
         """The numbers that the scores of the run are computed from, in the order of the metric's statistic names. Empty for
@@ -525,9 +531,11 @@ class ItemResult(google.protobuf.message.Message):
         amber: hallujudge.judge.v1.amber_pb2.AmberEvidence | None = ...,
         event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionEvidence | None = ...,
         video_hallucer: hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerEvidence | None = ...,
+        question_hash: builtins.str = ...,
+        reference_hash: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "reason", b"reason", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion", "video_hallucer"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult

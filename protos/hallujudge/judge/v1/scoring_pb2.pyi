@@ -230,12 +230,18 @@ class Report(google.protobuf.message.Message):
     SETTINGS_FIELD_NUMBER: builtins.int
     NOTES_FIELD_NUMBER: builtins.int
     JUDGING_FIELD_NUMBER: builtins.int
+    ITEM_SET_FIELD_NUMBER: builtins.int
+    REFERENCES_FIELD_NUMBER: builtins.int
     metric: builtins.str
     """Name of the metric."""
     variant: builtins.str
     """The variant."""
     signature: builtins.str
     """Signature: text that says exactly how the numbers were made."""
+    item_set: builtins.str
+    """Sum of the hashes of the items, modulo 2^128, in hexadecimal digits. Empty if it is unknown."""
+    references: builtins.str
+    """The same of the items' references."""
     @property
     def scores(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Score]:
         """The scores."""
@@ -277,9 +283,11 @@ class Report(google.protobuf.message.Message):
         settings: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         notes: collections.abc.Iterable[builtins.str] | None = ...,
         judging: collections.abc.Iterable[Global___JudgeShare] | None = ...,
+        item_set: builtins.str = ...,
+        references: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["coverage", b"coverage"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["coverage", b"coverage", "groups", b"groups", "judging", b"judging", "metric", b"metric", "notes", b"notes", "scores", b"scores", "settings", b"settings", "signature", b"signature", "totals", b"totals", "variant", b"variant"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["coverage", b"coverage", "groups", b"groups", "item_set", b"item_set", "judging", b"judging", "metric", b"metric", "notes", b"notes", "references", b"references", "scores", b"scores", "settings", b"settings", "signature", b"signature", "totals", b"totals", "variant", b"variant"]) -> None: ...
 
 Global___Report: typing_extensions.TypeAlias = Report
 

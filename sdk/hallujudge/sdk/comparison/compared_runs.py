@@ -20,7 +20,7 @@ from ..runs.stored_runs import StoredRun, read_run
 from .results import RunLabel
 
 # Fields that do not describe how items were scored. Intervals are computed again.
-_MAY_DIFFER = frozenset({"ci", "n", "unscored"})
+_MAY_DIFFER = frozenset({"ci", "n", "unscored", "items", "refs"})
 # Words for the fields of signatures, in messages.
 _WORDS = {
     "var": "variant",

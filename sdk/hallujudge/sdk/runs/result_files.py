@@ -86,6 +86,8 @@ def stored_report(head: Mapping[str, Any], path: Path) -> Report:
             },
             totals={name: float(total) for name, total in head["totals"].items()},
             settings=dict(head["settings"]),
+            item_set=str(head.get("item_set", "")),
+            references=str(head.get("references", "")),
             notes=tuple(head.get("notes", ())),
             judging=tuple(JudgeShare(**share) for share in head.get("judging", ())),
         )
@@ -182,6 +184,9 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
             ),
             scores={name: _own_score(value) for name, value in _object(line, "scores").items()},
             fields=dict(_object(line, "fields")),
+            # Lines of a run that does not say what it compared with have no hashes.
+            question_hash=str(line.get("question_hash", "")),
+            reference_hash=str(line.get("reference_hash", "")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as err:
         raise ArchiveError(

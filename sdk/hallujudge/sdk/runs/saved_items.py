@@ -38,7 +38,7 @@ _ItemT = TypeVar("_ItemT", bound=Item)
 _WHOLE = {int}
 # The fields of a result in the order of a row; `_row` and `_result_of` depend on it.
 _NAMES = (
-    *("id", "group_id", "outcome", "reason", "detail"),
+    *("id", "group_id", "outcome", "reason", "detail", "question_hash", "reference_hash"),
     *("statistics", "scores", "evidence", "fields"),
 )
 # The first byte of a batch: saved as MessagePack values or as protobuf messages.
@@ -239,6 +239,8 @@ def _codec(item_type: type, evidence: type) -> _Codec | None:
         str,
         str,
         Outcome,
+        str,
+        str,
         str,
         str,
         tuple[float, ...],

@@ -26,7 +26,7 @@ def test_the_signature_names_labels_and_method(folder: Path, tmp_path: Path) -> 
     found = calibrated(folder, labels)
     assert (
         found.signature
-        == f"{found.run_signature}|calibrated:ppi++/n=216/labels@{found.labels_sha256[:8]}"
+        == f"{found.run_signature}|labels:{found.labels_sha256[:8]}|calibrated:ppi++/n=216"
     )
     again = calibrated(folder, labels)
     assert again == found
@@ -121,7 +121,7 @@ def test_commands_write_labels_plan_and_calibration(tmp_path: Path) -> None:
         expected_message("sdk.calibration.calibration_tables:scores-raw-and-corrected")
         in done.stdout
     )
-    assert "calibrated:ppi++/n=108/labels@" in done.stdout.replace("\n", "")
+    assert "|calibrated:ppi++/n=108" in done.stdout.replace("\n", "")
     shown = here("report", tmp_path / "run", "--format", "table,markdown,html").stdout
     assert shown.count("Corrected by prediction") == 2
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")

@@ -371,7 +371,7 @@ def test_corrected_differences_stand_beside_raw_ones(tmp_path: Path) -> None:
         calibrated_run(tmp_path / name, wrong, seed)
     found = compare(tmp_path / "one", tmp_path / "two")
     for run in found.runs:
-        assert re.search(r"\|calibrated:ppi\+\+/n=\d+/labels@[0-9a-f]{8}$", run.signature)
+        assert re.search(r"\|labels:[0-9a-f]{8}\|calibrated:ppi\+\+/n=\d+$", run.signature)
     [pair] = found.pairs
     assert [each.score for each in pair.corrected] == ["chair_i", "chair_s"]
     for each in pair.corrected:

@@ -1,0 +1,131 @@
+"""Records of every family's items: the question, and what a response is compared with."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.wire.kinds import item_types
+from hallujudge.metrics import Item
+from hallujudge.metrics.amber import AmberObject
+from hallujudge.metrics.event_hallusion import EventQuestion
+from hallujudge.metrics.framework.claims import Triplet
+from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, record_hash
+from hallujudge.metrics.infact import InfactRun
+from hallujudge.metrics.video_hallucer import VideoHallucerRun
+from hallujudge.sdk.backends.base import metric_of
+
+# What a model wrote, and what was made of it or judged: no part of the item or its reference.
+RESPONSES = {
+    *("response", "claims", "human_scores", "predicted_objects", "predicted_behaviors"),
+    *("nouns", "nouns_given", "judgement", "correctness", "same"),
+}
+# In the item's own record, or only for groups of scores.
+OWN = {"id", "group_id", "fields", "subcategory"}
+# The association table is a resource of the run, not a reference of an item.
+RESOURCES = {"vocabulary"}
+MADE: Mapping[str, object] = {
+    "reference_triplets": (Triplet("cat", "on", "mat"),),
+    "objects": (AmberObject(word="cat"),),
+    "targets": (AmberObject(word="dog", associated=("bone",)),),
+    "display": {"A": 2, "B": 1},
+    "options": {"A": "red"},
+    "questions": (EventQuestion(question="Is there a cat?", label="no", response="No."),),
+}
+RUNS: Mapping[str, object] = {
+    "infact": {"base": InfactRun(response="B")},
+    "video_hallucer": {"basic": VideoHallucerRun(response="no", label="no", question="Sure?")},
+}
+
+
+def hashes(item: Item) -> tuple[str, str]:
+    return record_hash(item.question_record()), record_hash(item.reference_record())
+
+
+def other(name: str, value: Any) -> object:
+    """Return another value of a field."""
+    if name in MADE:
+        return MADE[name]
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, str):
+        return f"{value}x"
+    if name == "episode_length":
+        return 7
+    return (*(value or ()), "zebra")
+
+
+def trial(task: str) -> Item:
+    kind = item_types()[task]
+    return next(
+        entry.trial.item
+        for entry in map(metric_entry, metric_names())
+        if isinstance(entry.trial.item, kind)
+    )
+
+
+@pytest.mark.parametrize("task", item_types())
+def test_every_field_but_the_response_moves_a_hash(task: str) -> None:
+    item = trial(task)
+    for field in dataclasses.fields(item):
+        if field.name in OWN | RESPONSES | RESOURCES | {"runs"}:
+            continue
+        change: dict[str, Any] = {field.name: other(field.name, getattr(item, field.name))}
+        changed = dataclasses.replace(item, **change)
+        assert hashes(changed) != hashes(item), field.name
+
+
+@pytest.mark.parametrize("task", item_types())
+def test_the_response_moves_no_hash(task: str) -> None:
+    item = trial(task)
+    for field in dataclasses.fields(item):
+        if field.name in RESPONSES:
+            change: dict[str, Any] = {field.name: "whatever"}
+            changed = dataclasses.replace(item, **change)
+            assert hashes(changed) == hashes(item), field.name
+
+
+def test_answers_in_pairs_and_under_operators_move_no_hash_but_labels_do() -> None:
+    for task, runs in RUNS.items():
+        item: Any = dataclasses.replace(trial(task), runs=runs)  # type: ignore[call-arg]
+        [(name, run)] = item.runs.items()
+        said = dataclasses.replace(item, runs={name: dataclasses.replace(run, response="Maybe.")})
+        assert hashes(said) == hashes(item)
+        for field in ("label", "question", "video"):
+            if hasattr(run, field):
+                moved = dataclasses.replace(run, **{field: "yes"})
+                assert hashes(dataclasses.replace(item, runs={name: moved})) != hashes(item)
+
+
+def test_an_answer_to_a_video_moves_no_hash_but_its_label_does() -> None:
+    item: Any = trial("event_hallusion")
+    first, *rest = item.questions
+    said, labelled = (
+        dataclasses.replace(item, questions=(dataclasses.replace(first, **change), *rest))
+        for change in ({"response": "Perhaps."}, {"label": first.label + "!"})
+    )
+    assert hashes(said) == hashes(item)
+    assert hashes(labelled) != hashes(item)
+
+
+def test_records_have_one_order() -> None:
+    item: Any = trial("chair")
+    objects = [
+        dataclasses.replace(item, reference_objects=of) for of in (("b", "a", "a"), ("a", "b"))
+    ]
+    assert len(set(map(hashes, objects))) == 1
+    unknown, nothing = (dataclasses.replace(item, reference_objects=of) for of in (None, ()))
+    assert hashes(unknown) != hashes(nothing)
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_signatures_use_declared_fields_in_their_order(name: str) -> None:
+    used = [key for key, _ in metric_of(name, "", {}).signature.fields]
+    order = list(SIGNATURE_FIELDS)
+    assert used == sorted(used, key=order.index)

@@ -1,0 +1,134 @@
+"""Fields of signatures, hashes of records and their sums."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hallujudge.metrics import ItemResult, Outcome
+from hallujudge.metrics.framework.results import CanonicalRecord
+from hallujudge.metrics.framework.signature import (
+    SIGNATURE_FIELDS,
+    DataSums,
+    media_name,
+    record_hash,
+)
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def result(
+    name: str, group: str = "a", question: str = "", reference: CanonicalRecord = "yes"
+) -> ItemResult:
+    return ItemResult(
+        id=name,
+        group_id=group,
+        outcome=Outcome.SCORED,
+        question_hash=question and record_hash(question),
+        reference_hash=record_hash(reference),
+    )
+
+
+def sums(results: Sequence[ItemResult]) -> tuple[str, str]:
+    made = DataSums()
+    made.add(results)
+    return made.texts()
+
+
+RESULTS = [result(str(n), str(n // 3), f"Is there a {n}?", ["cat", n]) for n in range(20)]
+
+
+def test_the_fields_and_their_order_are_pinned() -> None:
+    assert " ".join(SIGNATURE_FIELDS) == (
+        "var match graph count objects behaviors domain nouns words extract avg unparsed tentative "
+        "judgements correctness soft judge prompts asked panel responses ci n unscored items refs "
+        "v labels calibrated"
+    )
+    assert all(text and not text.endswith(".") for text in SIGNATURE_FIELDS.values())
+
+
+@pytest.mark.repo
+def test_the_page_explains_the_fields_in_their_order() -> None:
+    page = (ROOT / "docs/reference/signature.md").read_text(encoding="utf-8")
+    rows = "".join(f"| `{key}` | {text} |\n" for key, text in SIGNATURE_FIELDS.items())
+    assert f"|---|---|\n{rows}\n" in page
+
+
+@pytest.mark.parametrize(
+    ("record", "digest"),
+    [
+        (None, "7376b2cbfa0ad26e"),
+        ("yes", "dec2da0b68a0d289"),
+        (["cat", "dog"], "8dad5a3906fcfb17"),
+        ("Ein Zäpfchen \ud800?", "0fd8c1b47261f3c0"),
+    ],
+)
+def test_hashes_of_records_are_pinned(record: CanonicalRecord, digest: str) -> None:
+    assert record_hash(record) == digest
+
+
+def test_sums_are_pinned() -> None:
+    assert sums(RESULTS) == ("528fae0037f6f5e38ffdab4db8b4b2a3", "5314e3da622955cd7bb7f8a45418ca06")
+    made = DataSums()
+    made.add(RESULTS)
+    assert made.fields() == (("items", "528fae00"), ("refs", "5314e3da"))
+
+
+def test_sums_depend_on_neither_order_nor_parts() -> None:
+    shuffled = list(RESULTS)
+    random.Random(1).shuffle(shuffled)
+    merged = DataSums()
+    for part in (shuffled[:7], shuffled[7:8], shuffled[8:], []):
+        piece = DataSums()
+        piece.add(part)
+        merged.merge(DataSums(*piece.to_json()))
+    assert merged.texts() == sums(RESULTS)
+
+
+def test_each_sum_moves_with_its_own_records() -> None:
+    items, references = sums(RESULTS)
+    fewer = sums(RESULTS[1:])
+    assert fewer[0] != items
+    assert fewer[1] != references
+    other_image = sums([result("0", "z", "Is there a 0?", ["cat", 0]), *RESULTS[1:]])
+    assert other_image[0] != items
+    assert other_image[1] == references
+    other_reference = sums([result("0", "0", "Is there a 0?", ["dog", 0]), *RESULTS[1:]])
+    assert other_reference[0] == items
+    assert other_reference[1] != references
+
+
+def test_swapped_references_do_not_cancel_out() -> None:
+    right = [result("1", reference="yes"), result("2", reference="no")]
+    swapped = [result("1", reference="no"), result("2", reference="yes")]
+    assert sums(right)[1] != sums(swapped)[1]
+
+
+def test_neighbouring_texts_are_told_apart() -> None:
+    assert sums([result("12", "3")])[0] != sums([result("1", "23")])[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("val2014/COCO_val2014_000000000042.jpg", "COCO_val2014_000000000042"),
+        ("clip.MP4", "clip"),
+        ("clip.2", "clip.2"),
+        ("42", "42"),
+        ("", ""),
+    ],
+)
+def test_names_of_media_have_no_folder_and_extension(path: str, name: str) -> None:
+    assert media_name(path) == name
+    assert sums([result("1", path)]) == sums([result("1", name)])
+
+
+def test_one_item_without_a_hash_makes_the_sums_unknown() -> None:
+    old = ItemResult(id="9", group_id="a", outcome=Outcome.SCORED)
+    assert sums([*RESULTS, old]) == ("", "")
+    made = DataSums()
+    made.add([old])
+    assert made.fields() == ()
