@@ -108,18 +108,16 @@ def test_fields_that_a_refusal_names_can_be_allowed_as_they_are_named(runs: Path
     assert told.returncode == 0, told.stderr
 
 
-def test_other_references_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_references_are_refused_unless_allowed(tmp_path: Path) -> None:
     responses = tmp_path / "captions.jsonl"
     responses.write_text('{"image_id": 1, "caption": "A dog."}\n')
-    for name in ("a", "b"):
+    for name in ("dog", "cat"):
         objects = tmp_path / f"{name}.json"
-        objects.write_text(json.dumps({"1": ["dog"], name: []}))
+        objects.write_text(json.dumps({"1": [name]}))
         given = ("-r", responses, "-R", objects, "-o", tmp_path / name, "--quiet")
         assert main(["score", "chair", *map(str, given)]) == 0
-    capsys.readouterr()
-    code, out, _ = compared(tmp_path / "a", tmp_path / "b", "-f", "json", capsys=capsys)
-    assert code == 0
-    assert (
-        expected_message("sdk.comparison.differences:different-files-of-references")
-        in json.loads(out)["notes"][0]
+    runs = ("dog", "cat", "--replicates", "300")
+    assert_refused(
+        here("compare", *runs, cwd=tmp_path), "or allow the difference with --allow refs"
     )
+    assert here("compare", *runs, "--allow", "refs", cwd=tmp_path).returncode == 0

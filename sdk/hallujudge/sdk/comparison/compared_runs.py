@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.comparison import ComparisonSettings
+from hallujudge.metrics.framework.signature import (
+    ITEMS,
+    REFERENCES,
+    SIGNATURE_FIELDS,
+    media_name,
+)
 
 from ..backends.base import metric_of
 from ..errors import InvalidInputError
 from ..runs.run_report import RunReport
-from ..runs.saved_items import questions_of
 from ..runs.stored_runs import StoredRun, read_run
 from .results import RunLabel
 
-# Fields that do not describe how items were scored. Intervals are computed again.
-_MAY_DIFFER = frozenset({"ci", "n", "unscored", "items", "refs"})
-# Words for the fields of signatures, in messages.
-_WORDS = {
-    "var": "variant",
-    "v": "release",
-    "graph": "synonym graph",
-    "match": "object matcher",
-    "extract": "extractor",
-    "tentative": "tentative claims",
-    "soft": "probabilities in place of verdicts",
-    "responses": "handling of empty responses",
-}
+# Fields that do not describe how items were scored. Intervals are computed again, and references
+# are compared item by item.
+_MAY_DIFFER = frozenset({"ci", "n", "unscored", ITEMS, REFERENCES})
 # Fields such as answer parsers may be long; a message shows their beginning.
 _VALUE_CHARS = 120
 
@@ -80,12 +76,10 @@ class RunData:
     """The metric, as the run used it."""
     fields: Mapping[str, str]
     """The fields of the signature."""
-    references: str
-    """Hash of the file of references; empty if it is unknown."""
     results: Mapping[str, ItemResult] = field(repr=False)
-    """Item id -> result, in the order of the responses."""
-    questions: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Item id -> question, of the items whose question is kept."""
+    """Item id in the first run -> result, in the order of the responses."""
+    pairing: tuple[str, ...] = ()
+    """Notes on how its items were paired with those of the first run."""
     calibration: Calibration | None = None
     """Its scores corrected by human labels; None without labels."""
 
@@ -116,7 +110,9 @@ def read_runs(
     heads = [_Head.of(source) for source in sources]
     for head, name in zip(heads[1:], names[1:], strict=True):
         _refuse_other(heads[0], head, (names[0], name), options.allow)
-    return tuple(head.data(name) for head, name in zip(heads, names, strict=True))
+    first, *others = (head.data(name) for head, name in zip(heads, names, strict=True))
+    paired = _with_known_images([first, *(_paired(first, other) for other in others)])
+    return (paired[0], *(_checked_references(paired[0], run, options.allow) for run in paired[1:]))
 
 
 def checked_scores(metric: Metric, wanted: Sequence[str]) -> tuple[ScoreDefinition, ...]:
@@ -177,22 +173,9 @@ class _Head:
             label=label,
             metric=self.metric,
             fields=fields,
-            references=self._references(),
             results=results,
-            questions=self._questions(),
             calibration=self.stored.calibration() if self.stored is not None else None,
         )
-
-    def _questions(self) -> dict[str, str]:
-        if self.stored is not None:
-            return self.stored.questions()
-        assert self.report is not None, "a run is in a folder or in memory"
-        return questions_of(each.item for each in self.report.items)
-
-    def _references(self) -> str:
-        manifest = self.stored.manifest if self.stored is not None else None
-        described = manifest.inputs.get("references", {}) if manifest is not None else {}
-        return str(described.get("sha256", ""))
 
 
 def parsed_signature(signature: str) -> dict[str, str]:
@@ -210,6 +193,144 @@ def _by_id(results: Iterable[ItemResult], where: str) -> dict[str, ItemResult]:
             )
         found[result.id] = result
     return found
+
+
+def _paired(first: RunData, other: RunData) -> RunData:
+    """Return a run with its items under the ids that the first run has for them.
+
+    Items are paired by id. If ids contradict each other, or no id is in both runs, the items are
+    paired by image and question, where these name one item of each run.
+
+    Raises:
+        InvalidInputError: An id names an item of another image, and questions pair nothing.
+    """
+    both = [
+        (first.results[key], other.results[key]) for key in first.results if key in other.results
+    ]
+    clash = next((pair for pair in both if not _may_be_one(*pair)), None)
+    if both and clash is None:
+        return other
+    names = _names_by_question(first, other)
+    if names:
+        return _renamed(first, other, names)
+    if clash is None:
+        return other
+    raise InvalidInputError(
+        f"item {clash[0].id!r:.80} belongs to {clash[0].group_id!r:.80} in {first.name} and to "
+        f"{clash[1].group_id!r:.80} in {other.name}; give runs over the same images"
+    )
+
+
+def _pairs(first: RunData, other: RunData) -> dict[str, tuple[ItemResult, ItemResult]]:
+    """Return both results of each id that two runs have."""
+    theirs = other.results
+    return {key: (one, theirs[key]) for key, one in first.results.items() if key in theirs}
+
+
+def _may_be_one(one: ItemResult, other: ItemResult) -> bool:
+    """Return whether results with one id can be of one item: their known images are the same."""
+    if media_name(one.group_id) == media_name(other.group_id):
+        return True
+    same_question = one.question_hash == other.question_hash != ""
+    return same_question and not (_has_image(one) and _has_image(other))
+
+
+def _has_image(result: ItemResult) -> bool:
+    # The engine puts an item without an image in a cluster of its own.
+    return result.group_id != result.id
+
+
+def _names_by_question(first: RunData, other: RunData) -> dict[str, str]:
+    """Return the ids of items by the ids of the first run's items with the same question."""
+    pair = (first.results, other.results)
+    images = all(_has_image(result) for results in pair for result in results.values())
+    mine, theirs = (_unique_questions(results, images=images) for results in pair)
+    return {key: mine[place] for place, key in theirs.items() if place in mine}
+
+
+def _unique_questions(
+    results: Mapping[str, ItemResult], *, images: bool
+) -> dict[tuple[str, str], str]:
+    """Return image and question -> id, where only one item has both."""
+    places = {
+        key: (media_name(result.group_id) if images else "", result.question_hash)
+        for key, result in results.items()
+        if result.question_hash
+    }
+    counts = Counter(places.values())
+    return {place: key for key, place in places.items() if counts[place] == 1}
+
+
+def _renamed(first: RunData, other: RunData, names: Mapping[str, str]) -> RunData:
+    taken = first.results.keys()
+    note = (
+        f"{len(names):,} items of {other.name} are paired with items of {first.name} by image and "
+        "question, because their ids differ."
+    )
+    results = {
+        # An id of another item must not pair it.
+        names.get(key, f"{other.name}: {key}" if key in taken else key): result
+        for key, result in other.results.items()
+    }
+    return _noted(replace(other, results=results), note)
+
+
+def _with_known_images(runs: Sequence[RunData]) -> Sequence[RunData]:
+    """Return the runs with one cluster for each item: the image that one of them knows."""
+    images: dict[str, str] = {}
+    for known in (True, False):
+        for run in runs:
+            for key, result in run.results.items():
+                if _has_image(result) is known:
+                    images.setdefault(key, result.group_id)
+    return [
+        replace(
+            run,
+            results={
+                key: result
+                if result.group_id == images[key]
+                else replace(result, group_id=images[key])
+                for key, result in run.results.items()
+            },
+        )
+        for run in runs
+    ]
+
+
+def _checked_references(first: RunData, other: RunData, allow: Sequence[str]) -> RunData:
+    """Return a run, with a note where references differ or are unknown.
+
+    Raises:
+        InvalidInputError: The references of paired items differ, which is not allowed.
+    """
+    hashes = {
+        key: (one.reference_hash, two.reference_hash)
+        for key, (one, two) in _pairs(first, other).items()
+    }
+    if not all(one and two for one, two in hashes.values()):
+        return _noted(
+            other,
+            f"It can't be checked whether {first.name} and {other.name} have the same references: "
+            "their files were written without hashes of references. Score both again to check it.",
+        )
+    different = [key for key, (one, two) in hashes.items() if one != two]
+    if not different:
+        return other
+    found = (
+        f"references of {len(different):,} of {len(hashes):,} items differ between {first.name} "
+        f"and {other.name}, such as those of item {different[0]!r:.80}"
+    )
+    if REFERENCES in allow:
+        more = "This may explain a difference as well as the models do."
+        return _noted(other, f"The {found}. {more}")
+    raise InvalidInputError(
+        f"the {found}. Score both with the same references, or allow the difference with "
+        f"CompareOptions(allow={REFERENCES})"
+    )
+
+
+def _noted(run: RunData, note: str) -> RunData:
+    return replace(run, pairing=(*run.pairing, note))
 
 
 def _refuse_other(first: _Head, second: _Head, names: Sequence[str], allow: Sequence[str]) -> None:
@@ -238,7 +359,7 @@ def _refuse_other(first: _Head, second: _Head, names: Sequence[str], allow: Sequ
 
 
 def _in_words(key: str, one: Mapping[str, str], other: Mapping[str, str]) -> str:
-    word = f"{_WORDS[key]} ({key})" if key in _WORDS else key
+    word = f"{SIGNATURE_FIELDS[key]} ({key})" if key in SIGNATURE_FIELDS else key
     values = (fields.get(key, "none")[:_VALUE_CHARS] for fields in (one, other))
     return f"{word} {' and '.join(values)}"
 

@@ -20,6 +20,7 @@ from hallujudge.metrics.framework.comparison import (
     paired_differences,
 )
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
+from hallujudge.metrics.framework.signature import REFERENCES
 from hallujudge.metrics.framework.significance import holm
 
 from ..errors import InvalidInputError
@@ -253,13 +254,9 @@ def _interval_finding(score: ScoreDefinition, low: float, high: float) -> Findin
 
 
 def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str]:
-    """Yield notes on fields that differ and were allowed to, other references and questions."""
-    if len({run.references for run in runs if run.references}) > 1:
-        yield (
-            "The runs were scored with different files of references. Check that they say the same "
-            "about the items that are compared."
-        )
+    """Yield notes on fields that differ and were allowed to, on pairing, and on other questions."""
     for run in runs[1:]:
+        yield from run.pairing
         yield from _other_questions(runs[0], run)
     for run in runs:
         if run.label.source and partial(Path(run.label.source), JOURNAL).exists():
@@ -269,7 +266,7 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
             )
     for key in dict.fromkeys(options.allow):
         values = dict.fromkeys(run.fields.get(key, "none") for run in runs)
-        if len(values) > 1:
+        if len(values) > 1 and key != REFERENCES:
             yield (
                 f"The runs differ in {key}: {', '.join(values)}. This may explain a difference as "
                 "well as the models do."
@@ -278,11 +275,15 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
 
 def _other_questions(first: RunData, second: RunData) -> Iterable[str]:
     """Yield a note if ids name other questions in the other run, as in two splits of POPE."""
-    common = first.questions.keys() & second.questions.keys()
-    other = sum(first.questions[each] != second.questions[each] for each in common)
-    if other:
+    pairs = [
+        (one.question_hash, second.results[key].question_hash)
+        for key, one in first.results.items()
+        if key in second.results
+    ]
+    known = [pair for pair in pairs if all(pair)]
+    if other := sum(one != two for one, two in known):
         yield (
-            f"{other:,} of {len(common):,} items ask another question in {second.name} than in "
+            f"{other:,} of {len(known):,} items ask another question in {second.name} than in "
             f"{first.name}: the runs are not over the same data, and their difference compares "
             "different questions."
         )

@@ -329,12 +329,6 @@ def shown_items(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
     yield from read(content[1:])
 
 
-def questions_of(items: Iterable[Item]) -> dict[str, str]:
-    """Return item id -> question, without the items that have none."""
-    found = ((item.id, getattr(item, "question", "")) for item in items)
-    return {identifier: question for identifier, question in found if question}
-
-
 def from_messages(content: bytes) -> Iterator[tuple[Item, ItemResult]]:
     """Yield the items and results of :func:`to_messages`.
 

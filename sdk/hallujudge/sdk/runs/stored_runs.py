@@ -32,7 +32,7 @@ from .result_files import (
     stored_report,
 )
 from .run_report import items_frame, write_parquet
-from .saved_items import about_of, page_parts, questions_of, render_page, shown_items
+from .saved_items import about_of, page_parts, render_page
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -158,14 +158,6 @@ class StoredRun:
             ArchiveError: See :meth:`entries`.
         """
         return page_parts(self._shown())
-
-    def questions(self) -> dict[str, str]:
-        """Return item id -> question, of the items with questions that the run keeps for a page.
-
-        Raises:
-            ArchiveError: See :meth:`entries`.
-        """
-        return questions_of(item for part in self._shown() for item, _ in shown_items(part))
 
     def _shown(self) -> Iterator[bytes]:
         return (entry.shown for entry in self.entries())

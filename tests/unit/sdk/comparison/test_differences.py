@@ -272,7 +272,7 @@ def test_an_item_of_another_image_is_refused(tmp_path: Path, better: RunReport) 
     items.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.comparison.item_pairs:item-belongs-to-in-and-to"),
+        match=expected_message("sdk.comparison.compared_runs:item-belongs-to-in-and-to"),
     ):
         compare(tmp_path / "a", better, options=CompareOptions(names=("a", "b")))
 
