@@ -55,3 +55,28 @@ def test_every_format(
 )
 def test_errors(runs: Path, words: tuple[str, ...], said: str) -> None:
     assert_refused(here("leaderboard", *words, "--replicates", "300", cwd=runs), said)
+
+
+def test_the_folder_of_score_all_is_ranked_by_every_metric(tmp_path: Path) -> None:
+    for model, wrong in (("llava", "no"), ("minigpt", "yes")):
+        rows = [
+            {
+                "question_id": n,
+                "question": f"Is there a {['dog', 'cat', 'cup'][n % 3]} in the image?",
+                "label": "no",
+                "answer": wrong if n % 4 else "no",
+                # One of the logs knows no images.
+                **({"image": f"COCO_val2014_{n // 3:012}.jpg"} if model == "llava" else {}),
+            }
+            for n in range(60)
+        ]
+        (tmp_path / "logs" / model).mkdir(parents=True)
+        log = tmp_path / "logs" / model / "answers.jsonl"
+        log.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    scored = here("score", "all", "logs", "--out", "scores", cwd=tmp_path)
+    assert scored.returncode == 0, scored.stderr
+    told = here("leaderboard", "scores", "--replicates", "300", "-f", "json", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    board = json.loads(told.stdout)["boards"]["pope"]
+    assert [row["run"] for row in board["rows"]] == ["llava", "minigpt"]
+    assert board["items"] == 60

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         ItemChange,
         Leaderboard,
         LeaderboardRow,
+        Leaderboards,
         Pair,
         PairCoverage,
         PairTest,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         compare,
         gate,
         leaderboard,
+        leaderboards,
     )
     from .jobs import JobInfo, OnJobChange
     from .overview import LeftOut, Overview, ScoredRun, score_all
@@ -125,6 +127,7 @@ __all__ = [
     "JobInfo",
     "Leaderboard",
     "LeaderboardRow",
+    "Leaderboards",
     "LeftOut",
     "Manifest",
     "OnBatch",
@@ -170,6 +173,7 @@ __all__ = [
     "gate",
     "inspect_archives",
     "leaderboard",
+    "leaderboards",
     "merge_runs",
     "read_items",
     "read_run",
@@ -190,8 +194,8 @@ _NAMES = {
     ".client": "Client",
     ".comparison": (
         "CompareOptions Comparison CorrectedDifference Gate GateCheck GateLimits ItemChange "
-        "Leaderboard LeaderboardRow Pair PairCoverage PairTest RunLabel RunSource "
-        "ScoreChanges ScoreDifference changed_items compare gate leaderboard"
+        "Leaderboard LeaderboardRow Leaderboards Pair PairCoverage PairTest RunLabel RunSource "
+        "ScoreChanges ScoreDifference changed_items compare gate leaderboard leaderboards"
     ),
     ".jobs": "JobInfo OnJobChange",
     ".overview": "LeftOut Overview ScoredRun score_all",

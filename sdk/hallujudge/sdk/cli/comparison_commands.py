@@ -195,7 +195,10 @@ def _limits(option: str, given: list[str] | None) -> dict[str, float]:
 
 @app.command(epilog=examples("hallujudge leaderboard runs/llava runs/minigpt runs/blip"))
 def leaderboard(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN", help="Folders of runs, or the folder of score all."),
+    ],
     score: Annotated[
         str,
         input_option("--score", metavar="NAME", help="Score to rank by.", show_default=False),
@@ -209,8 +212,13 @@ def leaderboard(
 ) -> ExitCode:
     """Runs by rank, with intervals and groups that can't be told apart."""
     from ..comparison import leaderboard as rank
+    from ..comparison import leaderboards
+    from ..comparison.leaderboards import OVERVIEW
 
     check_format(output_format)
     options = compare_options(name, allow, confidence, replicates, seed)
-    show_result(rank(*runs, score=score, options=options), output_format)
+    if len(runs) == 1 and (runs[0] / OVERVIEW).exists():
+        show_result(leaderboards(runs[0], score=score, options=options), output_format)
+    else:
+        show_result(rank(*runs, score=score, options=options), output_format)
     return ExitCode.OK

@@ -6,7 +6,14 @@ from .compared_runs import CompareOptions, RunSource
 from .differences import compare
 from .gates import Gate, GateCheck, GateLimits, gate
 from .item_pairs import ItemChange, changed_items
-from .leaderboards import Leaderboard, LeaderboardRow, PairTest, leaderboard
+from .leaderboards import (
+    Leaderboard,
+    LeaderboardRow,
+    Leaderboards,
+    PairTest,
+    leaderboard,
+    leaderboards,
+)
 from .results import (
     Comparison,
     CorrectedDifference,
@@ -27,6 +34,7 @@ __all__ = [
     "ItemChange",
     "Leaderboard",
     "LeaderboardRow",
+    "Leaderboards",
     "Pair",
     "PairCoverage",
     "PairTest",
@@ -38,4 +46,5 @@ __all__ = [
     "compare",
     "gate",
     "leaderboard",
+    "leaderboards",
 ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from pathlib import Path
 from typing import cast
 
+from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import Outcome, ScoreDefinition
 from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.comparison import ComparisonSettings
@@ -14,7 +16,8 @@ from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.significance import compact_letters
 
-from ..errors import InvalidInputError
+from ..archives.json_files import read_json
+from ..errors import ArchiveError, InvalidInputError
 from ..report.report_text import counted
 from ..report.table_pages import Grid, Page, show_number, show_p, show_range
 from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
@@ -22,6 +25,12 @@ from .differences import corrected, data_notes, pair_of
 from .gates import report_of
 from .item_pairs import PairedRuns, common_items
 from .results import Pair, RunLabel, Shown, sources_of
+
+OVERVIEW = "overview.json"
+"""The file of an overview that names its runs."""
+
+# A run is in the folder MODEL/METRIC of the overview.
+_RUN_PARTS = 2
 
 
 def leaderboard(
@@ -70,6 +79,54 @@ def leaderboard(
         method=settings.text,
         notes=(*data_notes(data, options), *_notes(data, pairs)),
     )
+
+
+def leaderboards(
+    folder: str | Path, *, score: str = "", options: CompareOptions | None = None
+) -> Leaderboards:
+    """Rank the models of an overview by each of its metrics.
+
+    Args:
+        folder: The folder that ``hallujudge score all`` wrote.
+        score: The score's name; empty for each metric's first score with a better end.
+        options: How runs are compared. Names of runs are the models of the overview.
+
+    Raises:
+        InvalidInputError: No metric has two runs that can be ranked.
+        ArchiveError: The folder does not hold an overview.
+    """
+    options = options or CompareOptions()
+    boards: dict[str, Leaderboard] = {}
+    left_out: list[str] = []
+    for name, runs in _runs_of(Path(folder)).items():
+        if len(runs) == 1:
+            left_out.append(f"{name} has the run of {next(iter(runs))} alone")
+            continue
+        try:
+            named = replace(options, names=options.names or tuple(runs))
+            boards[name] = leaderboard(*runs.values(), score=score, options=named)
+        except (InvalidInputError, ArchiveError) as err:
+            left_out.append(f"{name}: {err}")
+    if not boards:
+        why = "; ".join(left_out) or "it has no runs"
+        raise InvalidInputError(f"{folder}: no metric has two runs that can be ranked: {why}")
+    return Leaderboards(boards=boards, left_out=tuple(left_out))
+
+
+def _runs_of(folder: Path) -> dict[str, dict[str, Path]]:
+    """Return name -> model -> folder of the runs of an overview, which may have been moved."""
+    path = folder / OVERVIEW
+    found: dict[str, dict[str, Path]] = {}
+    try:
+        for run in read_json(path)["runs"]:  # type: ignore[index]
+            place = Path(*Path(run["folder"]).parts[-_RUN_PARTS:])
+            found.setdefault(run["name"], {})[run["model"]] = folder / place
+    except (KeyError, TypeError) as err:
+        raise ArchiveError(
+            f"{path}: not an overview: {fault_of(err)}; give the folder that hallujudge score all "
+            "wrote"
+        ) from err
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +188,64 @@ class Leaderboard(Shown):
             ),
             notes=self.notes,
             sources={**sources_of(self.runs), "method": self.method},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaderboards(Shown):
+    """The leaderboards of all metrics of an overview."""
+
+    boards: Mapping[str, Leaderboard]
+    """Name of the runs, the metric and its task if there are several -> leaderboard."""
+    left_out: tuple[str, ...]
+    """Why other metrics of the overview have none, one sentence each."""
+
+    def __getitem__(self, name: str) -> Leaderboard:
+        return self.boards[name]
+
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the leaderboards as plain values."""
+        boards: dict[str, JsonValue] = {
+            name: dict(board.to_json()) for name, board in self.boards.items()
+        }
+        return {"boards": boards, "left_out": self.left_out}
+
+    def page(self) -> Page:
+        """Return the ranks of all metrics in one table, and the tests in another."""
+        pages = {name: board.page() for name, board in self.boards.items()}
+        sources = [
+            (f"{name}: {key}", text)
+            for name, page in pages.items()
+            for key, text in page.sources.items()
+        ]
+        return Page(
+            title="Leaderboards",
+            grids=(self._grid("Ranks by metric", 0), self._grid("Pairs of runs", 1)),
+            sentences=(
+                "Runs of one metric that share a letter can't be told apart by the paired "
+                "permutation test, corrected by Holm's method for the metric's pairs.",
+            ),
+            notes=(
+                *(f"{name}: {note}" for name, page in pages.items() for note in page.notes),
+                *(f"not ranked: {reason}" for reason in self.left_out),
+            ),
+            sources=dict(sources),
+        )
+
+    def _grid(self, title: str, place: int) -> Grid:
+        """Return a table of all leaderboards as one, with the metric and its score in front."""
+        grids = [
+            ((name, board.score), board.page().grids[place]) for name, board in self.boards.items()
+        ]
+        _, first = grids[0]
+        headings = ["value" if each == grids[0][0][1] else each for each in first.headings]
+        return Grid(
+            title=title,
+            headings=("metric", "score", *headings),
+            rows=tuple((*head, *row) for head, grid in grids for row in grid.rows),
+            keys=("metric", "score", *first.keys),
+            values=tuple((*head, *row) for head, grid in grids for row in grid.values),
+            spare=first.spare,
         )
 
 

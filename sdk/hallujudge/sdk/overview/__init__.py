@@ -12,6 +12,7 @@ from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.inputs import InputOptions
 from ..archives.json_files import named
+from ..comparison.leaderboards import OVERVIEW
 from ..comparison.results import Shown
 from ..errors import HallujudgeError, OutputError
 from ..report.report_text import ABSENT, counted
@@ -201,7 +202,7 @@ def _write(overview: Overview, out: Path) -> None:
 
     page = overview.page()
     texts = {name: PAGE_FORMATS[kind](page) for name, kind in OVERVIEW_FILES.items()}
-    texts["overview.json"] = overview.to_text()
+    texts[OVERVIEW] = overview.to_text()
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():

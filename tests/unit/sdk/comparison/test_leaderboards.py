@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 from support.comparison_runs import chair_run, pope_run
 from support.messages import expected_message
 
-from hallujudge.sdk import CompareOptions, RunReport, compare, leaderboard
-from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk import CompareOptions, RunReport, compare, leaderboard, leaderboards
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 FAST = CompareOptions(replicates=500, names=("bad", "good", "same", "fair"))
 
@@ -103,3 +107,61 @@ def test_an_undefined_score_is_refused() -> None:
         match=expected_message("sdk.comparison.leaderboards:no-item-is-scored-in-all-runs"),
     ):
         leaderboard(*silent)
+
+
+def overview(folder: Path, runs: Mapping[tuple[str, str], float]) -> Path:
+    """Write an overview of CHAIR runs: model and name -> share of wrong captions."""
+    rows = []
+    for (model, name), wrong in runs.items():
+        chair_run(folder / model / name, wrong, seed=len(model))
+        rows.append({"model": model, "name": name, "folder": f"/gone/scores/{model}/{name}"})
+    (folder / "overview.json").write_text(json.dumps({"runs": rows}))
+    return folder
+
+
+def test_an_overview_is_ranked_by_every_metric(tmp_path: Path) -> None:
+    runs = {("a", "chair"): 0.9, ("b", "chair"): 0.2, ("a", "other"): 0.2, ("b", "other"): 0.9}
+    folder = overview(tmp_path, {**runs, ("a", "alone"): 0.5})
+    found = leaderboards(folder, options=CompareOptions(replicates=500))
+    assert {name: [row.run for row in found[name].rows] for name in found.boards} == {
+        "chair": ["b", "a"],
+        "other": ["a", "b"],
+    }
+    pair = (folder / "a/chair", folder / "b/chair")
+    assert (
+        found["chair"].rows
+        == leaderboard(*pair, options=CompareOptions(replicates=500, names=("a", "b"))).rows
+    )
+    assert found.left_out == ("alone has the run of a alone",)
+    page = found.page()
+    ranks, tests = (grid.records() for grid in page.grids)
+    assert [(row["metric"], row["rank"], row["run"]) for row in ranks] == [
+        ("chair", 1, "b"),
+        ("chair", 2, "a"),
+        ("other", 1, "a"),
+        ("other", 2, "b"),
+    ]
+    assert [row["metric"] for row in tests] == ["chair", "other"]
+    assert "not ranked: alone has the run of a alone" in page.notes
+    assert list(json.loads(found.to_text())["boards"]) == ["chair", "other"]
+
+
+def test_a_metric_that_can_not_be_ranked_does_not_stop_the_others(tmp_path: Path) -> None:
+    folder = overview(tmp_path, {(m, n): 0.5 for m in "ab" for n in ("chair", "broken")})
+    (folder / "b/broken/report.json").unlink()
+    found = leaderboards(folder, options=CompareOptions(replicates=500))
+    assert list(found.boards) == ["chair"]
+    assert [reason.partition(":")[0] for reason in found.left_out] == ["broken"]
+    with pytest.raises(
+        InvalidInputError, match=expected_message("sdk.comparison.leaderboards:no-metric-has")
+    ):
+        leaderboards(folder, score="f1")
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"runs": [{"model": "a"}]}', '{"runs": 3}'])
+def test_a_file_that_is_not_an_overview_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "overview.json").write_text(content)
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.comparison.leaderboards:not-an-overview")
+    ):
+        leaderboards(tmp_path)
