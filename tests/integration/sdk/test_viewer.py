@@ -89,6 +89,24 @@ def test_the_overview_has_every_run_and_what_differs(address: str, runs: Path) -
     assert f"llava{day:%Y-%m-%d}" in text
 
 
+@pytest.mark.parametrize(
+    ("ids", "animal", "told"), [("12", "cat", True), ("1", "dog", False), ("12", "dog", False)]
+)
+def test_the_overview_says_where_runs_over_the_same_items_have_other_references(
+    tmp_path: Path, ids: str, animal: str, told: bool
+) -> None:
+    with Client.embedded() as client:
+        for name, of, objects in (("a", "12", ["dog"]), ("b", ids, [animal])):
+            client.score(
+                "chair",
+                responses=dict.fromkeys(of, "A dog."),
+                references=dict.fromkeys(of, objects),
+                folder=tmp_path / name,
+            )
+    with serving(tmp_path) as served:
+        assert ("refs:" in Page(get(served, "/")[1], plain=True).text) is told
+
+
 def test_a_run_and_a_comparison_are_shown(address: str) -> None:
     status, page = get(address, "/run?name=poor")
     assert (status, Page(page).head["count"]) == (200, 2)

@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .results import CanonicalRecord, ItemResult
 
-ITEMS, REFERENCES = "items", "refs"
+ITEM_SET, REFERENCES = "items", "refs"
 """The fields that say what was scored: which items, and with which references."""
+
+OF_ITEMS = frozenset({"ci", "n", "unscored", ITEM_SET, REFERENCES})
+"""The fields that say nothing about how items were scored. Intervals can be made again."""
 
 SIGNATURE_FIELDS: Mapping[str, str] = {
     "var": "variant",
@@ -44,7 +47,7 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     "ci": "method and confidence level of intervals",
     "n": "number of items",
     "unscored": "number of unscored items",
-    ITEMS: "hash of the item set: ids, images or videos, and questions",
+    ITEM_SET: "hash of the item set: ids, images or videos, and questions",
     REFERENCES: "hash of the references of these items",
     "v": "release",
     "labels": "hash of the human labels that correct the scores",
@@ -142,7 +145,7 @@ class DataSums:
 
     def fields(self) -> tuple[tuple[str, str], ...]:
         """Return the first digits of both as fields of a signature; none if they are unknown."""
-        found = zip((ITEMS, REFERENCES), self.texts(), strict=True)
+        found = zip((ITEM_SET, REFERENCES), self.texts(), strict=True)
         return tuple((key, text[:_SHOWN_DIGITS]) for key, text in found if text)
 
 
@@ -151,10 +154,14 @@ def signature_value(text: str) -> str:
     return text.replace("|", "/").replace("\n", " ").replace("\r", " ")
 
 
+def parsed_signature(signature: str) -> dict[str, str]:
+    """Return the fields of a printed signature."""
+    return dict(part.partition(":")[::2] for part in signature.split("|")[1:])
+
+
 def signature_field(signature: str, key: str) -> str:
     """Return the value of a field of a printed signature; empty without the field."""
-    fields = (part.partition(":") for part in signature.split("|")[1:])
-    return next((value for name, _, value in fields if name == key), "")
+    return parsed_signature(signature).get(key, "")
 
 
 def judge_of(signature: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
+from hallujudge.metrics.framework.signature import signature_field
 
 from ..errors import InvalidInputError
 
@@ -212,14 +213,13 @@ def metric_of(name: str, variant: str, settings: Mapping[str, str]) -> Metric:
 
 def header_of(report: Report) -> RunHeader:
     """Return the header of the run that made a report of no items."""
-    signature, _, rest = report.signature.partition(_OF_ITEMS)
-    parts = dict(part.partition(":")[::2] for part in rest.split("|"))
+    signature = report.signature.partition(_OF_ITEMS)[0]
     return RunHeader(
         metric=metric_of(report.metric, report.variant, report.settings),
         signature=signature,
         settings=report.settings,
         notes=report.notes,
-        release=parts.get("v", ""),
+        release=signature_field(report.signature, "v"),
     )
 
 

@@ -13,10 +13,11 @@ from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.comparison import ComparisonSettings
 from hallujudge.metrics.framework.signature import (
-    ITEMS,
+    OF_ITEMS,
     REFERENCES,
     SIGNATURE_FIELDS,
     media_name,
+    parsed_signature,
 )
 
 from ..backends.base import metric_of
@@ -25,9 +26,6 @@ from ..runs.run_report import RunReport
 from ..runs.stored_runs import StoredRun, read_run
 from .results import RunLabel
 
-# Fields that do not describe how items were scored. Intervals are computed again, and references
-# are compared item by item.
-_MAY_DIFFER = frozenset({"ci", "n", "unscored", ITEMS, REFERENCES})
 # Fields such as answer parsers may be long; a message shows their beginning.
 _VALUE_CHARS = 120
 
@@ -168,19 +166,13 @@ class _Head:
             items=len(results),
             scored=sum(result.outcome is Outcome.SCORED for result in results.values()),
         )
-        fields = parsed_signature(self.signature)
         return RunData(
             label=label,
             metric=self.metric,
-            fields=fields,
+            fields=parsed_signature(self.signature),
             results=results,
             calibration=self.stored.calibration() if self.stored is not None else None,
         )
-
-
-def parsed_signature(signature: str) -> dict[str, str]:
-    """Return the fields of a signature after the metric."""
-    return dict(part.partition(":")[::2] for part in signature.split("|")[1:])
 
 
 def _by_id(results: Iterable[ItemResult], where: str) -> dict[str, ItemResult]:
@@ -348,7 +340,7 @@ def _refuse_other(first: _Head, second: _Head, names: Sequence[str], allow: Sequ
     different = [
         key
         for key in dict.fromkeys((*one, *other))
-        if one.get(key) != other.get(key) and key not in _MAY_DIFFER.union(allow)
+        if one.get(key) != other.get(key) and key not in OF_ITEMS.union(allow)
     ]
     if different:
         fields = "; ".join(_in_words(key, one, other) for key in different)

@@ -23,6 +23,7 @@ from hallujudge.metrics import (
 )
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.report import JudgeShare
+from hallujudge.metrics.framework.signature import parsed_signature
 
 from ..archives.json_files import read_json
 from ..archives.records import Record, read_records, shown
@@ -119,7 +120,7 @@ def interval_of(signature: str, path: Path) -> tuple[IntervalSettings, str]:
     Raises:
         ArchiveError: The signature's interval is unknown.
     """
-    parts = dict(part.partition(":")[::2] for part in signature.split("|")[1:])
+    parts = parsed_signature(signature)
     return interval_named(parts.get("ci", ""), path), parts.get("v", "")
 
 

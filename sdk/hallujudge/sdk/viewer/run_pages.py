@@ -10,6 +10,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from hallujudge.metrics import Report
+from hallujudge.metrics.framework.signature import (
+    ITEM_SET,
+    OF_ITEMS,
+    REFERENCES,
+    parsed_signature,
+)
 
 from ..errors import HallujudgeError, InvalidInputError
 from ..report.page.document import Images, document, first_section, page_links, render_parts
@@ -25,8 +31,6 @@ OVERVIEW = "/"
 
 _NAME_CHARS = 120
 _RESUME = "To go on with a run that stopped, repeat its command with "
-# Fields of a signature that do not depend on how items were scored.
-_OF_ITEMS = frozenset({"ci", "n", "unscored"})
 
 _MOST_RUNS = 2_000
 _DEPTH = 6
@@ -180,7 +184,7 @@ def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bo
     named = joined([_link(run), element("small", run.date)])
     cells: list[Content] = [_radio(side, run.name) for side in ("a", "b")] if radios else []
     if differing:
-        fields = _fields(report)
+        fields = parsed_signature(report.signature)
         cells.append(", ".join(f"{key}:{fields.get(key, 'none')}" for key in sorted(differing)))
     # Before the scores, which may not all fit on the screen.
     cells += [f"{report.coverage.items:,}", f"{report.coverage.unscored:,}"]
@@ -210,16 +214,14 @@ def _radio(side: str, name: str) -> Markup:
     return element("input", type="radio", name=side, value=name, required="", aria_label=label)
 
 
-def _fields(report: Report) -> dict[str, str]:
-    parts = report.signature.split("|")[1:]
-    return dict(part.partition(":")[::2] for part in parts)
-
-
 def _differing(reports: Sequence[Report]) -> set[str]:
     """Return the relevant fields in which the signatures differ."""
-    fields = [_fields(report) for report in reports]
-    keys = {key for of in fields for key in of} - _OF_ITEMS
-    return {key for key in keys if len({of.get(key) for of in fields}) > 1}
+    fields = [parsed_signature(report.signature) for report in reports]
+    keys = {key for of in fields for key in of} - OF_ITEMS
+    found = {key for key in keys if len({of.get(key) for of in fields}) > 1}
+    data = {(of.get(ITEM_SET), of.get(REFERENCES)) for of in fields}
+    # Other items have other references; of the same items they matter.
+    return found | {REFERENCES} if len(data) > len({items for items, _ in data}) else found
 
 
 def _live(runs: Sequence[FoundRun]) -> Iterator[Markup]:
