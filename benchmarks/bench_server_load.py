@@ -1,17 +1,19 @@
 """Load and fairness of a server, as ratios within one run.
 
 Load: 1, 8, 32 and 128 clients call ``Score`` with one caption, and a bare grpc.aio server that
-returns the bytes it gets, in turns. Streams: four at a time, of 20 batches of 256 captions each, to
-a server without worker processes and one with two, in turns. Fairness: a client that calls
-``Score`` with one caption, and health, alone and beside another key's client that floods the
-server with messages of 1,000 captions. Attacks: health, alone and beside clients that send hostile
-messages: millions of empty items, packed and plain, a deep nest of groups, the longest text to
-extract and the largest synonym graph. An echo, asked in turns, shows what the machine itself adds.
-The servers, the flood and the attackers have processes of their own. Processor time is printed
-beside throughput: it shows what idle cores would do where other work uses them as well.
+returns the bytes it gets, in turns. Poisson: the same calls arrive at random, at 50, 80 and 95 % of
+what 32 clients got just before, and a call's time begins when it is due. Streams: four at a time,
+of 20 batches of 256 captions each, to a server without worker processes and one with two, in turns.
+Fairness: a client that calls ``Score`` with one caption, and health, alone and beside another key's
+client that floods the server with messages of 1,000 captions. Attacks: health, alone and beside
+clients that send hostile messages: millions of empty items, packed and plain, a deep nest of
+groups, the longest text to extract and the largest synonym graph. An echo, asked in turns, shows
+what the machine itself adds. The servers, the flood and the attackers have processes of their own.
+Processor time is printed beside throughput: it shows what idle cores would do where other work uses
+them as well.
 
 Run with: python benchmarks/bench_server_load.py [--rounds 5] [--calls 400] [--flooders 1 4]
-[--workers 2] [--parts load streams fairness attacks]
+[--workers 2] [--parts load poisson streams fairness attacks]
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import asyncio
 import itertools
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -54,6 +57,10 @@ _ECHO = "/echo.Echo/Echo"
 _ATTACKERS = 4
 _HEALTH = "/grpc.health.v1.Health/Check"
 _CLIENTS = (1, 8, 32, 128)
+PARTS = ("load", "poisson", "streams", "fairness", "attacks")
+# Clients whose calls, one after another, show how many calls a second a server can answer.
+_CAPACITY_CLIENTS = 32
+_SHARES = (0.5, 0.8, 0.95)
 _FLOOD_ITEMS = 1_000
 _STREAMS = 4
 _BATCHES = 20
@@ -226,6 +233,66 @@ async def load(calls: dict[str, list[Call]], pids: dict[str, int], rounds: int, 
         )
 
 
+async def arriving(call: Call, rate: float, count: int, seed: int) -> tuple[list[float], int]:
+    """Call at random moments, whether or not earlier calls have ended.
+
+    Args:
+        call: The call.
+        rate: Calls a second, on average.
+        count: How many calls.
+        seed: Chooses the moments.
+
+    Returns:
+        The seconds of each answered call since it was due, and how many calls were refused.
+    """
+    between, begun, due = random.Random(seed), time.perf_counter(), 0.0
+
+    async def one(due: float) -> float | None:
+        try:
+            await call()
+        except grpc.aio.AioRpcError:
+            return None
+        return time.perf_counter() - begun - due
+
+    running = []
+    for _ in range(count):
+        due += between.expovariate(rate)
+        await asyncio.sleep(max(0.0, begun + due - time.perf_counter()))
+        running.append(asyncio.create_task(one(due)))
+    ended = await asyncio.gather(*running)
+    answered = [seconds for seconds in ended if seconds is not None]
+    return answered, count - len(answered)
+
+
+async def poisson(calls: dict[str, list[Call]], rounds: int, count: int) -> None:
+    """Measure calls that arrive at random, in turns, and print their times."""
+    capacity: dict[str, list[float]] = {name: [] for name in calls}
+    closed: dict[str, list[float]] = {name: [] for name in calls}
+    opened: dict[tuple[float, str], list[float]] = {}
+    refused = 0
+    for number in range(rounds):
+        for name, of in calls.items():
+            begun = time.perf_counter()
+            each = (timed(call, count // _CAPACITY_CLIENTS) for call in of[:_CAPACITY_CLIENTS])
+            flat = [one for some in await asyncio.gather(*each) for one in some]
+            capacity[name].append(len(flat) / (time.perf_counter() - begun))
+            closed[name] += flat
+            for part in _SHARES:
+                found, lost = await arriving(of[0], part * capacity[name][-1], count, number)
+                opened.setdefault((part, name), []).extend(found)
+                refused += lost
+    for name, rates in capacity.items():
+        print(
+            f"{name}: {_CAPACITY_CLIENTS} clients get {statistics.median(rates):.0f}/s with "
+            f"p50 {share(closed[name], 0.5):.1f}, p99 {share(closed[name], 0.99):.1f} ms; at random"
+        )
+        for part in _SHARES:
+            of_part = opened[part, name]
+            p50, p99 = (share(of_part, place) for place in (0.5, 0.99))
+            print(f"  at {part:.0%} of that: p50 {p50:.1f}, p99 {p99:.1f} ms")
+    print(f"refused: {refused}")
+
+
 def processor_time(pid: int) -> float:
     """Return the processor time of a process, in seconds."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
@@ -342,7 +409,7 @@ async def measure(given: argparse.Namespace, folder: Path) -> None:
         process(sys.executable, __file__, "--echo") as echoes,
     ):
         address, echo_address = server[1], echoes[1]
-        if "load" in given.parts:
+        if {"load", "poisson"} & set(given.parts):
             await compare(server, echoes, one, given)
         if "streams" in given.parts:
             await streams({"1": alone, str(given.workers): server}, one, given.rounds)
@@ -366,7 +433,10 @@ async def compare(
         }
         for of in calls.values():
             await timed(of[0], _WARM_UP)
-        await load(calls, pids, given.rounds, given.calls)
+        if "load" in given.parts:
+            await load(calls, pids, given.rounds, given.calls)
+        if "poisson" in given.parts:
+            await poisson(calls, given.rounds, given.calls)
 
 
 def main() -> None:
@@ -376,7 +446,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=400)
     parser.add_argument("--flooders", type=int, nargs="*", default=[1, 4])
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--parts", nargs="*", default=["load", "streams", "fairness", "attacks"])
+    parser.add_argument("--parts", nargs="*", default=PARTS)
     parser.add_argument("--echo", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--flood", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--attack", nargs=2, help=argparse.SUPPRESS)

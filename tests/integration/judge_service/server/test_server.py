@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -44,6 +47,7 @@ class GatedEngine(Engine):
         self.error = error
         self.waiting = ""
         self.cancelled = 0
+        self.scored: list[str] = []
         self.begun, self.may_score = asyncio.Event(), asyncio.Event()
         if let or error is not None:
             self.may_score.set()
@@ -61,6 +65,7 @@ class GatedEngine(Engine):
                 raise
             if self.error is not None:
                 raise self.error
+            self.scored += [item.id for item in items]
             return await inner(items)
 
         session.score = score  # type: ignore[method-assign]  # the point of the stand-in
@@ -164,6 +169,51 @@ async def test_a_deadline_reaches_the_work() -> None:
             if engine.begun.is_set():
                 break
         await until(lambda: engine.cancelled == 1)
+    finally:
+        await server.stop(0)
+
+
+def captions_of(*ids: str) -> pb.ScoreRequest:
+    """A request to score a caption of each id."""
+    items = [ChairItem(id=one, response="A dog.", reference_objects=("dog",)) for one in ids]
+    return pb.ScoreRequest(spec=SPEC, items=map(item_to_proto, items))
+
+
+async def test_a_call_whose_deadline_passes_in_the_queue_never_runs_and_frees_its_place(
+    tmp_path: Path,
+) -> None:
+    engine, log = GatedEngine(), tmp_path / "access.jsonl"
+    server = await running(engine, max_running_calls=1, max_waiting_calls=3, access_log=str(log))
+    options = [("grpc.enable_retries", 0)]
+    try:
+        async with grpc.aio.insecure_channel(server.address, options=options) as channel:
+            stub: Any = pb_grpc.JudgeServiceStub(channel)
+
+            async def code_of(name: str, seconds: float) -> str:
+                named = (("x-request-id", name),)
+                call = stub.Score(captions_of(name), timeout=seconds, metadata=named)
+                code: grpc.StatusCode = await call.code()
+                return code.name
+
+            first = asyncio.ensure_future(code_of("first", PATIENCE))
+            await engine.begun.wait()
+            # A busy machine may pass a short deadline before the calls are in the queue.
+            for seconds in (0.5, 5, 50):
+                late = [code_of(f"late-{seconds}-{number}", seconds) for number in range(4)]
+                codes = sorted(await asyncio.gather(*late))
+                if codes == [*["DEADLINE_EXCEEDED"] * 3, "RESOURCE_EXHAUSTED"]:
+                    break
+            else:
+                pytest.fail(f"four calls never filled a queue of three: {codes}")
+            ended = re.compile(rf'"late-{seconds}-.*CANCELLED')
+            await until(lambda: len(ended.findall(log.read_text())) == 3)
+            others = [asyncio.ensure_future(code_of(f"{number}", PATIENCE)) for number in range(4)]
+            [refused_one], waiting = await asyncio.wait(others, return_when="FIRST_COMPLETED")
+            assert refused_one.result() == "RESOURCE_EXHAUSTED"
+            engine.may_score.set()
+            assert {await call for call in (first, *waiting)} == {"OK"}
+        assert len(engine.scored) == 4
+        assert not [name for name in engine.scored if name.startswith("late")]
     finally:
         await server.stop(0)
 
