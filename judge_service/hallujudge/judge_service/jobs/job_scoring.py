@@ -48,6 +48,11 @@ class StoppedError(Exception):
     """The job was cancelled, or the server stops."""
 
 
+def stopping_error() -> UnavailableError:
+    """Return the error of calls that need the jobs of a server that stops."""
+    return UnavailableError("the server stops", reason="SERVER_DRAINING", retry_after=_STORE_PAUSE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobScoring:
     """Scores jobs.
@@ -300,8 +305,16 @@ class DatabaseThreads:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="hallujudge-jobs")
 
     async def run(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Run a call; a caller that is cancelled does not stop it halfway."""
-        return await shielded(self._threads.submit(work, *args, **kwargs))
+        """Run a call; a caller that is cancelled does not stop it halfway.
+
+        Raises:
+            UnavailableError: The threads have ended: a call may outlast the database in the drain.
+        """
+        try:
+            running = self._threads.submit(work, *args, **kwargs)
+        except RuntimeError as err:
+            raise stopping_error() from err
+        return await shielded(running)
 
     def close(self) -> None:
         """Wait for running calls and end the threads."""

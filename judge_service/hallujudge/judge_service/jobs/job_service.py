@@ -16,7 +16,7 @@ from ..stopping import CallDrain, Grace
 from ..threads import import_in_thread
 from .job import FINISHED, Job, JobCodec, JobDetails, JobLimits, JobWorkers, NewJob, ResultPage
 from .job_runner import POLL_SECONDS, JobRunner
-from .job_scoring import Activity, Changes, DatabaseThreads, JobScoring
+from .job_scoring import Activity, Changes, DatabaseThreads, JobScoring, stopping_error
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -264,9 +264,7 @@ class JobService:
         opening = self._opening
         if opening is None or _failed(opening):
             if self._draining.is_set():
-                raise UnavailableError(
-                    "the server stops", reason="SERVER_DRAINING", retry_after=POLL_SECONDS
-                )
+                raise stopping_error()
             self._activity.begin()
             # Not in the context of the call that opens it: every job would be in that call's trace.
             opening = asyncio.create_task(self._made(), context=self._context.copy())

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from support.threads import Gate
 
-from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import NotFoundError, UnavailableError
 from hallujudge.judge_service.jobs import database
+from hallujudge.judge_service.jobs.job import NewJob
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.wire.job_messages import WireCodec
 
@@ -74,3 +75,30 @@ async def test_a_database_that_opens_while_the_server_stops_is_closed(
     assert (len(databases.made), databases.open) == (1, [])
     with pytest.raises(UnavailableError, match="the server stops"):
         await service.get("owner", "job")
+
+
+class HeldEngine(Engine):
+    """Opens no session before it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached, self.released = asyncio.Event(), asyncio.Event()
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        self.reached.set()
+        await self.released.wait()
+        return await super().open(spec)
+
+
+async def test_a_call_that_goes_on_when_the_database_is_closed_is_refused(tmp_path: Path) -> None:
+    """Other calls may still run in the drain, after the jobs have stopped."""
+    engine, spec = HeldEngine(), ScoreSpec(metric="chair")
+    service = JobService(str(tmp_path / "jobs.sqlite"), engine, WireCodec())
+    new = NewJob(owner="ann", caller="", request_id="r", spec=b"")
+    call = asyncio.create_task(service.create(new, spec, [], more=True))
+    await engine.reached.wait()
+    await service.close()
+    engine.released.set()
+    with pytest.raises(UnavailableError) as refused:
+        await call
+    assert refused.value.reason == "SERVER_DRAINING"
