@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..access.caller import acting_as
@@ -36,10 +37,19 @@ class JobRunner:
         scoring: Scores a job.
         lock: Held by the one server that runs jobs.
         limits: Limits of jobs.
+        clock: Seconds on a clock that never goes back: a pause must not outlast its time where the
+            system's clock is set back.
     """
 
-    def __init__(self, scoring: JobScoring, lock: RunnerLock, limits: JobLimits) -> None:
+    def __init__(
+        self,
+        scoring: JobScoring,
+        lock: RunnerLock,
+        limits: JobLimits,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._scoring = scoring
+        self._clock = clock
         self._lock = lock
         self._limits = limits
         self._running: dict[int, tuple[Job, asyncio.Task[None]]] = {}
@@ -101,7 +111,7 @@ class JobRunner:
         return self._limits.max_running - len(self._running)
 
     def _start(self, waiting: Sequence[Job]) -> None:
-        now = self._scoring.now()
+        now = self._clock()
         ready = [
             job
             for job in waiting
@@ -146,7 +156,7 @@ class JobRunner:
     async def _pause(self, job: Job, error: HallujudgeError) -> None:
         """Let a job wait for what is away, each time twice as long."""
         pause = self._pauses.get(job.number) or _Pause()
-        self._pauses[job.number] = pause.longer(self._scoring.now())
+        self._pauses[job.number] = pause.longer(self._clock())
         _LOG.warning("job %s waits: %s", job.id, error)
         await self._note(job, Problem(reason=error.reason, detail=error.message))
 
@@ -168,11 +178,11 @@ class JobRunner:
 
     async def _clean(self) -> None:
         """Delete old jobs, once an hour."""
-        now = self._scoring.now()
+        scoring, now = self._scoring, self._clock()
         if now - self._cleaned_at < _CLEANING_SECONDS:
             return
         days = self._limits.retention_days
-        count = await self._scoring.threads.run(self._scoring.progress.delete_old, now, days)
+        count = await scoring.threads.run(scoring.progress.delete_old, scoring.now(), days)
         self._cleaned_at = now
         if count:
             _LOG.info("%d jobs older than %g days were deleted", count, days)

@@ -1,0 +1,97 @@
+"""Which job runs when: jobs that wait for a judge or a disk."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from support.clocks import Clock
+from support.threads import until
+
+from hallujudge.judge_service.access.caller import LOCAL, acting_as
+from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.errors import UnavailableError
+from hallujudge.judge_service.jobs.job import Job, JobLimits, JobState, Problem, kept_caller
+from hallujudge.judge_service.jobs.job_runner import JobRunner
+from hallujudge.judge_service.jobs.job_scoring import (
+    Activity,
+    Changes,
+    DatabaseThreads,
+    JobScoring,
+)
+from hallujudge.judge_service.stopping import CallDrain
+from hallujudge.judge_service.wire.job_messages import WireCodec
+
+_DAY = 86_400.0
+
+
+class AwayDatabase:
+    """The progress of one job: the database is away when the job begins for the first time."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.problems: list[Problem] = []
+
+    def waiting(self) -> list[Job]:
+        if self.begun > 1:
+            return []
+        with acting_as(LOCAL):
+            caller = kept_caller()
+        return [
+            Job(
+                number=1, id="j", owner="ann", caller=caller, request_id="r",
+                state=JobState.QUEUED, spec=b"", items=1, bytes=1, scored=0, unscored=0,
+                problem=Problem(), created_at=0.0, finished_at=None,
+            )
+        ]  # fmt: skip
+
+    def counts(self) -> dict[str, int]:
+        return {}
+
+    def delete_old(self, now: float, days: float) -> int:
+        return 0
+
+    def begin(self, number: int) -> bool:
+        self.begun += 1
+        if self.begun == 1:
+            raise UnavailableError("locked", reason="JOBS_UNAVAILABLE")
+        return False
+
+    def wait(self, number: int, problem: Problem) -> bool:
+        self.problems.append(problem)
+        return True
+
+
+class OwnLock:
+    """The lock of the only server."""
+
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        return None
+
+
+async def test_a_pause_ends_in_time_when_the_systems_clock_is_set_back() -> None:
+    database, wall, steady = AwayDatabase(), Clock(1000 * _DAY), Clock()
+    changes, draining = Changes(), asyncio.Event()
+    scoring = JobScoring(
+        engine=Engine(),
+        codec=WireCodec(),
+        progress=cast("Any", database),
+        threads=DatabaseThreads(),
+        changes=changes,
+        activity=Activity(),
+        draining=draining,
+        calls=CallDrain(draining),
+        now=wall,
+    )
+    running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobLimits(), steady).run())
+    await until(lambda: [one.reason for one in database.problems] == ["JOBS_UNAVAILABLE"])
+    wall.now -= 2 * _DAY
+    steady.now += 10
+    changes.notify()
+    await until(lambda: database.begun == 2)
+    draining.set()
+    changes.notify()
+    await running
