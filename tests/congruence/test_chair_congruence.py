@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from support.running import here
 
+from hallujudge.metrics import ChairItem
+from hallujudge.sdk import AsyncClient, ScoreSpec
+from hallujudge.sdk.errors import InvalidInputError
+
 AWKWARD = [
     "A man rides a surfboard. There are two dogs, a baby bird and a toilet seat!",
     "",
@@ -86,3 +90,22 @@ def test_real_captions_are_equal(goldens: Path, server: str, tmp_path: Path) -> 
         files = ("report.json", "items.jsonl")
         outputs.append([(tmp_path / name / file).read_bytes() for file in files])
     assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("again", [70, 700])
+async def test_equal_ids_in_two_batches_are_refused_alike(server: str, again: int) -> None:
+    items = [
+        ChairItem(id=str(number), response="A dog.", reference_objects=("dog",))
+        for number in range(again)
+    ]
+    repeated = [*items, items[3]]
+    messages = []
+    for client in (AsyncClient.embedded(), AsyncClient(server)):
+        async with client:
+            with pytest.raises(InvalidInputError) as caught:
+                await client.score_items(ScoreSpec(metric="chair"), repeated)
+            messages.append((caught.value.reason, str(caught.value)))
+            report = await client.score_items(ScoreSpec(metric="chair"), items)
+            assert report.coverage.items == again
+    assert messages[0] == messages[1]
+    assert f"items[{again}].id: '3' is also the id of items[3]" in messages[0][1]

@@ -73,6 +73,7 @@ class CallMemory:
         self._budget = budget
         self._messages: deque[int] = deque()
         self._results: deque[int] = deque()
+        self._kept = 0
 
     def take(self, size: int) -> None:
         """Take bytes for a message of the call.
@@ -91,6 +92,15 @@ class CallMemory:
         """
         self._budget.take(size)
         self._messages[-1] += size
+
+    def keep(self, size: int) -> None:
+        """Take bytes that stay until the call ends.
+
+        Raises:
+            OverloadedError: They do not fit.
+        """
+        self._budget.take(size, "what is kept of its items")
+        self._kept += size
 
     def result(self, size: int) -> None:
         """Count a result that waits to be sent, until :meth:`answered`."""
@@ -112,6 +122,8 @@ class CallMemory:
         """Give back everything: the call has ended."""
         while self._messages or self._results:
             self.answered()
+        self._budget.give_back(self._kept)
+        self._kept = 0
 
 
 _MEMORY: ContextVar[CallMemory | None] = ContextVar("hallujudge_call_memory", default=None)

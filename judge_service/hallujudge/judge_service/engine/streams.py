@@ -1,12 +1,22 @@
-"""Streams of results: concurrent work in order, with ticks and progress in between."""
+"""Streams: ids that may not repeat, and concurrent work in order, with ticks and progress."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from array import array
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from hallujudge.metrics.framework.tally import cluster_key
+
+from ..errors import InvalidInputError, Violation
+from ..threads import import_in_thread
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -25,6 +35,92 @@ class RunProgress:
     """What their answers cost, or None if unknown, as for a server's models."""
     waiting: str = ""
     """What the run is waiting for, in one sentence; empty while it works."""
+
+
+ID_BYTES = 16
+"""Memory of one id of a stream: its key twice, in order of arrival and sorted."""
+
+
+def keys_of(ids: Iterable[str]) -> bytes:
+    """Return the 64-bit keys of ids, as :class:`StreamIds` takes them."""
+    return array("Q", map(cluster_key, ids)).tobytes()
+
+
+class StreamIds:
+    """The ids of a stream's items, of which none may repeat.
+
+    Ids are kept as 64-bit keys: among a million different ones, two have the same key with a
+    probability of n² / 2⁶⁵, or one in 37 million. Such a stream is refused.
+    """
+
+    def __init__(self) -> None:
+        self._keys = array("Q")
+        # Sorted parts, each more than twice as long as the next: a key is moved log₂ n times.
+        self._sorted: list[NDArray[np.uint64]] = []
+
+    def add(self, keys: bytes, id_at: Callable[[int], str]) -> None:
+        """Add the keys of the next items.
+
+        Args:
+            keys: From :func:`keys_of`.
+            id_at: Returns the id of one of these items.
+
+        Raises:
+            InvalidInputError: An item has the id of an earlier one.
+        """
+        import numpy as np
+
+        start, batch = len(self._keys), np.frombuffer(keys, np.uint64)
+        self._keys.frombytes(keys)
+        new = np.sort(batch)
+        known = [new[part[np.searchsorted(part, new) % part.size] == new] for part in self._sorted]
+        repeated = np.concatenate((*known, new[1:][new[1:] == new[:-1]]))
+        for place in np.flatnonzero(np.isin(batch, repeated)) if repeated.size else ():
+            # An id that repeats in its own batch is found at both places.
+            if (first := self._keys.index(int(batch[place]))) < start + place:
+                raise repeated_id(id_at(int(place)), first, start + int(place))
+        if new.size:
+            self._sorted.append(new)
+        while len(self._sorted) > 1 and self._sorted[-2].size <= 2 * self._sorted[-1].size:
+            both = np.concatenate((self._sorted.pop(), self._sorted.pop()))
+            both.sort(kind="stable")
+            self._sorted.append(both)
+
+
+def repeated_id(item_id: str, first: int, second: int) -> InvalidInputError:
+    """Return the error for two items of a stream or job with the same id."""
+    field = f"items[{second}].id"
+    problem = (
+        f"{item_id[:80]!r} is also the id of items[{first}], counted over all messages; ids must "
+        "be unique"
+    )
+    return InvalidInputError(
+        f"{field}: {problem}", violations=(Violation(field=field, description=problem),)
+    )
+
+
+async def distinct(
+    source: AsyncIterable[_T],
+    ids_of: Callable[[_T], Sequence[str]],
+    keep: Callable[[int], None] = lambda _: None,
+) -> AsyncGenerator[_T, None]:
+    """Yield the batches of a stream.
+
+    Args:
+        source: The batches.
+        ids_of: Returns the ids of a batch.
+        keep: Receives how many bytes are kept of each batch.
+
+    Raises:
+        InvalidInputError: An id repeats, in a batch or in two.
+    """
+    await import_in_thread("numpy")
+    known = StreamIds()
+    async for batch in source:
+        ids = ids_of(batch)
+        keep(ID_BYTES * len(ids))
+        known.add(keys_of(ids), ids.__getitem__)
+        yield batch
 
 
 async def ordered_map(

@@ -110,6 +110,17 @@ items = Table(
 )
 """One row for each item of a job."""
 
+item_ids = Table(
+    "hallujudge_job_ids",
+    metadata,
+    Column("job", _Number, ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
+    # The 64-bit key of the id, as a signed number.
+    Column("key", BigInteger, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""One row for each item of a job that is open: the ids of later items must differ."""
+
 _NAMES = (
     *("number", "id", "owner", "caller", "request_id", "state"),
     *("items", "bytes", "scored", "unscored"),

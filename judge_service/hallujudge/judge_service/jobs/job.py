@@ -115,6 +115,15 @@ class NewJob:
     """Text that is kept for the caller."""
 
 
+class NewItem(NamedTuple):
+    """An item to add to a job."""
+
+    id: str
+    """Its id."""
+    content: bytes
+    """The item."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The result of an item, with its outcome."""

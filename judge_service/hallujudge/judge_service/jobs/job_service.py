@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING
 from ..errors import HallujudgeError, InvalidInputError, UnavailableError, VersionMismatchError
 from ..stopping import CallDrain, Grace
 from ..threads import import_in_thread
-from .job import FINISHED, Job, JobCodec, JobDetails, JobLimits, JobWorkers, NewJob, ResultPage
+from .job import (
+    FINISHED,
+    Job,
+    JobCodec,
+    JobDetails,
+    JobLimits,
+    JobWorkers,
+    NewItem,
+    NewJob,
+    ResultPage,
+)
 from .job_runner import POLL_SECONDS, JobRunner
 from .job_scoring import Activity, Changes, DatabaseThreads, JobScoring, stopping_error
 
@@ -129,14 +139,14 @@ class JobService:
             await asyncio.to_thread(opened.database.close)
 
     async def create(
-        self, new: NewJob, spec: ScoreSpec, contents: Sequence[bytes], *, more: bool
+        self, new: NewJob, spec: ScoreSpec, items: Sequence[NewItem], *, more: bool
     ) -> Job:
         """Create a job, or return the one that the same request created before.
 
         Args:
             new: The job.
             spec: How its items are scored.
-            contents: Its first items.
+            items: Its first items.
             more: Whether more items will be added.
 
         Raises:
@@ -150,7 +160,7 @@ class JobService:
             session = await self._engine.open(spec)
             header = self._codec.report_bytes(session.report())
             job = await self._threads.run(
-                store.create, new, header, contents, more=more, now=self._now()
+                store.create, new, header, items, more=more, now=self._now()
             )
         if job.spec != new.spec:
             raise InvalidInputError(
@@ -158,17 +168,17 @@ class JobService:
                 "another request_id for another job",
                 reason="JOB_REQUEST_DIFFERS",
             )
-        await self._threads.run(store.check_repeated, job, contents, more=more)
+        await self._threads.run(store.check_repeated, job, items, more=more)
         self._changes.notify()
         return job
 
     async def add(
-        self, owner: str, job_id: str, position: int, contents: Sequence[bytes], *, more: bool
+        self, owner: str, job_id: str, position: int, items: Sequence[NewItem], *, more: bool
     ) -> Job:
         """Add items to an open job; those that it has already are ignored."""
         store = (await self._open()).store
         job = await self._threads.run(
-            store.add, owner, job_id, position, contents, more=more, now=self._now()
+            store.add, owner, job_id, position, items, more=more, now=self._now()
         )
         self._changes.notify()
         return job

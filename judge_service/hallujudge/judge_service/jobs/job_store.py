@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from hallujudge.metrics.framework.tally import cluster_key
+
+from ..engine.streams import repeated_id
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
 from .database import LISTED, WHOLE, fitting, job_of
+from .database import item_ids as ids_table
 from .database import items as items_table
 from .database import jobs as jobs_table
 from .job import (
@@ -20,6 +24,7 @@ from .job import (
     JobDetails,
     JobLimits,
     JobState,
+    NewItem,
     NewJob,
     ResultPage,
     StoredResult,
@@ -27,6 +32,10 @@ from .job import (
 
 if TYPE_CHECKING:
     from .database import Database
+
+
+# SQLite takes 32,766 values in one statement.
+_KEYS = 1000
 
 
 class JobStore:
@@ -49,14 +58,14 @@ class JobStore:
             )
 
     def create(
-        self, new: NewJob, header: bytes, contents: Sequence[bytes], *, more: bool, now: float
+        self, new: NewJob, header: bytes, items: Sequence[NewItem], *, more: bool, now: float
     ) -> Job:
         """Create a job with its first items, or return the one that the request created before.
 
         Args:
             new: The job.
             header: Its report of no items.
-            contents: Its first items.
+            items: Its first items.
             more: Whether more items will be added.
             now: Seconds since 1970.
 
@@ -71,7 +80,7 @@ class JobStore:
                 values = _fresh(new, header, now)
                 connection.execute(jobs_table.insert().values(**values))
                 job = _owned(connection, new.owner, values["id"], locked=True)
-                return self._added(connection, job, job.items, contents, more=more, now=now)
+                return self._added(connection, job, job.items, items, more=more, now=now)
         except IntegrityError:
             # The same request, sent twice at the same time.
             known = self.find(new.owner, new.request_id)
@@ -79,24 +88,24 @@ class JobStore:
                 raise
             return known
 
-    def check_repeated(self, job: Job, contents: Sequence[bytes], *, more: bool) -> None:
+    def check_repeated(self, job: Job, items: Sequence[NewItem], *, more: bool) -> None:
         """Refuse a request that has the request id of a job, but other items.
 
         Args:
             job: The job that the request id created.
-            contents: The first items of the request.
+            items: The first items of the request.
             more: Whether more items will be added.
 
         Raises:
             InvalidInputError: The job has other items.
         """
         with self._database.reading() as connection:
-            _check_same(connection, job, 0, contents)
-        too_few = not more and len(contents) < job.items
-        if too_few or (job.state is not JobState.OPEN and len(contents) > job.items):
+            _check_same(connection, job, 0, items)
+        too_few = not more and len(items) < job.items
+        if too_few or (job.state is not JobState.OPEN and len(items) > job.items):
             raise _differs(
                 f"request_id {job.request_id[:80]!r} created job {job.id} with {job.items} items, "
-                f"not {len(contents)}"
+                f"not {len(items)}"
             )
 
     def add(
@@ -104,7 +113,7 @@ class JobStore:
         owner: str,
         job_id: str,
         position: int,
-        contents: Sequence[bytes],
+        items: Sequence[NewItem],
         *,
         more: bool,
         now: float,
@@ -115,14 +124,14 @@ class JobStore:
             owner: The caller.
             job_id: The job.
             position: Position of the first item.
-            contents: The items.
+            items: The items.
             more: Whether more items will be added.
             now: Seconds since 1970.
 
         Raises:
             NotFoundError: The caller has no such job.
-            InvalidInputError: Items are missing before the position, there are too many, or the
-                job has others in their place.
+            InvalidInputError: Items are missing before the position, there are too many, the job
+                has others in their place, or a new one has the id of another.
         """
         with self._database.writing() as connection:
             job = _owned(connection, owner, job_id, locked=True)
@@ -131,10 +140,10 @@ class JobStore:
                     f"position is {position}, but job {job.id} has {job.items} items; send the "
                     f"items from position {job.items} on"
                 )
-            _check_same(connection, job, position, contents)
+            _check_same(connection, job, position, items)
             if job.state is not JobState.OPEN:
-                return _unless_more(job, position + len(contents))
-            return self._added(connection, job, position, contents, more=more, now=now)
+                return _unless_more(job, position + len(items))
+            return self._added(connection, job, position, items, more=more, now=now)
 
     def get(self, owner: str, job_id: str) -> JobDetails:
         """Return a job.
@@ -271,17 +280,18 @@ class JobStore:
         connection: sa.Connection,
         job: Job,
         position: int,
-        contents: Sequence[bytes],
+        items: Sequence[NewItem],
         *,
         more: bool,
         now: float,
     ) -> Job:
-        new = contents[job.items - position :]
-        count, size = job.items + len(new), job.bytes + sum(map(len, new))
+        new = items[job.items - position :]
+        count, size = job.items + len(new), job.bytes + sum(len(item.content) for item in new)
         self._check_size(count, size)
+        _keep_ids(connection, job, new, more=more)
         rows = [
-            {"job": job.number, "position": place, "item": content}
-            for place, content in enumerate(new, job.items)
+            {"job": job.number, "position": place, "item": item.content}
+            for place, item in enumerate(new, job.items)
         ]
         if rows:
             connection.execute(items_table.insert(), rows)
@@ -355,16 +365,39 @@ def _updated(connection: sa.Connection, job: Job, changed: dict[str, Any]) -> Jo
 
 
 def _check_same(
-    connection: sa.Connection, job: Job, position: int, contents: Sequence[bytes]
+    connection: sa.Connection, job: Job, position: int, items: Sequence[NewItem]
 ) -> None:
     """Refuse items that differ from those that a job has at their positions."""
     place = items_table.c.position
     query = sa.select(place, items_table.c.item).where(
-        items_table.c.job == job.number, place >= position, place < position + len(contents)
+        items_table.c.job == job.number, place >= position, place < position + len(items)
     )
     for row in connection.execute(query):
-        if row.item != contents[row.position - position]:
+        if row.item != items[row.position - position].content:
             raise _differs(f"job {job.id} has another item at position {row.position}")
+
+
+def _keep_ids(connection: sa.Connection, job: Job, items: Sequence[NewItem], *, more: bool) -> None:
+    """Refuse new items with the id of an item of an earlier request; keep ids for a later one."""
+    mine = ids_table.c.job == job.number
+    places = {_key(item): place for place, item in enumerate(items, job.items)}
+    keys = list(places)
+    for at in range(0, len(keys) if job.items else 0, _KEYS):
+        some = mine & ids_table.c.key.in_(keys[at : at + _KEYS])
+        known = connection.execute(sa.select(ids_table).where(some).limit(1)).one_or_none()
+        if known is not None:
+            place = places[known.key]
+            raise repeated_id(items[place - job.items].id, known.position, place)
+    if not more:
+        connection.execute(ids_table.delete().where(mine))
+    elif places:
+        rows = [{"job": job.number, "key": key, "position": at} for key, at in places.items()]
+        connection.execute(ids_table.insert(), rows)
+
+
+def _key(item: NewItem) -> int:
+    """Return the key of an item's id; databases have signed integers only."""
+    return cluster_key(item.id) - 2**63
 
 
 def _differs(problem: str) -> InvalidInputError:

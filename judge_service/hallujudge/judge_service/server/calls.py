@@ -96,13 +96,11 @@ class Calls:
         """Return the items of a batch of a stream.
 
         Raises:
-            InvalidInputError: The message is not a batch, or has invalid items or equal ids.
+            InvalidInputError: The message is not a batch, or has invalid items.
         """
         if request.WhichOneof("message") != "batch":
             raise InvalidInputError("after the spec, every message of a stream must be a batch")
-        items = await self.items(spec, request.batch.items, "batch.items")
-        _convert.check_unique(items, within="batch.items")
-        return items
+        return await self.items(spec, request.batch.items, "batch.items")
 
     async def batch_response(self, results: Sequence[ItemResult]) -> pb.ScoreStreamResponse:
         """Return the message with the results of a batch of a stream."""

@@ -15,7 +15,7 @@ from hallujudge.judge.v1 import scoring_pb2
 
 from ..engine.registry import metric_entry
 from ..errors import UnsupportedError
-from ..jobs.job import JobLimits, NewJob, ScoredChunk, current_owner, kept_caller
+from ..jobs.job import JobLimits, NewItem, NewJob, ScoredChunk, current_owner, kept_caller
 from ..jobs.job_service import JobService
 from ..observe.recorder import record_outcomes
 from ..settings.server_settings import state_folder
@@ -81,7 +81,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
     ) -> pb.CreateJobResponse:
         """Create a job with its first items."""
         spec = admitted_spec(request.spec)
-        contents = self._contents(spec, request.items)
+        items = self._items(spec, request.items)
         new = NewJob(
             owner=current_owner(),
             caller=kept_caller(),
@@ -89,7 +89,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
             spec=request.spec.SerializeToString(deterministic=True),
             note=request.note,
         )
-        job = await self._jobs.create(new, spec, contents, more=request.more)
+        job = await self._jobs.create(new, spec, items, more=request.more)
         return pb.CreateJobResponse(job=job_to_proto(job))
 
     async def AddJobItems(
@@ -98,9 +98,9 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         """Add items to an open job."""
         details = await self._jobs.get(current_owner(), request.job_id)
         spec = _convert.spec_from_proto(scoring_pb2.ScoreSpec.FromString(details.job.spec))
-        contents = self._contents(spec, request.items)
+        items = self._items(spec, request.items)
         job = await self._jobs.add(
-            current_owner(), request.job_id, request.position, contents, more=request.more
+            current_owner(), request.job_id, request.position, items, more=request.more
         )
         return pb.AddJobItemsResponse(job=job_to_proto(job))
 
@@ -184,13 +184,13 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
             )
         return self._kept
 
-    def _contents(self, spec: ScoreSpec, messages: Sequence[judge_service_pb2.Item]) -> list[bytes]:
+    def _items(self, spec: ScoreSpec, messages: Sequence[judge_service_pb2.Item]) -> list[NewItem]:
         """Return items as they are stored, after checking them."""
         check_count(self._settings.max_batch_items, len(messages), "items")
         items = _convert.items_from_proto(messages, metric_entry(spec.metric).item_type)
         _convert.check_unique(items)
         # Deterministic, so that a repeated request has the same bytes.
-        return [message.SerializeToString(deterministic=True) for message in messages]
+        return [NewItem(one.id, one.SerializeToString(deterministic=True)) for one in messages]
 
 
 def job_service(

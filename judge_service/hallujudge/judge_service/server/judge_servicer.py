@@ -12,7 +12,7 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from ..access.memory import call_memory
 from ..engine import Engine, ScoringSession, metric_names
 from ..engine.registry import MetricEntry, metric_entry
-from ..engine.streams import TICK_SECONDS, ordered_map, with_ticks
+from ..engine.streams import TICK_SECONDS, distinct, ordered_map, with_ticks
 from ..errors import InvalidInputError
 from ..installation import __version__
 from .calls import Calls
@@ -91,7 +91,8 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
             window.made(batch, response.ByteSize())
             return response
 
-        paced = window.paced(requests, _measured)
+        unique = distinct(requests, _ids, call_memory().keep)
+        paced = window.paced(unique, _measured)
         async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as responses:
             async for response in responses:
                 yield response
@@ -203,6 +204,10 @@ def metric_info(entry: MetricEntry) -> pb.MetricInfo:
 
 def _measured(request: pb.ScoreStreamRequest) -> tuple[int, int]:
     return len(request.batch.items), request.ByteSize()
+
+
+def _ids(request: pb.ScoreStreamRequest) -> list[str]:
+    return [item.id for item in request.batch.items]
 
 
 def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:

@@ -16,9 +16,10 @@ from ..access.memory import call_memory
 from ..cpu_work import LONG_CHARS
 from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
-from ..engine.streams import TICK_SECONDS, ordered_map, with_ticks
+from ..engine.streams import ID_BYTES, TICK_SECONDS, StreamIds, ordered_map, with_ticks
 from ..observe.recorder import record_outcomes
 from ..settings.server_settings import ServerSettings
+from ..threads import import_in_thread
 from .flow_control import Held, Window
 from .interceptors import Context, Handler, WrappingInterceptor
 from .judge_servicer import MAX_CONCURRENCY, RESULT_FACTOR, first_of
@@ -171,6 +172,7 @@ class _Run:
         self._groups = GroupLimit(settings.max_report_groups)
         self._memory = call_memory()
         self._tallies = Tallies(pool, self._spec)
+        self._ids = StreamIds()
 
     async def responses(self, raws: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
         """Yield the responses of the stream."""
@@ -191,9 +193,11 @@ class _Run:
             window.made(batch, len(reply.parts[0]))
             return reply
 
+        await import_in_thread("numpy")
         paced = window.paced(raws, lambda raw: (1, len(raw)))
         async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as replies:
             async for reply in replies:
+                self._add_ids(reply)
                 if self._report:
                     # Tallies merge exactly, so that a stream belongs to no worker, and survives the
                     # death of one.
@@ -204,6 +208,15 @@ class _Run:
         if self._report:
             for piece in (await self._tallies.report("report")).parts:
                 yield piece
+
+    def _add_ids(self, reply: Reply) -> None:
+        """Refuse the id of an earlier item."""
+
+        def id_at(place: int) -> str:
+            return pb.ScoreStreamResponse.FromString(reply.parts[0]).batch.results[place].id
+
+        self._memory.keep(len(reply.keys) // 8 * ID_BYTES)
+        self._ids.add(reply.keys, id_at)
 
     async def _batch(self, raw: bytes) -> Reply:
         parts = (self._spec, raw)

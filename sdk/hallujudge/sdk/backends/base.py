@@ -109,6 +109,11 @@ class RunHeader:
         return replace(made, signature=self.signature + made.signature.removeprefix(own))
 
 
+def ids_of(batch: Batch) -> list[str]:
+    """Return the ids of a batch's items."""
+    return [item.id for item in batch]
+
+
 class ScoringBackend(Protocol):
     """Scores items, in this process or at a server."""
 
@@ -145,6 +150,9 @@ class ScoringBackend(Protocol):
             spec: How items are scored.
             header: The run's header, from :meth:`header`.
             batches: The items.
+
+        Raises:
+            InvalidInputError: Two items have the same id.
         """
         ...
 

@@ -20,7 +20,7 @@ import grpc
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.engine.streams import RunProgress, with_ticks
+from hallujudge.judge_service.engine.streams import RunProgress, distinct, with_ticks
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.settings.connection import Connection, load_connection
 from hallujudge.judge_service.wire import convert as _convert
@@ -34,7 +34,16 @@ from ..errors import (
     UnsupportedError,
     VersionMismatchError,
 )
-from .base import Batch, BatchResult, RunHeader, ServerInfo, Timeouts, checked_address, header_of
+from .base import (
+    Batch,
+    BatchResult,
+    RunHeader,
+    ServerInfo,
+    Timeouts,
+    checked_address,
+    header_of,
+    ids_of,
+)
 from .channel import call_metadata, check_key, diagnose, open_channel, responses_of, trace_headers
 from .recovery import Outbox, ProgressWatch, Reconnecting
 
@@ -154,7 +163,7 @@ class RemoteBackend:
         """
         reconnecting = Reconnecting(self.target, self.timeouts.reconnect_timeout)
         lost = False
-        async with Outbox(batches, MAX_CONCURRENCY) as outbox:
+        async with Outbox(distinct(batches, ids_of), MAX_CONCURRENCY) as outbox:
             while True:
                 try:
                     if lost:
@@ -412,7 +421,7 @@ async def _nothing() -> AsyncGenerator[Batch, None]:
 def _paired(batch: Batch, messages: Iterable[pb.ItemResult]) -> BatchResult:
     results = [_convert.result_from_proto(result) for result in messages]
     # Results are matched by position, which a server of another release might not keep.
-    if [item.id for item in batch] != [result.id for result in results]:
+    if ids_of(batch) != [result.id for result in results]:
         raise InternalError(
             "the server returned results whose item ids are not those of the batch sent; "
             "install the same release on both sides"

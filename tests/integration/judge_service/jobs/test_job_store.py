@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from support.jobs import ascii_address
+from support.messages import expected_message
 from support.threads import eventually
 
 from hallujudge.judge_service.errors import (
@@ -21,7 +22,15 @@ from hallujudge.judge_service.errors import (
     VersionMismatchError,
 )
 from hallujudge.judge_service.jobs.database import Database, versions
-from hallujudge.judge_service.jobs.job import Answer, Job, JobLimits, JobState, NewJob, Problem
+from hallujudge.judge_service.jobs.job import (
+    Answer,
+    Job,
+    JobLimits,
+    JobState,
+    NewItem,
+    NewJob,
+    Problem,
+)
 from hallujudge.judge_service.jobs.job_progress import JobProgress
 from hallujudge.judge_service.jobs.job_store import JobStore
 
@@ -48,11 +57,17 @@ def new(request_id: str = "r", owner: str = "ann", spec: bytes = b"\0spec") -> N
     return NewJob(owner=owner, caller="{}", request_id=request_id, spec=spec, note="a note: ü")
 
 
+def items_of(*contents: bytes, at: int = 0) -> list[NewItem]:
+    """Return items whose ids are their positions."""
+    return [NewItem(str(place), content) for place, content in enumerate(contents, at)]
+
+
 def made(
     store: JobStore, contents: Sequence[bytes] = (b"a", b"b"), request_id: str = "r",
     owner: str = "ann", *, more: bool = False, now: float = 1.0,
 ) -> Job:  # fmt: skip
-    return store.create(new(request_id, owner), b"header", contents, more=more, now=now)
+    items = items_of(*contents)
+    return store.create(new(request_id, owner), b"header", items, more=more, now=now)
 
 
 def answer(position: int, *, scored: bool = True, result: bytes = b"result") -> Answer:
@@ -102,7 +117,7 @@ def test_a_job_of_another_caller_is_absent(store: JobStore) -> None:
         with pytest.raises(NotFoundError):
             store.report(wrong_owner, job_id)
         with pytest.raises(NotFoundError):
-            store.add(wrong_owner, job_id, 0, (b"x",), more=False, now=2.0)
+            store.add(wrong_owner, job_id, 0, items_of(b"x"), more=False, now=2.0)
         with pytest.raises(NotFoundError):
             store.results(wrong_owner, job_id, 0, count=1, max_bytes=1, with_items=True)
     assert len(messages) == 1
@@ -116,16 +131,34 @@ def test_a_job_of_another_caller_is_absent(store: JobStore) -> None:
 def test_items_are_added_once(store: JobStore) -> None:
     job = made(store, (b"a", b"b"), more=True)
     assert job.state is JobState.OPEN
-    added = store.add("ann", job.id, 1, (b"b", b"c"), more=True, now=2.0)
+    added = store.add("ann", job.id, 1, items_of(b"b", b"c", at=1), more=True, now=2.0)
     assert added.items == 3
     with pytest.raises(InvalidInputError, match="from position 3 on"):
-        store.add("ann", job.id, 4, (b"e",), more=True, now=2.0)
+        store.add("ann", job.id, 4, items_of(b"e", at=4), more=True, now=2.0)
     closed = store.add("ann", job.id, 3, (), more=False, now=2.0)
     assert (closed.state, closed.items) == (JobState.QUEUED, 3)
-    assert store.add("ann", job.id, 2, (b"c",), more=False, now=2.0) == closed
+    assert store.add("ann", job.id, 2, items_of(b"c", at=2), more=False, now=2.0) == closed
     with pytest.raises(InvalidInputError) as late:
-        store.add("ann", job.id, 3, (b"d",), more=False, now=2.0)
+        store.add("ann", job.id, 3, items_of(b"d", at=3), more=False, now=2.0)
     assert late.value.reason == "JOB_NOT_OPEN"
+
+
+def test_an_id_of_an_earlier_request_is_refused(store: JobStore) -> None:
+    job = made(store, (b"a", b"b"), more=True)
+    store.add("ann", job.id, 2, items_of(b"c", at=2), more=True, now=2.0)
+    for more in (True, False):
+        again = [NewItem("new", b"d"), NewItem("1", b"b")]
+        with pytest.raises(
+            InvalidInputError,
+            match=expected_message("judge_service.engine.streams:items-id-is-also-the-id-of", 1),
+        ):
+            store.add("ann", job.id, 3, again, more=more, now=2.0)
+    assert store.get("ann", job.id).job.items == 3
+    # The answer to a request was lost: it is sent again, with the same items.
+    repeated = store.add("ann", job.id, 2, items_of(b"c", b"d", at=2), more=False, now=2.0)
+    assert (repeated.items, repeated.state) == (4, JobState.QUEUED)
+    other = made(store, (b"a",), request_id="other", more=True)
+    assert store.add("ann", other.id, 1, items_of(b"b", at=1), more=False, now=2.0).items == 2
 
 
 def test_limits_refuse_jobs_items_and_bytes(store: JobStore) -> None:

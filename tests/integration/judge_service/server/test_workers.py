@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import grpc
 import pytest
@@ -121,6 +122,35 @@ async def test_errors_of_workers_are_those_of_a_server_without(pool: WorkerPool)
         assert failures[0] == failures[1]
     await with_workers.stop(0)
     await without.stop(0)
+
+
+async def test_equal_ids_in_two_messages_of_a_stream_are_refused(pool: WorkerPool) -> None:
+    batches = [batch(captions(5)), batch(captions(5, first=5)), batch(captions(2, first=3))]
+
+    async def requests(count: int) -> AsyncIterator[pb.ScoreStreamRequest]:
+        yield pb.ScoreStreamRequest(spec=spec_to_proto(SPEC))
+        for one in batches[:count]:
+            yield one
+
+    failures = []
+    for workers in (pool, None):
+        server = await start(ServerSettings(port=0), workers=workers)
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            stub: Any = pb_grpc.JudgeServiceStub(channel)
+            call = stub.ScoreStream(requests(3), timeout=PATIENCE)
+            read = [await call.read() for _ in range(3)]
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call.read()
+            scored = sum(len(response.batch.results) for response in read)
+            failures.append((*refused(caught.value), caught.value.details(), scored))
+            # What is sent again in a new stream is no repetition.
+            again = [one async for one in stub.ScoreStream(requests(2), timeout=PATIENCE)]
+            assert again[-1].report.coverage.items == 10
+        await server.stop(0)
+    assert failures[0] == failures[1]
+    code, reason, words, scored = failures[0]
+    assert (code, reason, scored) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT", 10)
+    assert str(words).startswith("items[10].id: '3'")
 
 
 async def test_the_task_of_a_killed_worker_is_done_again(pool: WorkerPool) -> None:

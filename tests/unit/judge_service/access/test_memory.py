@@ -24,6 +24,19 @@ def test_what_does_not_fit_now_may_be_tried_again() -> None:
     assert caught.value.retry_after is None
 
 
+def test_what_a_call_keeps_is_given_back_at_its_end() -> None:
+    budget = MemoryBudget(100)
+    memory = CallMemory(budget)
+    memory.take(10)
+    memory.keep(60)
+    memory.answered()
+    assert budget.held == 60
+    with pytest.raises(OverloadedError):
+        memory.keep(60)
+    memory.close()
+    assert budget.held == 0
+
+
 def test_an_answer_gives_back_its_message_and_its_result() -> None:
     budget = MemoryBudget(100)
     memory = CallMemory(budget)

@@ -1,4 +1,4 @@
-"""Ticks between the results of slow work."""
+"""Ids that repeat, and ticks between the results of slow work."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
+from support.messages import expected_message
 
-from hallujudge.judge_service.engine.streams import with_ticks
+from hallujudge.judge_service.engine.streams import (
+    ID_BYTES,
+    StreamIds,
+    distinct,
+    keys_of,
+    with_ticks,
+)
+from hallujudge.judge_service.errors import InvalidInputError
 
 SOON = 0.01
 
@@ -57,3 +65,52 @@ async def test_an_error_of_the_source_is_raised() -> None:
     assert await anext(ticks) == 1
     with pytest.raises(ValueError, match="broken"):
         await anext(ticks)
+
+
+def add(ids: StreamIds, *batch: str) -> None:
+    ids.add(keys_of(batch), batch.__getitem__)
+
+
+@pytest.mark.parametrize("first", [0, 1, 63, 64, 4_000, 4_999])
+def test_an_id_repeats_wherever_it_was(first: int) -> None:
+    ids, names = StreamIds(), [f"item {number}" for number in range(5_000)]
+    sizes = (64, 1, 0, 200, 7)
+    at = turn = 0
+    while at < len(names):
+        add(ids, *names[at : at + sizes[turn % 5]])
+        at, turn = at + sizes[turn % 5], turn + 1
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.engine.streams:items-id-is-also-the-id-of", first),
+    ) as caught:
+        add(ids, "new", names[first])
+    assert caught.value.message.startswith(f"items[5001].id: 'item {first}'")
+    assert [one.field for one in caught.value.violations] == ["items[5001].id"]
+
+
+def test_an_id_repeats_in_its_own_batch() -> None:
+    ids = StreamIds()
+    add(ids, "a")
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("judge_service.engine.streams:items-id-is-also-the-id-of", 2),
+    ) as caught:
+        add(ids, "b", "c", "d", "c")
+    assert caught.value.message.startswith("items[4].id: 'c'")
+
+
+async def test_what_is_kept_of_a_stream_is_counted() -> None:
+    async def source() -> AsyncGenerator[list[str], None]:
+        yield ["a", "b"]
+        yield []
+        yield ["c"]
+        yield ["d", "a"]
+
+    kept: list[int] = []
+    seen: list[list[str]] = []
+    batches = distinct(source(), list, kept.append)
+    seen.extend([await anext(batches) for _ in range(3)])
+    with pytest.raises(InvalidInputError):
+        await anext(batches)
+    assert seen == [["a", "b"], [], ["c"]]
+    assert kept == [2 * ID_BYTES, 0, ID_BYTES, 2 * ID_BYTES]

@@ -19,6 +19,7 @@ from ...engine import Engine, ScoringSession, metric_names
 from ...engine.registry import metric_entry
 from ...engine.resources import Resources
 from ...engine.spec import ScoreSpec
+from ...engine.streams import keys_of
 from ...errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from ...observe.recorder import Recorder, begin_recording
 from ...wire.job_messages import WireCodec
@@ -123,6 +124,8 @@ class Reply:
     """Why each item of a job is unscored; empty if it is scored."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Field to report groups by -> values in a batch."""
+    keys: bytes = b""
+    """The keys of the ids of a batch, from :func:`keys_of`."""
     needs: int = 0
     """The memory that the messages need, if they need more than the task allows."""
     failure: Failure | None = None
@@ -237,6 +240,7 @@ class Work:
                 session.tally_of(results) if task.report else b"",
             ),
             groups={key: tuple(values) for key, values in groups.items()},
+            keys=keys_of(item.id for item in items),
         )
 
     async def _merge(self, task: Task) -> Reply:
