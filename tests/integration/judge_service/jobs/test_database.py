@@ -13,13 +13,13 @@ from support.jobs import postgres_address
 
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.jobs.database import Database, FileLock
-from hallujudge.judge_service.jobs.job import Job, JobLimits, NewJob
+from hallujudge.judge_service.jobs.job import Job, JobLimits, NewItem, NewJob
 from hallujudge.judge_service.jobs.job_store import JobStore
 
 
 def created(store: JobStore, request_id: str) -> Job:
     new = NewJob(owner="ann", caller="{}", request_id=request_id, spec=b"", note="")
-    return store.create(new, b"", [b"a"], more=False, now=1.0)
+    return store.create(new, b"", [NewItem("a", b"a")], more=False, now=1.0)
 
 
 def refusals(store: JobStore, caplog: pytest.LogCaptureFixture) -> set[str]:

@@ -8,7 +8,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from support.clocks import Clock
 from support.messages import expected_message
 
 from hallujudge.judge_service.access.caller import MAX_LIMIT, Limits, Scope
