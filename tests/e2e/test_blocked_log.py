@@ -18,7 +18,8 @@ from support.running import BIN
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access.caller import Scope
-from hallujudge.judge_service.access.key_store import LOOK_SECONDS, create_key
+from hallujudge.judge_service.access.key_store import create_key
+from hallujudge.judge_service.threads import LOOK_SECONDS
 
 _DRAIN_SECONDS = 2
 # The server kills itself 15 seconds after the drain.

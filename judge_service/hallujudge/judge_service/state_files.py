@@ -17,9 +17,7 @@ _LOGS = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file, with the same permissions."""
 
 _Execute: TypeAlias = Callable[[str], Any]
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS hallujudge_state (id VARCHAR(40) NOT NULL, writes BIGINT NOT NULL)"
-)
+_TABLE = "CREATE TABLE IF NOT EXISTS hallujudge_state (id VARCHAR(40), writes BIGINT NOT NULL)"
 _INSERT = (
     "INSERT INTO hallujudge_state SELECT '{}', 0 WHERE NOT EXISTS (SELECT id FROM hallujudge_state)"
 )
@@ -205,26 +203,16 @@ def warn_of_readers(path: Path) -> None:
 
 def _take_access(path: Path) -> None:
     try:
-        mode = path.stat().st_mode
+        mode = stat.S_IMODE(path.stat().st_mode)
         if not mode & 0o077:
             return
         if mode & stat.S_ISVTX:  # a folder such as /tmp, which is everybody's
             raise PermissionError(0, "it belongs to all users")
-        path.chmod(stat.S_IMODE(mode) & 0o700)
+        path.chmod(mode & 0o700)
     except FileNotFoundError:
         return
     except OSError as err:
-        _LOG.warning(
-            "other users of this machine may use %s, and that can't be changed (%s); change its "
-            "permissions, or move it to a folder of the server",
-            path,
-            err.strerror or err,
-        )
+        outcome = f"that can't be changed ({err.strerror or err}); use a folder of the server"
     else:
-        kept = stat.S_IMODE(mode) & 0o700
-        _LOG.warning(
-            "other users of this machine could use %s (mode %03o); its mode is now %03o",
-            path,
-            stat.S_IMODE(mode),
-            kept,
-        )
+        outcome = f"its mode is now {mode & 0o700:03o}"
+    _LOG.warning("other users of this machine could use %s (mode %03o); %s", path, mode, outcome)

@@ -6,12 +6,17 @@ import asyncio
 import concurrent.futures
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from importlib import import_module
 from pathlib import Path
 from typing import Generic, TypeVar
+from weakref import WeakMethod
+
+LOOK_SECONDS = 0.5
+"""How often files are looked at that may change while a server runs."""
 
 _T = TypeVar("_T")
 _K = TypeVar("_K", bound=Hashable)
@@ -55,6 +60,25 @@ async def shielded(work: concurrent.futures.Future[_T]) -> _T:
 def _look_at(result: asyncio.Future[_T]) -> None:
     if not result.cancelled():
         result.exception()
+
+
+def look_regularly(look: Callable[[], None], name: str) -> None:
+    """Call a method every half second in a thread of its own, as long as its object is used.
+
+    A disk that hangs then delays no call.
+
+    Args:
+        look: The method of an object; it should not fail.
+        name: The name of the thread.
+    """
+    threading.Thread(target=_look_on, args=(WeakMethod(look),), name=name, daemon=True).start()
+
+
+def _look_on(look: WeakMethod[Callable[[], None]]) -> None:
+    while (method := look()) is not None:
+        method()
+        del method  # the object must not stay for this thread
+        time.sleep(LOOK_SECONDS)
 
 
 class SharedLoads(Generic[_K, _V]):

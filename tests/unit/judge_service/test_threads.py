@@ -12,9 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.threads import PATIENCE
+from support.threads import PATIENCE, eventually
 
-from hallujudge.judge_service.threads import SharedLoads, shielded, usable_cores
+from hallujudge.judge_service.threads import (
+    SharedLoads,
+    look_regularly,
+    shielded,
+    usable_cores,
+)
 
 
 class Work:
@@ -144,3 +149,18 @@ def test_without_a_quota_the_affinity_counts(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
     assert usable_cores(tmp_path / "missing") == 3
+
+
+def test_an_object_is_looked_at_for_as_long_as_it_is_used() -> None:
+    looks: list[str] = []
+
+    class Watched:
+        def look(self) -> None:
+            looks.append(threading.current_thread().name)
+
+    watched = Watched()
+    look_regularly(watched.look, "looking")
+    assert eventually(lambda: len(looks) >= 2)
+    assert set(looks) == {"looking"}
+    del watched
+    assert eventually(lambda: "looking" not in {one.name for one in threading.enumerate()})

@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import secrets
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -33,9 +32,6 @@ except ImportError:  # Windows: two administrators must not change keys at the s
 _LOG = logging.getLogger(__name__)
 KEY_PATTERN = re.compile(r"hj_(?P<id>[a-z2-7]{8})_(?P<secret>[A-Za-z0-9_-]{43})")
 """A key as callers send it: its id, by which it is looked up, and 256 random bits."""
-
-LOOK_SECONDS = 0.5
-"""How often the file is looked at."""
 
 # Base32 in lower case: no digits that look like letters.
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
@@ -312,15 +308,6 @@ class KeyStore:
         self._path = path
         self._seen = _stamp(path)
         self._keys = _by_id(path)
-        self._closing = threading.Event()
-
-    def watch(self) -> None:
-        """Look at the file regularly, in a thread: a disk that hangs must not delay calls."""
-        threading.Thread(target=self._look_on, name="hallujudge-keys", daemon=True).start()
-
-    def close(self) -> None:
-        """Look no more."""
-        self._closing.set()
 
     def look(self) -> None:
         """Read the file again if it changed; keep the keys if it can't be read."""
@@ -332,10 +319,6 @@ class KeyStore:
             _LOG.info("keys read again from %s: %d keys", self._path, len(self._keys))
         except InvalidInputError as err:
             _LOG.error("the keys stay as they were: %s", err)
-
-    def _look_on(self) -> None:
-        while not self._closing.wait(LOOK_SECONDS):
-            self.look()
 
     def caller(self, text: str) -> Caller:
         """Return the caller to whom a key belongs.

@@ -211,7 +211,7 @@ class Ledger:
         # A power loss may lose the last calls' costs; syncing each call would slow all of them.
         file.execute("PRAGMA synchronous = NORMAL")
         file.execute(_SCHEMA)
-        watch = DatabaseWatch("the spending file", self._path)
+        watch = DatabaseWatch("", self._path)
         watch.begin(file.execute)
         # Each call has its own deadline, which passes for many calls at once.
         file.execute("PRAGMA busy_timeout = 0")
@@ -264,6 +264,8 @@ class Ledger:
 
     def _flush(self) -> None:
         """Write down what is not written yet, now or when another program unlocks the file."""
+        if not self._unwritten:
+            return
         try:
             with self._writing():
                 pass
@@ -275,9 +277,8 @@ class Ledger:
 
     def _flush_later(self) -> None:
         self._is_waiting = False
-        if self._unwritten:
-            self._closing.wait(_PAUSE_SECONDS)
-            self._flush()
+        self._closing.wait(_PAUSE_SECONDS)
+        self._flush()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -298,7 +299,9 @@ class Ledger:
         busy = code & 0xFF in _BUSY
         problem = "" if busy else str(error)
         if problem != self._problem or self._late_since is None:
-            _LOG.error("spending file %s: %s; calls that it limits wait", self._path, error)
+            _LOG.error(
+                "spending file %s: %s; judge calls of keys wait or are refused", self._path, error
+            )
         self._problem = problem
         if self._late_since is None:
             self._late_since = self._clock()

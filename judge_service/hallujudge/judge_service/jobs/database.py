@@ -24,20 +24,6 @@ from .job import Job, JobState, Problem
 
 try:
     import sqlalchemy as sa
-    from sqlalchemy import (
-        BigInteger,
-        Boolean,
-        Column,
-        Double,
-        ForeignKey,
-        Integer,
-        LargeBinary,
-        MetaData,
-        String,
-        Table,
-        Text,
-        UniqueConstraint,
-    )
     from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("a database of jobs", "jobs") from err
@@ -61,62 +47,64 @@ _POSTGRES_FULL = {"53100", "53200"}
 SCHEMA_VERSION = 1
 """Raised when older releases could misread what newer ones write."""
 
-metadata = MetaData()
+metadata = sa.MetaData()
 """All tables."""
 
 # SQLite numbers rows by itself only in a column of the type INTEGER.
-_Number = BigInteger().with_variant(Integer, "sqlite")
-versions = Table("hallujudge_jobs_version", metadata, Column("version", Integer, primary_key=True))
+_Number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+versions = sa.Table(
+    "hallujudge_jobs_version", metadata, sa.Column("version", sa.Integer, primary_key=True)
+)
 """One row: the version of these tables."""
 
-jobs = Table(
+jobs = sa.Table(
     "hallujudge_jobs",
     metadata,
-    Column("number", _Number, primary_key=True, autoincrement=True),
-    Column("id", String(40), nullable=False, unique=True),
-    Column("owner", String(200), nullable=False),
-    Column("caller", Text, nullable=False),
-    Column("request_id", String(200), nullable=False),
-    Column("state", String(20), nullable=False, index=True),
-    Column("spec", LargeBinary, nullable=False),
-    Column("header", LargeBinary, nullable=False),
-    Column("note", Text, nullable=False),
-    Column("report", LargeBinary),
-    Column("items", BigInteger, nullable=False),
-    Column("bytes", BigInteger, nullable=False),
-    Column("scored", BigInteger, nullable=False),
-    Column("unscored", BigInteger, nullable=False),
-    Column("problem", String(60), nullable=False),
-    Column("problem_detail", Text, nullable=False),
-    Column("created_at", Double, nullable=False),
+    sa.Column("number", _Number, primary_key=True, autoincrement=True),
+    sa.Column("id", sa.String(40), nullable=False, unique=True),
+    sa.Column("owner", sa.String(200), nullable=False),
+    sa.Column("caller", sa.Text, nullable=False),
+    sa.Column("request_id", sa.String(200), nullable=False),
+    sa.Column("state", sa.String(20), nullable=False, index=True),
+    sa.Column("spec", sa.LargeBinary, nullable=False),
+    sa.Column("header", sa.LargeBinary, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("report", sa.LargeBinary),
+    sa.Column("items", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("scored", sa.BigInteger, nullable=False),
+    sa.Column("unscored", sa.BigInteger, nullable=False),
+    sa.Column("problem", sa.String(60), nullable=False),
+    sa.Column("problem_detail", sa.Text, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
     # When the caller last added items, or the job ended: what retention counts from.
-    Column("touched_at", Double, nullable=False),
-    Column("finished_at", Double),
-    UniqueConstraint("owner", "request_id"),
+    sa.Column("touched_at", sa.Double, nullable=False),
+    sa.Column("finished_at", sa.Double),
+    sa.UniqueConstraint("owner", "request_id"),
     sqlite_autoincrement=True,
 )
 """One row for each job."""
 
-items = Table(
+items = sa.Table(
     "hallujudge_job_items",
     metadata,
-    Column("job", _Number, ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
-    Column("position", _Number, primary_key=True),
-    Column("item", LargeBinary, nullable=False),
+    sa.Column("job", _Number, sa.ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
+    sa.Column("position", _Number, primary_key=True),
+    sa.Column("item", sa.LargeBinary, nullable=False),
     # All three are NULL until the item is answered: an unanswered item is never an unscored one.
-    Column("scored", Boolean),
-    Column("reason", String(60)),
-    Column("result", LargeBinary),
+    sa.Column("scored", sa.Boolean),
+    sa.Column("reason", sa.String(60)),
+    sa.Column("result", sa.LargeBinary),
 )
 """One row for each item of a job."""
 
-item_ids = Table(
+item_ids = sa.Table(
     "hallujudge_job_ids",
     metadata,
-    Column("job", _Number, ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
+    sa.Column("job", _Number, sa.ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
     # The 64-bit key of the id, as a signed number.
-    Column("key", BigInteger, primary_key=True, autoincrement=False),
-    Column("position", BigInteger, nullable=False),
+    sa.Column("key", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("position", sa.BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 """One row for each item of a job that is open: the ids of later items must differ."""

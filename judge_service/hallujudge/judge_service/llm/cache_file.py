@@ -29,29 +29,13 @@ _APPLICATION_ID = 0x68616C6A  # "halj"
 # SQLite's busy timeout does not cover the switch to the write-ahead log.
 _WAL_PAUSE = 0.02
 _SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS answers (
-  key BLOB PRIMARY KEY,
-  judge TEXT NOT NULL,
-  record TEXT NOT NULL
-) WITHOUT ROWID
-""",
-    """
-CREATE TABLE IF NOT EXISTS servers (
-  url TEXT NOT NULL,
-  model TEXT NOT NULL,
-  server TEXT NOT NULL,
-  PRIMARY KEY (url, model)
-) WITHOUT ROWID
-""",
+    "CREATE TABLE IF NOT EXISTS answers "
+    "(key BLOB PRIMARY KEY, judge TEXT NOT NULL, record TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS servers (url TEXT NOT NULL, model TEXT NOT NULL, "
+    "server TEXT NOT NULL, PRIMARY KEY (url, model)) WITHOUT ROWID",
     # Calls that some process is making now, so that others wait for the record instead of paying.
-    """
-CREATE TABLE IF NOT EXISTS claims (
-  key BLOB PRIMARY KEY,
-  owner TEXT NOT NULL,
-  until REAL NOT NULL
-) WITHOUT ROWID
-""",
+    "CREATE TABLE IF NOT EXISTS claims "
+    "(key BLOB PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID",
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {CACHE_FORMAT}",
 )

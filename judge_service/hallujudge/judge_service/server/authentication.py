@@ -15,6 +15,7 @@ from ..access.caller import Caller, Scope
 from ..access.key_store import KeyStore
 from ..errors import InvalidInputError, UnauthenticatedError
 from ..settings.connection import with_port
+from ..threads import look_regularly
 
 if TYPE_CHECKING:
     import grpc
@@ -72,16 +73,6 @@ class Authenticator:
             )
         return anonymous(context.peer())
 
-    def watch(self) -> None:
-        """Learn of new and revoked keys while the server runs."""
-        if self._keys is not None:
-            self._keys.watch()
-
-    def close(self) -> None:
-        """Learn of no more."""
-        if self._keys is not None:
-            self._keys.close()
-
     def check(self, caller: Caller) -> None:
         """Reject a caller whose key was revoked or has expired during a call.
 
@@ -100,6 +91,8 @@ def new_authenticator(settings: ServerSettings) -> Authenticator:
             ``allow_anonymous``, or the file of keys can't be read.
     """
     keys = KeyStore(Path(settings.keys_file)) if settings.keys_file else None
+    if keys is not None:
+        look_regularly(keys.look, "hallujudge-keys")
     known = keys is not None or bool(settings.tls_ca)
     if not known and not settings.allow_anonymous and (place := _open_place(settings)):
         raise InvalidInputError(

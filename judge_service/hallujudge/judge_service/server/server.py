@@ -92,7 +92,6 @@ class RunningServer:
     ) -> None:
         self._server = server
         self._calls = services.calls
-        self._authenticator = services.authenticator
         self._checks = checks
         self._jobs = services.jobs
         self._http = http
@@ -147,7 +146,6 @@ class RunningServer:
             self._jobs.drain()
             parts["the runner of jobs"] = self._jobs.close(period)
         await asyncio.gather(*(period.end(name, part) for name, part in parts.items()))
-        self._authenticator.close()
         closing = in_daemon_thread(self._observation.close)
         await Grace(0, margin=min(margin, _LOG_SECONDS)).end("the log of calls", closing)
 
@@ -214,7 +212,6 @@ async def start(
         observation.close()
         raise
     await server.start()
-    authenticator.watch()
     if listener is not None:
         listener.begin()
     return RunningServer(server, checks, services, port, observation, listener)

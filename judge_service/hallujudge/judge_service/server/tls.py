@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
 
 from ..errors import InvalidInputError
+from ..threads import look_regularly
 
 if TYPE_CHECKING:
     from ..settings.server_settings import ServerSettings
@@ -43,20 +45,20 @@ def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | Non
 def server_context(settings: ServerSettings) -> ssl.SSLContext | None:
     """Return the TLS context for HTTP; :func:`server_credentials` must have checked the files.
 
-    Replaced files are used from the next connection on.
+    Replaced files are used within a second, by new connections.
     """
     if not settings.tls_cert:
         return None
     files = _Files(settings)
-    current = files.context()
+    files.current = files.context()
 
     def renewed(connection: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
-        nonlocal current
-        current = files.changed_context() or current
-        connection.context = current
+        assert files.current is not None, "it was read before the first connection"
+        connection.context = files.current
 
     first = files.context()
     first.sni_callback = renewed  # called before each handshake, with a name or without
+    look_regularly(files.renew, "hallujudge-tls")
     return first
 
 
@@ -73,6 +75,8 @@ class _Files:
             Path(path) for path in (settings.tls_key, settings.tls_cert, settings.tls_ca) if path
         )
         self._seen = self._stamps()
+        self.current: ssl.SSLContext | None = None
+        """The content for Python's TLS, once it was read."""
 
     def configuration(self) -> grpc.ServerCertificateConfiguration:
         """Return the current content of the files for gRPC."""
@@ -103,17 +107,13 @@ class _Files:
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
-    def changed_context(self) -> ssl.SSLContext | None:
-        """Return new content of the files for Python's TLS, or None."""
-        try:
-            stamps = self._stamps()
-            if stamps == self._seen:
-                return None
-            found = self.context()
-        except OSError:  # ssl.SSLError is one
-            return None  # the files are being replaced; the next handshake tries again
-        self._seen = stamps
-        return found
+    def renew(self) -> None:
+        """Read the files for Python's TLS again if they changed."""
+        # ssl.SSLError is an OSError. Files that are being replaced are read at the next look.
+        with suppress(OSError):
+            if (stamps := self._stamps()) != self._seen:
+                self.current = self.context()
+                self._seen = stamps
 
     def _stamps(self) -> tuple[tuple[int, int], ...]:
         return tuple((status.st_mtime_ns, status.st_size) for status in map(Path.stat, self._paths))
