@@ -38,10 +38,13 @@ class FairQueue:
 
     Args:
         places: How many requests are served at the same time.
+        each: Whether a caller without a place gets one beyond them: requests that never end then
+            stop no other caller.
     """
 
-    def __init__(self, places: int = 1) -> None:
+    def __init__(self, places: int = 1, *, each: bool = False) -> None:
         self._places = places
+        self._each = each
         self._inside = 0
         self._waiting = 0
         self._virtual = 0.0
@@ -82,7 +85,7 @@ class FairQueue:
         """
         line = self._line(caller)
         line.weight = weight
-        if self._inside < self._places and not self._waiting:
+        if (self._inside < self._places and not self._waiting) or self._has_own(line):
             self._admit(line, cost)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -137,15 +140,28 @@ class FairQueue:
 
     def _admit(self, line: _Line, cost: float) -> None:
         self._virtual = max(self._virtual, line.tag)
-        line.tag += cost / line.weight
+        # A place beyond the others takes nothing from the other callers.
+        if self._inside < self._places:
+            line.tag += cost / line.weight
         line.inside += 1
         self._inside += 1
 
+    def _has_own(self, line: _Line) -> bool:
+        return self._each and not line.inside
+
     def _wake(self) -> None:
-        while self._waiting and self._inside < self._places:
+        while self._waiting and (self._each or self._inside < self._places):
             line = min(
-                (line for line in self._lines.values() if line.waiting), key=lambda line: line.tag
+                (
+                    line
+                    for line in self._lines.values()
+                    if line.waiting and (self._inside < self._places or self._has_own(line))
+                ),
+                key=lambda line: line.tag,
+                default=None,
             )
+            if line is None:
+                return
             turn, cost = line.waiting.popitem(last=False)
             self._waiting -= 1
             if not turn.done():

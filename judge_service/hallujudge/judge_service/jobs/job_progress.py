@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from .database import WHOLE, fitting, job_of
+from .database import LISTED, WHOLE, fitting, job_of
 from .database import items as items_table
 from .database import jobs as jobs_table
 from .job import (
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _FINISHED = [state.value for state in FINISHED]
 
-# More than run at once: the runner chooses by owner among them.
-_CANDIDATES = 1000
+# Of each owner: the runner chooses among them, and no owner's jobs hide those of another.
+_CANDIDATES = 32
 
 _SECONDS_OF_DAY = 86_400.0
 
@@ -47,11 +47,21 @@ class JobProgress:
         self._database = database
 
     def waiting(self) -> list[Job]:
-        """Return the jobs that are queued, or were running when a server stopped."""
+        """Return each owner's oldest jobs that are queued or running, without their specs."""
+        number, owner = jobs_table.c.number, jobs_table.c.owner
         chosen = jobs_table.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
-        query = sa.select(*WHOLE).where(chosen).order_by(jobs_table.c.number).limit(_CANDIDATES)
+        rank = sa.func.row_number().over(partition_by=owner, order_by=number).label("rank")
+        ranked = sa.select(*LISTED, rank).where(chosen).subquery()
+        oldest = sa.select(ranked).where(ranked.c.rank <= _CANDIDATES).order_by(ranked.c.number)
         with self._database.reading() as connection:
-            return [job_of(row) for row in connection.execute(query)]
+            return [job_of(row) for row in connection.execute(oldest)]
+
+    def job(self, number: int) -> Job | None:
+        """Return a job with its spec; None if it was deleted."""
+        query = sa.select(*WHOLE).where(jobs_table.c.number == number)
+        with self._database.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else job_of(row)
 
     def counts(self) -> dict[str, int]:
         """Return how many jobs there are in each state that some have."""

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..access.caller import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
@@ -52,7 +52,8 @@ class JobRunner:
         self._clock = clock
         self._lock = lock
         self._limits = limits
-        self._running: dict[int, tuple[Job, asyncio.Task[None]]] = {}
+        self._running: dict[int, _Running] = {}
+        self._judged: dict[int, bool] = {}
         self._pauses: dict[int, _Pause] = {}
         self._cleaned_at = float("-inf")
 
@@ -76,7 +77,7 @@ class JobRunner:
         Args:
             period: How long they may take.
         """
-        tasks = [task for _, task in self._running.values()]
+        tasks = [running.task for running in self._running.values()]
         await period.wait(*tasks)
         for task in tasks:
             task.cancel()
@@ -86,7 +87,7 @@ class JobRunner:
     def cancel(self, number: int) -> None:
         """Stop work on a job that was cancelled."""
         if number in self._running:
-            self._running[number][1].cancel()
+            self._running[number].task.cancel()
 
     async def _look(self) -> None:
         """Start jobs if this server holds the lock."""
@@ -94,21 +95,29 @@ class JobRunner:
         if not await threads.run(self._lock.acquire):
             # Another server has taken over.
             self._scoring.activity.moved()
-            for _, task in self._running.values():
-                task.cancel()
+            for running in self._running.values():
+                running.task.cancel()
             return
         await self._clean()
-        if self._free:
-            self._start(await threads.run(progress.waiting))
+        waiting = await threads.run(progress.waiting)
+        self._judged = {job.number: await self._is_judged(job.number) for job in waiting}
+        self._start(waiting)
 
     async def _count(self) -> None:
         scoring = self._scoring
         if scoring.activity.count_is_due:
             scoring.activity.counted(await scoring.threads.run(scoring.progress.counts))
 
-    @property
-    def _free(self) -> int:
-        return self._limits.max_running - len(self._running)
+    async def _is_judged(self, number: int) -> bool:
+        """Return whether language models judge or extract in a job."""
+        if (known := self._judged.get(number)) is not None:
+            return known
+        scoring = self._scoring
+        job = await scoring.threads.run(scoring.progress.job, number)
+        try:
+            return job is not None and await asyncio.to_thread(scoring.is_judged, job)
+        except HallujudgeError:
+            return False  # its run says what is wrong
 
     def _start(self, waiting: Sequence[Job]) -> None:
         now = self._clock()
@@ -118,18 +127,39 @@ class JobRunner:
             if job.number not in self._running
             and (job.number not in self._pauses or self._pauses[job.number].until <= now)
         ]
-        while ready and self._free:
-            job = self._next_of(ready)
+        while (job := self._next_of(ready)) is not None:
             ready.remove(job)
-            task = asyncio.create_task(self._job(job))
-            self._running[job.number] = (job, task)
+            self._running[job.number] = _Running(
+                job.owner, self._judged[job.number], asyncio.create_task(self._job(job.number))
+            )
 
-    def _next_of(self, ready: Sequence[Job]) -> Job:
-        """Return the oldest job of the caller with the fewest running jobs."""
-        running = Counter(job.owner for job, _ in self._running.values())
-        return min(ready, key=lambda job: (running[job.owner], job.number))
+    def _next_of(self, ready: Sequence[Job]) -> Job | None:
+        """Return the oldest job of the caller with the fewest running jobs, of those that may run.
 
-    async def _job(self, job: Job) -> None:
+        Jobs with and without a judge have places of their own, and every owner may run one of each.
+        """
+        running = Counter((one.judged, one.owner) for one in self._running.values())
+        places = Counter(one.judged for one in self._running.values())
+        may_run = [
+            (running[judged, job.owner], job.number, job)
+            for job in ready
+            for judged in [self._judged[job.number]]
+            if places[judged] < self._limits.max_running or not running[judged, job.owner]
+        ]
+        return min(may_run, default=(0, 0, None))[-1]
+
+    async def _job(self, number: int) -> None:
+        try:
+            job = await self._scoring.threads.run(self._scoring.progress.job, number)
+            if job is not None:
+                await self._run(job)
+        except HallujudgeError as err:
+            _LOG.warning("no job is started now: %s", err)
+        finally:
+            self._running.pop(number, None)
+            self._scoring.changes.notify()
+
+    async def _run(self, job: Job) -> None:
         try:
             with acting_as(caller_of(job.caller)):
                 await self._scoring.score(job)
@@ -149,9 +179,6 @@ class JobRunner:
             _LOG.error("error %s in job %s", error_id, job.id, exc_info=err)
             detail = f"the server failed; its log has the details under {error_id}"
             await self._fail(job, "INTERNAL", detail)
-        finally:
-            self._running.pop(job.number, None)
-            self._scoring.changes.notify()
 
     async def _pause(self, job: Job, error: HallujudgeError) -> None:
         """Let a job wait for what is away, each time twice as long."""
@@ -186,6 +213,14 @@ class JobRunner:
         self._cleaned_at = now
         if count:
             _LOG.info("%d jobs older than %g days were deleted", count, days)
+
+
+class _Running(NamedTuple):
+    """A job that runs."""
+
+    owner: str
+    judged: bool
+    task: asyncio.Task[None]
 
 
 class _Pause:

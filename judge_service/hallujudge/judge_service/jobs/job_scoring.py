@@ -7,12 +7,15 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
+from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from ..access.caller import current_caller
+from ..access.fair_queue import FairQueue
 from ..cpu_work import in_thread
+from ..engine.registry import metric_entry
 from ..engine.streams import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
 from ..observe.recorder import JobsActivity
@@ -31,7 +34,8 @@ _LOG = logging.getLogger(__name__)
 # As large as the batches of a stream, and as many of them at the same time.
 _CHUNK_ITEMS = 64
 _CHUNK_BYTES = 1 << 20
-_MAX_CONCURRENCY = 8
+MAX_CONCURRENCY = 8
+"""Chunks of one job that are scored at the same time."""
 # A database that was locked or full is mostly available again after seconds.
 _STORE_PAUSE = 2.0
 _UNDER_WAY = (JobState.QUEUED, JobState.RUNNING)
@@ -85,6 +89,13 @@ class JobScoring:
     """Waits."""
     workers: JobWorkers | None = None
     """Does what needs no models, if set; otherwise the engine does."""
+    lanes: Lanes
+    """Lets chunks begin."""
+
+    def is_judged(self, job: Job) -> bool:
+        """Return whether language models judge or extract in a job."""
+        spec = self.codec.spec(job.spec)
+        return metric_entry(spec.metric).calls_models(spec)
 
     async def score(self, job: Job) -> None:
         """Score what a job has not scored yet, and finish it.
@@ -98,18 +109,8 @@ class JobScoring:
         self.changes.notify()
         session = await self._session(job)
         work = self._work(job, session)
-
-        async def share_of(chunk: _Chunk) -> Any:
-            if self.draining.is_set():  # the chunk was read before
-                raise StoppedError
-            return await self._answer(job, work, chunk)
-
-        chunks = self._chunks(job, answered=False)
-        async with aclosing(ordered_map(chunks, share_of, limit=_MAX_CONCURRENCY)) as shares:
-            async for share in shares:
-                if not job.answered:
-                    await work.add(share)
-                self.changes.notify()
+        with closing(self.lanes.turns(job, judged=session.calls_models)) as turns:
+            await self._score_chunks(job, work, turns)
         if job.answered:
             # The report needs the results of earlier runs, in the order of the items. They are
             # read last: a job may be resumed often while its judge is away.
@@ -122,6 +123,22 @@ class JobScoring:
         await self.threads.run(self.progress.finish, job.number, report, self.now())
         self.activity.moved()
         self.changes.notify()
+
+    async def _score_chunks(self, job: Job, work: JobWork, turns: Turns) -> None:
+        async def share_of(chunk: _Chunk) -> Any:
+            try:
+                if self.draining.is_set():  # the chunk was read before
+                    raise StoppedError
+                return await self._answer(job, work, chunk)
+            finally:
+                turns.leave()
+
+        chunks = self._chunks(job, answered=False, turns=turns)
+        async with aclosing(ordered_map(chunks, share_of, limit=MAX_CONCURRENCY)) as shares:
+            async for share in shares:
+                if not job.answered:
+                    await work.add(share)
+                self.changes.notify()
 
     async def _session(self, job: Job) -> ScoringSession:
         """Open the job's session, with the same judges as when the job was created."""
@@ -143,9 +160,13 @@ class JobScoring:
             return self.workers(job.spec, session.metric.name)
         return _EngineWork(session, self.codec, self.calls)
 
-    async def _chunks(self, job: Job, *, answered: bool) -> AsyncGenerator[_Chunk, None]:
+    async def _chunks(
+        self, job: Job, *, answered: bool, turns: Turns | None = None
+    ) -> AsyncGenerator[_Chunk, None]:
         after = -1
         while not self.draining.is_set():
+            if turns is not None:  # before the chunk takes memory
+                await turns.enter()
             chunk = await self.threads.run(
                 self.progress.chunk,
                 job.number,
@@ -183,6 +204,61 @@ class JobScoring:
                 if self.draining.is_set():
                     raise
                 await self.sleep(_STORE_PAUSE)
+
+
+class Lanes:
+    """Lets chunks of jobs begin: owners take turns, by their weight.
+
+    Every owner has at least one chunk under way in each lane, so that chunks that wait for a judge
+    hold back neither another owner's nor those that need no judge. Beside these, at most two of
+    each other owner of its weight begin between two chunks of an owner that waits.
+
+    Args:
+        places: Chunks under way in each lane, beside every owner's first one.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._judged, self._other = (FairQueue(places, each=True) for _ in range(2))
+
+    def turns(self, job: Job, *, judged: bool) -> Turns:
+        """Return the turns of one job.
+
+        Args:
+            job: The job.
+            judged: Whether language models judge or extract.
+        """
+        return Turns(self._judged if judged else self._other, job.owner)
+
+
+class Turns:
+    """Turns of the chunks of one job.
+
+    Args:
+        lane: Where it waits for them.
+        owner: The owner of the job.
+    """
+
+    def __init__(self, lane: FairQueue, owner: str) -> None:
+        self._lane = lane
+        self._owner = owner
+        self._held = 0
+
+    async def enter(self) -> None:
+        """Wait until a chunk may begin."""
+        weight = current_caller().limits.weight
+        await self._lane.enter(self._owner, cost=1.0, weight=weight)
+        self._held += 1
+
+    def leave(self) -> None:
+        """Note that a chunk has ended."""
+        if self._held:  # otherwise the job was closed before
+            self._held -= 1
+            self._lane.leave(self._owner)
+
+    def close(self) -> None:
+        """Give back the turns of chunks that were read and not scored."""
+        while self._held:
+            self.leave()
 
 
 class _EngineWork:

@@ -26,7 +26,15 @@ from .job import (
     ResultPage,
 )
 from .job_runner import POLL_SECONDS, JobRunner
-from .job_scoring import Activity, Changes, DatabaseThreads, JobScoring, stopping_error
+from .job_scoring import (
+    MAX_CONCURRENCY,
+    Activity,
+    Changes,
+    DatabaseThreads,
+    JobScoring,
+    Lanes,
+    stopping_error,
+)
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -308,6 +316,7 @@ class JobService:
             calls=CallDrain(self._draining),
             now=self._now,
             workers=self._workers,
+            lanes=Lanes(MAX_CONCURRENCY * self._limits.max_running),
         )
         runner = JobRunner(scoring, database.runner_lock(), self._limits)
         return _Opened(

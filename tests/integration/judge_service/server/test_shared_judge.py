@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.metrics import ChairItem, Item
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
@@ -38,18 +39,20 @@ SCENE = (Triplet("man", "riding", "horse"),)
 SCOPES = [Scope.SCORE, Scope.JUDGE]
 
 
-def items_of(said: str, count: int) -> list[TriHeItem]:
+def items_of(said: str, count: int, first: int = 0) -> list[TriHeItem]:
     """Return items of one claim each; the same words make the same calls."""
     return [
         TriHeItem(id=str(n), claims=(Triplet("man", said, f"horse {n}"),), reference_triplets=SCENE)
-        for n in range(count)
+        for n in range(first, first + count)
     ]
 
 
 @asynccontextmanager
-async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[RunningServer]:
+async def serving(
+    folder: Path, judge: llm.ScriptedLlm, places: int = 64
+) -> AsyncIterator[RunningServer]:
     """Run a server with keys, jobs and an LLM judge, as ``serve`` builds it."""
-    async with serving_judge(folder, judge, 64) as (server, _):
+    async with serving_judge(folder, judge, places) as (server, _):
         yield server
 
 
@@ -95,15 +98,18 @@ async def unary_reason(server: RunningServer, key: str, item: TriHeItem) -> str:
 async def watched_job(
     server: RunningServer,
     key: str,
-    items: list[TriHeItem],
+    items: Sequence[Item],
     until: Callable[[jobs_pb2.Job], bool] = lambda _job: False,
+    *,
+    spec: ScoreSpec = SPEC,
+    request_id: str = "r",
 ) -> jobs_pb2.Job:
     """Create a job, or find it again, and watch it to its end or until a condition holds."""
     metadata = (("authorization", f"Bearer {key}"),)
     async with grpc.aio.insecure_channel(server.address) as channel:
         stub = jobs_pb2_grpc.ScoringJobServiceStub(channel)
         request = jobs_pb2.CreateJobRequest(
-            spec=spec_to_proto(SPEC), items=map(item_to_proto, items), request_id="r"
+            spec=spec_to_proto(spec), items=map(item_to_proto, items), request_id=request_id
         )
         job = (await stub.CreateJob(request, metadata=metadata)).job
         watch = jobs_pb2.WatchJobRequest(job_id=job.id)
@@ -273,3 +279,43 @@ async def test_the_next_key_has_the_verdict_when_the_call_of_the_first_one_ends(
     paid = [ledger.spent(key[3:11]).calls for key in (first_key, next_key)]
     ledger.close()
     assert paid == ([1, 0] if sent else [0, 1])
+
+
+async def test_six_slow_jobs_of_a_key_hold_back_no_job_of_another(tmp_path: Path) -> None:
+    """Their judge never answers, and the other key's jobs end, with a judge and without."""
+    released, count = asyncio.Event(), 70
+
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        held = "riding" in llm.claims_of(body)[0]
+        return replace(llm.by_scene_graph(number, body), hold=released if held else None)
+
+    ana, ben = key_of(tmp_path, "ana"), key_of(tmp_path, "ben")
+    caption = ChairItem(id="1", response="A dog.", reference_objects=("dog",))
+    async with (
+        llm.ScriptedLlm(step) as judge,
+        serving(tmp_path, judge, 1000) as server,
+    ):
+        slow = [
+            asyncio.create_task(
+                watched_job(server, ana, items_of("riding", count, first), request_id=str(first))
+            )
+            for first in range(0, 6 * count, count)
+        ]
+        await until(lambda: judge.in_flight >= 4 * 64)
+        async with asyncio.timeout(PATIENCE):
+            quick = [
+                await watched_job(server, ben, [caption], spec=ScoreSpec(metric="chair")),
+                await watched_job(server, ben, items_of("near", count), request_id="judged"),
+                # Jobs that need no judge have places of their own.
+                await watched_job(
+                    server, ana, [caption], spec=ScoreSpec(metric="chair"), request_id="own"
+                ),
+            ]
+        assert [(job.state, job.scored) for job in quick] == [
+            (jobs_pb2.JobState.JOB_STATE_DONE, scored) for scored in (1, count, 1)
+        ]
+        assert not any(task.done() for task in slow)
+        released.set()
+        done = await asyncio.gather(*slow)
+        assert [job.scored for job in done] == [count] * 6
+        assert judge.chats == 7 * count, "no call is paid twice"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from support.threads import until
+from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.access.caller import Caller, Limits, acting_as
 from hallujudge.judge_service.access.fair_queue import FairQueue
@@ -44,6 +44,28 @@ async def test_a_cheap_request_is_served_before_the_second_costly_one() -> None:
 async def test_a_caller_of_twice_the_weight_is_served_twice_as_often() -> None:
     requests = [("a", 1.0)] * 6 + [("b", 1.0)] * 2
     assert await served(FairQueue(), requests, {"a": 2.0}) == "abaabaaa"
+
+
+async def test_requests_that_never_end_stop_no_other_caller() -> None:
+    queue = FairQueue(2, each=True)
+    stuck = [asyncio.ensure_future(queue.enter("a")) for _ in range(4)]
+    await until(lambda: queue.waiting_of("a") == 2)
+    for caller in "bcb":
+        async with asyncio.timeout(PATIENCE):
+            await queue.enter(caller)
+        if caller == "b":
+            # A second one of the same caller waits until the first one has ended.
+            second = asyncio.ensure_future(queue.enter("b"))
+            await until(lambda: queue.waiting_of("b") == 1)
+            queue.leave("b")
+            await second
+            queue.leave("b")
+    assert (queue.inside_of("a"), queue.waiting_of("a")) == (2, 2)
+    queue.leave("c")
+    queue.leave("a")
+    await until(lambda: queue.waiting_of("a") == 1)
+    for task in stuck:
+        task.cancel()
 
 
 async def order_of_judge_calls(callers: Sequence[Caller]) -> list[str]:

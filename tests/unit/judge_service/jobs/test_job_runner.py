@@ -18,6 +18,7 @@ from hallujudge.judge_service.jobs.job_scoring import (
     Changes,
     DatabaseThreads,
     JobScoring,
+    Lanes,
 )
 from hallujudge.judge_service.stopping import CallDrain
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -33,17 +34,16 @@ class AwayDatabase:
         self.problems: list[Problem] = []
 
     def waiting(self) -> list[Job]:
-        if self.begun > 1:
-            return []
+        return [] if self.begun > 1 else [self.job(1)]
+
+    def job(self, number: int) -> Job:
         with acting_as(LOCAL):
             caller = kept_caller()
-        return [
-            Job(
-                number=1, id="j", owner="ann", caller=caller, request_id="r",
-                state=JobState.QUEUED, spec=b"", items=1, bytes=1, scored=0, unscored=0,
-                problem=Problem(), created_at=0.0, finished_at=None,
-            )
-        ]  # fmt: skip
+        return Job(
+            number=number, id="j", owner="ann", caller=caller, request_id="r",
+            state=JobState.QUEUED, spec=b"", items=1, bytes=1, scored=0, unscored=0,
+            problem=Problem(), created_at=0.0, finished_at=None,
+        )  # fmt: skip
 
     def counts(self) -> dict[str, int]:
         return {}
@@ -85,6 +85,7 @@ async def test_a_pause_ends_in_time_when_the_systems_clock_is_set_back() -> None
         draining=draining,
         calls=CallDrain(draining),
         now=wall,
+        lanes=Lanes(8),
     )
     running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobLimits(), steady).run())
     await until(lambda: [one.reason for one in database.problems] == ["JOBS_UNAVAILABLE"])

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 from support.clocks import Clock
+from support.threads import PATIENCE
 
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
 from hallujudge.judge_service.jobs.job import Answer, Job, JobState, Problem, ScoredChunk
 from hallujudge.judge_service.jobs.job_scoring import (
+    MAX_CONCURRENCY,
     Activity,
     Changes,
     DatabaseThreads,
     JobScoring,
+    Lanes,
     StoppedError,
 )
 from hallujudge.judge_service.observe.recorder import JobsActivity
@@ -96,6 +101,7 @@ def scoring_of(database: Any, threads: DatabaseThreads, **more: Any) -> JobScori
         draining=draining,
         calls=CallDrain(draining),
         now=lambda: 0.0,
+        lanes=Lanes(8),
         **more,
     )
 
@@ -184,6 +190,79 @@ async def test_workers_score_what_needs_no_model() -> None:
     assert asked == [[item_to_proto(ITEM).SerializeToString()]]
     assert [answer.result for answer in database.answers] == [codec.result_bytes(result)]
     assert database.report == b"of a share"
+
+
+class Chunks:
+    """Chunks of owners that always want another one, and end when the test says so."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.begun: list[str] = []
+        self.under_way: list[tuple[str, asyncio.Event]] = []
+        self.waiting: Counter[str] = Counter()
+        self._lanes = lanes
+
+    async def of(self, owner: str) -> None:
+        with closing(self._lanes.turns(replace(JOB, owner=owner), judged=True)) as turns:
+            while True:
+                self.waiting[owner] += 1
+                await turns.enter()
+                self.waiting[owner] -= 1
+                self.begun.append(owner)
+                self.under_way.append((owner, end := asyncio.Event()))
+                await end.wait()
+                turns.leave()
+
+    async def end(self, place: int) -> list[str]:
+        """End a chunk; return the owners of those that begin, none if it had a place beyond."""
+        count = len(self.begun)
+        self.under_way.pop(place)[1].set()
+        await settled()
+        return self.begun[count:]
+
+
+async def settled() -> None:
+    """Let every task run that can: a chunk that ends wakes another one within three rounds."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("places", "seed"), [(4, 1), (16, 2), (32, 3)])
+async def test_while_an_owner_waits_at_most_two_chunks_of_another_begin(
+    places: int, seed: int
+) -> None:
+    random, chunks, between = Random(seed), Chunks(Lanes(places)), [0]
+    tasks = [asyncio.ensure_future(chunks.of("ann")) for _ in range(6 * MAX_CONCURRENCY)]
+    await settled()
+    assert chunks.begun == ["ann"] * places
+    tasks += [asyncio.ensure_future(chunks.of("ben")) for _ in range(MAX_CONCURRENCY)]
+    await settled()
+    assert chunks.begun[places:] == ["ben"]  # without a chunk under way it does not wait
+    for _ in range(1000):
+        waits = chunks.waiting["ben"] > 0
+        begun = await chunks.end(random.randrange(len(chunks.under_way)))
+        if "ben" in begun or not waits:
+            between.append(0)
+        # Each owner has a first chunk in any case.
+        elif [owner for owner, _ in chunks.under_way].count("ann") > 1:
+            between.append(between[-1] + len(begun))
+    for task in tasks:
+        task.cancel()
+    assert max(between) in (1, 2)
+    assert chunks.begun.count("ben") > 200
+
+
+async def test_chunks_with_and_without_a_judge_never_wait_for_each_other() -> None:
+    lanes = Lanes(1)
+    with closing(lanes.turns(JOB, judged=True)) as judged:
+        await judged.enter()
+        with closing(lanes.turns(JOB, judged=False)) as other:
+            async with asyncio.timeout(PATIENCE):
+                await other.enter()
+        waiting = asyncio.ensure_future(judged.enter())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    # What a job holds when it ends is free again, whatever became of its chunks.
+    await waiting
 
 
 def test_jobs_are_still_while_some_wait_and_nothing_is_heard_of_them() -> None:
