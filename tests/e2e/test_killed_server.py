@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,7 +14,7 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
-from support.running import ServerProcess
+from support.running import ServerProcess, read_rows
 from support.threads import PATIENCE, eventually
 from support.toll import Toll, verdicts
 from support.tri_he_samples import SCENE
@@ -20,7 +23,8 @@ from hallujudge.sdk import Client, RunFolder, Timeouts
 
 AT_ONCE = 4
 ANSWERS = 60
-CLAIMS = 3
+CLAIMS = AT_ONCE
+"""Of one item: after a kill items are scored alone, and its claims are what is under way then."""
 KILLS = 3
 BETWEEN = 40
 """Calls that are answered between two kills."""
@@ -84,6 +88,88 @@ def server(tmp_path: Path) -> Iterator[KilledServer]:
     started = KilledServer(tmp_path / "data")
     yield started
     started.stop()
+
+
+class FatalServer:
+    """A server that dies whenever it asks its judge about a certain claim, and is started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paid: Counter[str] = Counter()
+        self.deaths = 0
+        self._folder = folder
+        self._judge = llm.ScriptedLlm(self._step)
+        self._stop_judge = self._judge.in_thread()
+        self._stopping = threading.Event()
+        self._process = self._start("0")
+        self.address = self._process.address
+        self._again = threading.Thread(target=self._start_again)
+        self._again.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._process.stop()
+        self._again.join(PATIENCE)
+        self._stop_judge()
+
+    def _step(self, number: int, body: llm.Body) -> llm.Reply:
+        if "fatal" in llm.prompt_of(body):
+            self.deaths += 1
+            os.kill(self._process.process.pid, signal.SIGKILL)
+            return llm.Reply(reset=True)
+        self.paid[llm.prompt_of(body)] += 1
+        return llm.by_scene_graph(number, body)
+
+    def _start(self, port: str) -> ServerProcess:
+        return ServerProcess(
+            *("--port", port, "--data-folder", str(self._folder)),
+            *("--llm-url", self._judge.url, "--llm-model", "m"),
+            HALLUJUDGE_LLM_MAX_CONCURRENCY=str(AT_ONCE),
+        )
+
+    def _start_again(self) -> None:
+        while self._process.process.wait() is not None and not self._stopping.is_set():
+            self._process.stop()
+            self._process = self._start(self.address.rpartition(":")[2])
+
+
+@pytest.fixture
+def fatal(tmp_path: Path) -> Iterator[FatalServer]:
+    started = FatalServer(tmp_path / "data")
+    yield started
+    started.stop()
+
+
+FATAL = 7
+
+
+def fatal_arguments(count: int = 20) -> dict[str, Any]:
+    """Return a run of answers with one claim each; one of them kills the server."""
+    given = arguments()
+    given["responses"] = given["responses"][:count]
+    for number, answer in enumerate(given["responses"]):
+        answer["claims"] = [["man", "has", "a fatal hat" if number == FATAL else f"hat {number}"]]
+    return given
+
+
+def test_an_item_that_kills_the_server_is_unscored_and_the_run_goes_on(
+    fatal: FatalServer, tmp_path: Path
+) -> None:
+    out, given = tmp_path / "out", fatal_arguments()
+    timeouts = Timeouts(reconnect_timeout=PATIENCE)
+    with (
+        Client(fatal.address, timeouts=timeouts) as client,
+        in_thread(client.score, "tri-he", **given, folder=out) as run,
+    ):
+        report = run.result(PATIENCE)
+    rows = read_rows(out / "items.jsonl")
+    assert [n for n, row in enumerate(rows) if row["outcome"] == "unscored"] == [FATAL]
+    assert rows[FATAL]["reason"] == "PROCESS_DIED"
+    assert fatal.address in rows[FATAL]["detail"]
+    assert report.coverage.reasons == {"PROCESS_DIED": 1}
+    # With the others, and twice alone.
+    assert fatal.deaths == 3
+    assert len(fatal.paid) == len(rows) - 1
+    assert fatal.paid.total() - len(fatal.paid) <= AT_ONCE - 1, "beyond those under way at a death"
 
 
 @contextmanager

@@ -60,11 +60,19 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
     def result(self, item: _ItemT) -> ItemResult:
         """Return the result of one item."""
         if (problem := self.problem(item)) is not None:
-            return unscored_result(item, *problem)
+            return self.unscored(item, *problem)
         made = self.score(item)
         if not made.readable:
-            return self.unread_result(item, made)
-        return scored_result(item, made.statistics, made.scores, made.evidence)
+            return self.placed(item, self.unread_result(item, made))
+        return self.placed(item, scored_result(item, made.statistics, made.scores, made.evidence))
+
+    def unscored(self, item: _ItemT, reason: UnscoredReason, detail: str) -> ItemResult:
+        """Return the result of an item that can't be scored."""
+        return self.placed(item, unscored_result(item, reason, detail))
+
+    def placed(self, item: _ItemT, result: ItemResult) -> ItemResult:  # noqa: ARG002
+        """Return a result with what it has whatever the outcome, such as fields of the family."""
+        return result
 
     def unread_result(self, item: _ItemT, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of an item whose response could not be parsed."""

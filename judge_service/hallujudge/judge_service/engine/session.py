@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
+from hallujudge.metrics.framework.reasons import UnscoredReason
 
 from ..cpu_work import check_wanted, in_thread, map_cpu
 from ..errors import UnsupportedError
@@ -20,6 +21,7 @@ from ..installation import __version__
 from ..observe.recorder import record_items
 from ..threads import import_in_thread
 from ..work_recorder import recorder
+from .pipelines import unscored_result
 from .registry import FoundClaim, Pipeline, checked_entry, metric_entry, open_pipeline
 from .resources import Resources, has_long_graph
 from .spec import GraphSource, InlineGraph, ScoreSpec
@@ -164,6 +166,18 @@ class ScoringSession:
     def progress(self) -> RunProgress:
         """Return the progress of the run while it has no results."""
         return self._judges.progress() if self._judges else RunProgress()
+
+    def unscored(self, items: Sequence[Item], detail: str) -> list[ItemResult]:
+        """Return results of items that are not scored, because doing so ends the process.
+
+        Args:
+            items: The items.
+            detail: What happened, in words.
+        """
+        unscored = getattr(self._pipeline, "unscored", unscored_result)
+        results = [unscored(item, UnscoredReason.PROCESS_DIED, detail) for item in items]
+        record_items(self._spec.metric, results)
+        return results
 
     async def score(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, and add them to the report."""

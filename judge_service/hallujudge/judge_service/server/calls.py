@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # Larger reports are sent in pieces that fit the default limits of every gRPC client (4 MiB).
 _REPORT_BYTES = 1 << 20
+# A detail is one sentence.
+_DIED_CHARS = 500
 # Converting a claim takes about as long as matching this many characters.
 _CLAIM_CHARS = 100
 
@@ -158,6 +160,11 @@ class Calls:
         # In slices, so that calls of other callers are served in between.
         found = await map_cpu(read, messages, chars=pb.Item.ByteSize)
         return _convert.items_of(found, within=within)
+
+
+def died_of(request: pb.ScoreStreamRequest) -> str:
+    """Return why a batch is not scored; empty if it is."""
+    return request.batch.died[:_DIED_CHARS]
 
 
 async def _write_all(

@@ -242,18 +242,35 @@ class WorkersOfJob:
 
     async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
         """Score items."""
-        reply = await self._pool.run(Task(kind="items", parts=(self._spec, *contents)))
+        replies = await self._pool.run_items(
+            self._task("items", *contents),
+            lambda: [self._task("items", content) for content in contents],
+        )
+        for reply in replies:
+            record_outcomes(self._metric, reply.outcomes)
+        return ScoredChunk(
+            [reason for reply in replies for reason in reply.reasons],
+            [result for reply in replies for result in reply.parts[1:]],
+            [reply.parts[0] for reply in replies],
+        )
+
+    async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
+        """Return results of items that are not scored."""
+        reply = await self._pool.run(replace(self._task("items", *contents), died=died))
         record_outcomes(self._metric, reply.outcomes)
-        tally, *results = reply.parts
-        return ScoredChunk(reply.reasons, results, tally)
+        return ScoredChunk(reply.reasons, reply.parts[1:], reply.parts[:1])
 
-    async def share_of(self, results: Sequence[bytes]) -> bytes:
+    async def share_of(self, results: Sequence[bytes]) -> Sequence[bytes]:
         """Return the tally of stored results."""
-        return (await self._pool.run(Task(kind="tally", parts=(self._spec, *results)))).parts[0]
+        return (await self._pool.run(self._task("tally", *results))).parts
 
-    async def add(self, share: bytes) -> None:
-        """Add a tally to the report."""
-        await self._tallies.add(share)
+    async def add(self, share: Sequence[bytes]) -> None:
+        """Add tallies to the report."""
+        for tally in share:
+            await self._tallies.add(tally)
+
+    def _task(self, kind: str, *contents: bytes) -> Task:
+        return Task(kind=kind, parts=(self._spec, *contents))
 
     async def report(self) -> bytes:
         """Return the report."""

@@ -15,7 +15,7 @@ from ..engine.registry import MetricEntry, metric_entry
 from ..engine.streams import TICK_SECONDS, distinct, ordered_map, with_ticks
 from ..errors import InvalidInputError
 from ..installation import __version__
-from .calls import Calls
+from .calls import Calls, died_of
 from .flow_control import Held, Window
 from .request_checks import GroupLimit, groups_of
 
@@ -151,7 +151,11 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     ) -> pb.ScoreStreamResponse:
         items = await self._calls.stream_items(spec, request)
         groups.add(groups_of(items, spec.group_by, session.metric))
-        response = await self._calls.batch_response(await session.score(items))
+        if died := died_of(request):
+            session.add(results := session.unscored(items, died))
+        else:
+            results = await session.score(items)
+        response = await self._calls.batch_response(results)
         call_memory().result(RESULT_FACTOR * response.ByteSize())
         return response
 

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Sequence,
+)
 from contextlib import aclosing
+from functools import partial
 from typing import Any, NamedTuple
 
 import grpc
@@ -26,6 +34,7 @@ from .judge_servicer import MAX_CONCURRENCY, RESULT_FACTOR, first_of
 from .request_checks import GroupLimit, admitted_bytes, admitted_spec
 from .request_reader import (
     MalformedBytesError,
+    MoreMemoryError,
     ProtobufForm,
     RequestReader,
     TooManyFieldsError,
@@ -33,6 +42,7 @@ from .request_reader import (
     count_fields,
     leading_field,
     plan_of,
+    read_message,
 )
 from .workers.pool import Tallies, WorkerPool
 from .workers.tasks import Reply, Task
@@ -198,10 +208,10 @@ class _Run:
         async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as replies:
             async for reply in replies:
                 self._add_ids(reply)
-                if self._report:
+                for tally in reply.parts[1:] if self._report else ():
                     # Tallies merge exactly, so that a stream belongs to no worker, and survives the
                     # death of one.
-                    await self._tallies.add(reply.parts[1])
+                    await self._tallies.add(tally)
                 yield reply.parts[0]
                 window.sent()
                 self._memory.answered()
@@ -219,13 +229,41 @@ class _Run:
         self._ids.add(reply.keys, id_at)
 
     async def _batch(self, raw: bytes) -> Reply:
-        parts = (self._spec, raw)
-        task = Task(kind="batch", parts=parts, report=self._report, memory=charged(raw))
-        reply = await self._pool.run(task, self._memory, long=_is_long(raw))
-        record_outcomes(self._metric, reply.outcomes)
-        self._groups.add(reply.groups)
+        replies = await self._pool.run_items(
+            self._task(raw), partial(self._alone, raw), self._memory, long=_is_long(raw)
+        )
+        for reply in replies:
+            record_outcomes(self._metric, reply.outcomes)
+            self._groups.add(reply.groups)
+        reply = replies[0] if len(replies) == 1 else _joined(replies)
         self._memory.result(RESULT_FACTOR * len(reply.parts[0]))
         return reply
+
+    def _task(self, raw: bytes) -> Task:
+        parts = (self._spec, raw)
+        return Task(kind="batch", parts=parts, report=self._report, memory=charged(raw))
+
+    def _alone(self, raw: bytes) -> list[Task]:
+        """Return a task for each item of a batch."""
+        try:
+            request = read_message(pb.ScoreStreamRequest, raw, charged(raw))
+        except MoreMemoryError as err:
+            self._memory.grow(err.size - charged(raw))
+            request = read_message(pb.ScoreStreamRequest, raw)
+        batches = (pb.ItemBatch(items=[item]) for item in request.batch.items)
+        return [self._task(_serialized(pb.ScoreStreamRequest(batch=one))) for one in batches]
+
+
+def _joined(replies: Sequence[Reply]) -> Reply:
+    """Return the reply to a batch whose items were scored one by one."""
+    response = pb.ScoreStreamResponse()
+    for reply in replies:
+        response.MergeFromString(reply.parts[0])
+    tallies = [tally for reply in replies for tally in reply.parts[1:]]
+    return Reply(
+        parts=(response.SerializeToString(), *tallies),
+        keys=b"".join(reply.keys for reply in replies),
+    )
 
 
 async def _chained(

@@ -160,6 +160,11 @@ class UnscoredReason(enum.StrEnum):
         "The extractor could not read the response.",
         "Read the detail, then run the item again.",
     )
+    PROCESS_DIED = (
+        "PROCESS_DIED",
+        "The process that scored the item alone died, twice.",
+        "Read the server's log for the cause, and report it; then run the item again.",
+    )
     # Verdicts -------------------------------------------------------------------------------------
     VERDICT_NULL = (
         "VERDICT_NULL",

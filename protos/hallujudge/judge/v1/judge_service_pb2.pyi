@@ -153,6 +153,11 @@ class ItemBatch(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     ITEMS_FIELD_NUMBER: builtins.int
+    DIED_FIELD_NUMBER: builtins.int
+    died: builtins.str
+    """If not empty, the items are not scored, because the server died when it scored them. Their results have the reason
+    PROCESS_DIED with this detail.
+    """
     @property
     def items(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Item]:
         """The items."""
@@ -161,8 +166,9 @@ class ItemBatch(google.protobuf.message.Message):
         self,
         *,
         items: collections.abc.Iterable[Global___Item] | None = ...,
+        died: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["items", b"items"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["died", b"died", "items", b"items"]) -> None: ...
 
 Global___ItemBatch: typing_extensions.TypeAlias = ItemBatch
 

@@ -1,5 +1,8 @@
 """Recovery of a run from a lost or stuck server: unanswered batches, progress, reconnection.
 
+An item may be what ends a server. What was under way when it died is therefore sent again one by
+one, and an item that was alone at two deaths is not scored.
+
 Nothing here does I/O, and clocks are passed in, so that tests need neither a server nor time.
 """
 
@@ -31,6 +34,8 @@ _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 # The connection broke, the server is stopping, or it cancelled the call.
 _LOST = frozenset({"SERVER_UNREACHABLE", "SERVER_DRAINING", "CALL_CANCELLED"})
+# Once may be chance: something else on the machine, or another client's item.
+_DEATHS = 2
 # After a restart all clients come back at once, so that the server may be overloaded for a while.
 _LATER = frozenset({"SERVER_OVERLOADED"})
 # The server ended a stream on which the run had nothing to send for a while.
@@ -53,6 +58,9 @@ class Outbox:
         self._unanswered: deque[Batch] = deque()
         self._items = 0
         self._sent = 0
+        # The first batches are single items that were under way when the server died.
+        self._suspects = 0
+        self._deaths = 0
         self._connection = 0
         self._ended = False
         self._changed = asyncio.Event()
@@ -87,25 +95,42 @@ class Outbox:
             self._reader = asyncio.ensure_future(self._read())
         return self._sending(self._connection)
 
+    @property
+    def fatal(self) -> bool:
+        """Whether the next batch is an item that was alone each time when the server died."""
+        return self._deaths >= _DEATHS
+
     def answered(self) -> Batch:
         """Remove and return the oldest unanswered batch, whose answer has arrived."""
         batch = self._unanswered.popleft()
         self._items -= len(batch)
         self._sent -= 1
+        self._suspects, self._deaths = max(0, self._suspects - 1), 0
         self._wake()
         return batch
 
+    def died(self) -> None:
+        """Send what was under way again, item by item: the server died."""
+        items = [item for _ in range(self._sent) for item in self._unanswered.popleft()]
+        self._unanswered.extendleft([item] for item in reversed(items))
+        if len(items) == 1:
+            self._deaths += 1
+        # Nothing else is under way beside a suspect.
+        self._suspects, self._sent = max(self._suspects, len(items)), 0
+        self._connection += 1
+        self._wake()
+
     async def _sending(self, connection: int) -> AsyncIterator[Batch]:
         while connection == self._connection:
-            if self._sent < len(self._unanswered):
+            if self._sent < (1 if self._suspects else len(self._unanswered)):
                 self._sent += 1
                 yield self._unanswered[self._sent - 1]
+            elif self._sent < len(self._unanswered) or not self._ended:
+                await self._changed.wait()
             elif self.error is not None:
                 raise self.error
-            elif self._ended:
-                return
             else:
-                await self._changed.wait()
+                return
 
     async def _read(self) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
+
+_LOG = logging.getLogger(__name__)
 
 MAX_CONCURRENCY = 256
 """Maximum number of unanswered items; more would only fill buffers on both sides."""
@@ -154,7 +157,8 @@ class RemoteBackend:
     ) -> AsyncGenerator[BatchResult | RunProgress, None]:
         """Yield the results of each batch in input order, and progress in between.
 
-        If the connection is lost, it is opened again and unanswered batches are sent again.
+        If the connection is lost, it is opened again and unanswered batches are sent again, one
+        item at a time. An item that was alone when the connection was lost twice is unscored.
 
         Raises:
             DeadlineError: The server made no progress for ``progress_timeout`` seconds.
@@ -181,6 +185,8 @@ class RemoteBackend:
                     if outbox.error is not None:
                         raise
                     pause = reconnecting.lost(err)
+                    if err.reason == "SERVER_UNREACHABLE":
+                        outbox.died()
                 lost = True
                 yield RunProgress(waiting=reconnecting.waiting)
                 await asyncio.sleep(pause)
@@ -220,8 +226,11 @@ class RemoteBackend:
                 spec=_convert.spec_to_proto(spec), results_only=results_only
             )
             async for batch in outbox.connect():
-                items = [_convert.item_to_proto(item) for item in batch]
-                yield pb.ScoreStreamRequest(batch=pb.ItemBatch(items=items))
+                message = pb.ItemBatch(items=[_convert.item_to_proto(item) for item in batch])
+                if outbox.fatal:
+                    message.died = f"the server at {self.target} died each time it scored this item"
+                    _LOG.warning("item %.80r is not scored: %s", batch[0].id, message.died)
+                yield pb.ScoreStreamRequest(batch=message)
 
         feed = _Feed(requests())
         async with self._errors(feed):

@@ -8,11 +8,14 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 import pytest_asyncio
+from support.dying_worker import dying_python
 from support.messages import expected_message
 from support.rpc import refused
 from support.threads import PATIENCE, until
@@ -190,6 +193,65 @@ async def test_a_task_that_kills_two_workers_is_refused(pool: WorkerPool) -> Non
         await work
     assert caught.value.reason == "TOO_COSTLY"
     assert (await pool.run(TASK)).outcomes == {"": 100}
+
+
+@pytest.fixture
+def dying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerPool:
+    """A pool whose workers end when they score a certain item."""
+    monkeypatch.setattr(sys, "executable", dying_python(tmp_path))
+    return WorkerPool(2, worker_settings())
+
+
+FATAL = ChairItem(
+    id="fatal", fields={"split": "0"}, response="A cat.", reference_objects=("couch", "dog")
+)
+
+
+async def test_an_item_of_a_stream_that_ends_its_workers_is_unscored(dying: WorkerPool) -> None:
+    spec = ScoreSpec(metric="chair", group_by=("split",))
+    first, second = captions(3), captions(3, first=3)
+    batches = [batch([*first, FATAL]), batch(second), batch([replace(FATAL, id="1")])]
+
+    async def requests(count: int) -> AsyncIterator[pb.ScoreStreamRequest]:
+        yield pb.ScoreStreamRequest(spec=spec_to_proto(spec))
+        for one in batches[:count]:
+            yield one
+
+    async with running(dying) as pool:
+        server = await start(ServerSettings(port=0), NoEngine(), workers=pool)
+        async with grpc.aio.insecure_channel(server.address) as channel:
+            stub: Any = pb_grpc.JudgeServiceStub(channel)
+            responses = [one async for one in stub.ScoreStream(requests(2), timeout=PATIENCE)]
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                async for _ in stub.ScoreStream(requests(3), timeout=PATIENCE):
+                    pass
+        await server.stop(0)
+        assert pool.state.deaths >= 4  # with the others, and alone, twice each
+    assert str(caught.value.details()).startswith("items[7].id: '1'")
+    results = [result for one in responses for result in one.batch.results]
+    expected = await stream_in_process(spec, [batch([*first, *second])])
+    scored = [result for one in expected for result in one.batch.results]
+    assert results[:3] + results[4:] == scored
+    assert (results[3].id, results[3].reason) == ("fatal", "PROCESS_DIED")
+    coverage = responses[-1].report.coverage
+    assert (coverage.items, coverage.scored, coverage.unscored) == (7, 6, 1)
+
+
+async def test_an_item_of_a_job_that_ends_its_workers_is_unscored(dying: WorkerPool) -> None:
+    codec = WireCodec()
+    async with running(dying) as pool:
+        work = WorkersOfJob(pool, spec_to_proto(SPEC).SerializeToString(), SPEC.metric)
+        for items, reasons in (
+            ([*captions(2), FATAL, *captions(1, first=2)], ["", "", "PROCESS_DIED", ""]),
+            ([FATAL], ["PROCESS_DIED"]),
+        ):
+            contents = [item_to_proto(item).SerializeToString() for item in items]
+            scored = await work.score(contents)
+            assert list(scored.reasons) == reasons
+            assert [codec.result(one).id for one in scored.results] == [one.id for one in items]
+            await work.add(scored.share)
+        coverage = codec.report(await work.report()).coverage
+    assert (coverage.items, coverage.scored) == (5, 3)
 
 
 async def test_a_task_that_takes_too_long_is_refused_and_the_next_one_done() -> None:

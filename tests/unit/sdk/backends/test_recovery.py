@@ -52,6 +52,56 @@ async def test_batches_without_an_answer_are_sent_again_in_order() -> None:
         assert outbox.outstanding  # the end of the run
 
 
+async def test_what_was_under_way_at_a_death_is_sent_again_one_by_one() -> None:
+    async with Outbox(source(batch("a", "b"), batch("c"), batch("d")), limit=9) as outbox:
+        first = outbox.connect()
+        assert [ids(await anext(first)), ids(await anext(first))] == ["ab", "c"]
+        outbox.died()
+        outbox.died()  # the server did not come back yet, and nothing was sent
+        second, sent = outbox.connect(), list[str]()
+        for _ in "ab":
+            sent.append(ids(await anext(second)))
+            waiting = asyncio.ensure_future(anext(second))
+            await asyncio.sleep(0)
+            assert not waiting.done()  # nothing else is under way
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            assert ids(outbox.answered()) == sent[-1]
+            second = outbox.connect()
+        assert sent == ["a", "b"]
+        assert ids(await anext(second)) == "c"
+        outbox.answered()
+        assert [ids(one) async for one in second] == ["d"]
+
+
+async def test_an_item_that_was_alone_at_two_deaths_is_fatal() -> None:
+    async with Outbox(source(batch("a", "b"), batch("c")), limit=9) as outbox:
+        await anext(outbox.connect())
+        outbox.died()
+        for fatal in (False, False, True):
+            sending = outbox.connect()
+            assert ids(await anext(sending)) == "a"
+            assert outbox.fatal is fatal
+            if not fatal:
+                outbox.died()
+        outbox.answered()
+        # Each item is counted for itself.
+        assert ids(await anext(sending)) == "b"
+        assert not outbox.fatal
+        outbox.died()
+        await anext(outbox.connect())
+        assert not outbox.fatal
+        outbox.answered()
+
+
+async def test_a_run_of_one_item_is_alone_from_the_beginning() -> None:
+    async with Outbox(source(batch("a")), limit=9) as outbox:
+        for fatal in (False, False, True):
+            await anext(outbox.connect())
+            assert outbox.fatal is fatal
+            outbox.died()
+
+
 async def test_no_more_is_read_than_the_limit_allows() -> None:
     read: list[str] = []
 

@@ -51,9 +51,10 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
         last = item.judgement if self.judge is None else item.response
         return [*(question.response for question in item.questions), last]
 
-    def result(self, item: EventHallusionItem) -> ItemResult:
+    def placed(self, item: EventHallusionItem, result: ItemResult) -> ItemResult:
         """Return the result of one video, with its split among the fields."""
-        return _with_split(item, super().result(item))
+        fields = {"split": item.split, **item.fields} if item.split else item.fields
+        return replace(result, fields=fields)
 
     def question(self, item: EventHallusionItem) -> Question | None:
         """Return the question about a description, or None if there is none, or it failed."""
@@ -83,7 +84,7 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
             result = scored_result(judged, made.statistics, made.scores, made.evidence)
         else:
             result = self.unread_result(judged, made)
-        result = _with_split(item, result)
+        result = self.placed(item, result)
         if result.outcome is Outcome.UNSCORED and not choice:
             result = replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
         assert isinstance(result.evidence, EventHallusionEvidence), "every judged video has it"
@@ -132,11 +133,6 @@ class EventHallusionPipeline(JudgingPipeline[EventHallusionItem, EventHallusionM
         """Return why a video without a parsed answer or judgement is unscored."""
         shown = next((text[:80] for text in self.texts(item) if text), "")
         return UnscoredReason.ANSWER_UNPARSED, f"no answer or judgement can be parsed: {shown!r}"
-
-
-def _with_split(item: EventHallusionItem, result: ItemResult) -> ItemResult:
-    fields = {"split": item.split, **item.fields} if item.split else item.fields
-    return replace(result, fields=fields)
 
 
 def _is_left(chosen: Chosen | None) -> bool:

@@ -20,7 +20,7 @@ from hallujudge.metrics.hallusion_bench.question_groups import (
 
 from ..judge_quality import asked_judge_note, given_verdicts_note
 from ..judging_pipeline import JudgingPipeline, choice_judge, choice_question, prompt_option
-from ..pipelines import scored_result, unscored_result
+from ..pipelines import scored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
@@ -46,7 +46,7 @@ class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchM
         """Return the result of one answer; one that is not of the variant counts in no score."""
         if not self.metric.counts(item):
             return self._uncounted(item)
-        return self._placed(item, super().result(item))
+        return super().result(item)
 
     def question(self, item: HallusionBenchItem) -> Question | None:
         """Return the question about an answer, if it has a response and counts."""
@@ -62,17 +62,16 @@ class HallusionBenchPipeline(JudgingPipeline[HallusionBenchItem, HallusionBenchM
         if not self.metric.counts(item):
             return self._uncounted(item)
         if problem := self.problem(item):
-            return self._placed(item, unscored_result(item, *problem))
+            return self.unscored(item, *problem)
         assert chosen is not None, "asked about every other answer"
         if not chosen.choice:
-            failed = unscored_result(item, UnscoredReason(chosen.reason), chosen.detail)
-            return self._placed(item, failed)
+            return self.unscored(item, UnscoredReason(chosen.reason), chosen.detail)
         right = _right(item, chosen)
         made = self.metric.score_answer(item, _CHOICES[chosen.choice], right)
         evidence = replace(made.evidence, margin=chosen.margin, judging=chosen.judging())
-        return self._placed(item, scored_result(item, made.statistics, made.scores, evidence))
+        return self.placed(item, scored_result(item, made.statistics, made.scores, evidence))
 
-    def _placed(self, item: HallusionBenchItem, result: ItemResult) -> ItemResult:
+    def placed(self, item: HallusionBenchItem, result: ItemResult) -> ItemResult:
         """Return the result with its set and fields; an unscored one keeps its pair open."""
         statistics = result.statistics
         if result.outcome is Outcome.UNSCORED:

@@ -45,7 +45,11 @@ class InfactPipeline(TextPipeline[InfactItem, InfactMetric]):
         failed = self._failed(item)
         kept = {operator: run for operator, run in item.runs.items() if operator not in failed}
         result = super().result(replace(item, runs=kept) if failed else item)
-        return replace(result, fields=_fields(item), evidence=_with_failed(result.evidence, failed))
+        return replace(result, evidence=_with_failed(result.evidence, failed))
+
+    def placed(self, item: InfactItem, result: ItemResult) -> ItemResult:
+        """Return the result with the question's place in the taxonomy among its fields."""
+        return replace(result, fields=_fields(item))
 
     def _failed(self, item: InfactItem) -> dict[str, UnscoredReason]:
         """Return the operators whose response is empty or a failure text, with the reason.

@@ -127,12 +127,16 @@ class MementosPipeline:
             **self._responses.settings(),
         }
 
+    def unscored(self, item: MementosItem, reason: UnscoredReason, detail: str) -> ItemResult:
+        """Return the result of a description that can't be scored."""
+        return unscored_result(self._placed(item), reason, detail)
+
+    def _placed(self, item: MementosItem) -> MementosItem:
+        return _with_domain(item, self.metric.domain or GENERAL)
+
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each description, in order."""
-        sequences = [
-            _with_domain(item, self.metric.domain or GENERAL)
-            for item in checked_items(items, MementosItem)
-        ]
+        sequences = [self._placed(item) for item in checked_items(items, MementosItem)]
         problems = [self._problem(item) for item in sequences]
         needed = {
             pair: None

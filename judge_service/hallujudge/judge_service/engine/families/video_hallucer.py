@@ -35,9 +35,8 @@ class VideoHallucerPipeline(TextPipeline[VideoHallucerItem, VideoHallucerMetric]
         """Return both answers."""
         return [run.response for run in item.runs.values()]
 
-    def result(self, item: VideoHallucerItem) -> ItemResult:
+    def placed(self, item: VideoHallucerItem, result: ItemResult) -> ItemResult:
         """Return the result of one pair, which has a row even where it is unscored."""
-        result = super().result(item)
         own = {"set": item.set_name, "kind": item.kind}
         placed = replace(
             result,

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -27,6 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 # A task is repeated once if its worker died, since the task itself may be the cause.
 _ATTEMPTS = 2
+_DIED = f"{_ATTEMPTS} worker processes ended or hung while they scored this item alone"
 # How long a worker may continue a task after its call has ended, before it is killed.
 _UNWANTED_SECONDS = 1.0
 # Starting takes about a second, and up to a minute on an overloaded machine.
@@ -44,6 +45,10 @@ _GRAPH_BYTES = 96 << 20
 _TALLY_BYTES = 4 << 20
 # Making a report from more than this counts as a long task: about 5,000 captions.
 _LONG_BYTES = 256 << 10
+
+
+class DeadWorkersError(InvalidInputError):
+    """A task ended every worker that did it."""
 
 
 class WorkerPool:
@@ -140,6 +145,39 @@ class WorkerPool:
             raise reply.failure.error()
         return reply
 
+    async def run_items(
+        self,
+        task: Task,
+        alone: Callable[[], Sequence[Task]],
+        memory: CallMemory | None = None,
+        *,
+        long: bool = False,
+    ) -> list[Reply]:
+        """Return the reply to a task with items, or to each of them if it ends its workers.
+
+        An item that ends its workers when it is alone is not scored.
+
+        Args:
+            task: The task.
+            alone: Returns a task for each item.
+            memory: See :meth:`run`.
+            long: See :meth:`run`.
+        """
+        try:
+            return [await self.run(task, memory, long=long)]
+        except DeadWorkersError:
+            tasks = alone()
+        if len(tasks) == 1:
+            return [await self.run(replace(tasks[0], died=_DIED))]
+        return [await self._alone(one) for one in tasks]
+
+    async def _alone(self, task: Task) -> Reply:
+        try:
+            return await self.run(task)
+        except DeadWorkersError as err:
+            _LOG.warning("an item is not scored: %s", err)
+            return await self.run(replace(task, died=_DIED))
+
     async def _turn(self, task: Task, *, long: bool) -> Reply:
         queue, working_for = self._long if long else self._short, current_caller()
         caller = working_for.id
@@ -179,7 +217,7 @@ class WorkerPool:
             else:
                 self._idle.append(worker)
             return reply
-        raise InvalidInputError(
+        raise DeadWorkersError(
             f"{_ATTEMPTS} worker processes ended or hung while they scored this message; send "
             "fewer or shorter items, to find the one that can't be scored",
             reason="TOO_COSTLY",

@@ -24,7 +24,7 @@ from ...errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from ...observe.recorder import Recorder, begin_recording
 from ...wire.job_messages import WireCodec
 from ...work_recorder import Outcomes
-from ..calls import Calls
+from ..calls import Calls, died_of
 from ..logs import internal_error
 from ..request_checks import groups_of
 from ..request_reader import MoreMemoryError, read_message
@@ -61,6 +61,8 @@ class Task:
     """The messages as they were received."""
     report: bool = False
     """Whether the batch counts for a report."""
+    died: str = ""
+    """Why the items are not scored; empty to score them."""
     memory: int | None = None
     """Maximum memory for parsing the messages, in bytes, or None for no limit."""
 
@@ -231,7 +233,8 @@ class Work:
         spec, session = await self._session(task)
         request = read_message(pb.ScoreStreamRequest, task.parts[1], task.memory)
         items = await self._calls.stream_items(spec, request)
-        results = await session.evaluate(items)
+        died = task.died or died_of(request)
+        results = session.unscored(items, died) if died else await session.evaluate(items)
         response = await self._calls.batch_response(results)
         groups = groups_of(items, spec.group_by, session.metric)
         return Reply(
@@ -276,7 +279,8 @@ class Work:
         """Score items of a job; the first part is their tally."""
         _, session = await self._session(task)
         codec = WireCodec()
-        results = await session.evaluate(codec.items(task.parts[1:]))
+        items = codec.items(task.parts[1:])
+        results = session.unscored(items, task.died) if task.died else await session.evaluate(items)
         return Reply(
             parts=(session.tally_of(results), *map(codec.result_bytes, results)),
             reasons=tuple(str(result.reason) for result in results),
