@@ -172,6 +172,25 @@ def test_an_item_that_kills_the_server_is_unscored_and_the_run_goes_on(
     assert fatal.paid.total() - len(fatal.paid) <= AT_ONCE - 1, "beyond those under way at a death"
 
 
+def test_an_item_that_kills_the_server_is_unscored_and_its_job_ends(
+    fatal: FatalServer, tmp_path: Path
+) -> None:
+    given = fatal_arguments()
+    with Client(fatal.address, timeouts=Timeouts(reconnect_timeout=PATIENCE)) as client:
+        job = client.submit("tri-he", **given)
+        with in_thread(client.wait_for_job, job.id) as ended:
+            done = ended.result(PATIENCE)
+        assert (done.state, done.scored, done.unscored) == ("done", len(given["responses"]) - 1, 1)
+        with RunFolder(tmp_path / "out") as folder:
+            report = client.fetch_job(job.id, folder)
+    rows = read_rows(tmp_path / "out" / "items.jsonl")
+    assert rows[FATAL]["reason"] == "PROCESS_DIED"
+    assert report.coverage.reasons == {"PROCESS_DIED": 1}
+    assert fatal.deaths == 3
+    assert len(fatal.paid) == len(rows) - 1
+    assert fatal.paid.total() - len(fatal.paid) <= AT_ONCE - 1, "beyond those under way at a death"
+
+
 @contextmanager
 def in_thread(work: Any, *given: Any, **named: Any) -> Iterator[Future[Any]]:
     threads = ThreadPoolExecutor(1)

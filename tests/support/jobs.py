@@ -7,12 +7,16 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-__all__ = ["ascii_address", "jobs_address", "postgres", "postgres_address"]
+from hallujudge.judge_service.jobs.database import Database
+from hallujudge.judge_service.jobs.job_progress import JobProgress
+
+__all__ = ["ascii_address", "jobs_address", "postgres", "postgres_address", "states"]
 
 _numbers = itertools.count()
 
@@ -56,3 +60,9 @@ def jobs_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "jobs.sqlite")
     return postgres_address(request.getfixturevalue("postgres"))
+
+
+def states(address: str) -> dict[str, int]:
+    """Return how many jobs a database has in each state that some have."""
+    with closing(Database(address)) as database:
+        return JobProgress(database).counts()

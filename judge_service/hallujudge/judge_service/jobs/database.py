@@ -109,6 +109,17 @@ item_ids = sa.Table(
 )
 """One row for each item of a job that is open: the ids of later items must differ."""
 
+suspects = Table(
+    "hallujudge_job_suspects",
+    metadata,
+    Column("job", _Number, ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
+    Column("position", _Number, primary_key=True),
+    # While it was scored alone.
+    Column("deaths", Integer, nullable=False),
+    Column("alone", Boolean, nullable=False),
+)
+"""One row for each item that was under way when the server died."""
+
 _NAMES = (
     *("number", "id", "owner", "caller", "request_id", "state"),
     *("items", "bytes", "scored", "unscored"),

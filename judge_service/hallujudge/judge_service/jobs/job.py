@@ -176,6 +176,17 @@ class JobLimits:
     """Jobs that run at the same time, with and without a judge, beside one of each owner."""
 
 
+class Suspect(NamedTuple):
+    """An item that was under way when the server died."""
+
+    position: int
+    """Its position in its job."""
+    content: bytes
+    """The item."""
+    deaths: int
+    """How often the server died while it scored the item alone."""
+
+
 class ScoredChunk(NamedTuple):
     """Items of a job that were scored together."""
 
@@ -192,6 +203,10 @@ class JobWork(Protocol):
 
     async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
         """Score items."""
+        ...
+
+    async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
+        """Return results of items that are not scored, because a process died of them."""
         ...
 
     async def share_of(self, results: Sequence[bytes]) -> Any:

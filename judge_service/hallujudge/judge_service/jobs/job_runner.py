@@ -54,6 +54,7 @@ class JobRunner:
         self._limits = limits
         self._running: dict[int, _Running] = {}
         self._judged: dict[int, bool] = {}
+        self._holds_lock = False
         self._pauses: dict[int, _Pause] = {}
         self._cleaned_at = float("-inf")
 
@@ -94,10 +95,14 @@ class JobRunner:
         threads, progress = self._scoring.threads, self._scoring.progress
         if not await threads.run(self._lock.acquire):
             # Another server has taken over.
+            self._holds_lock = False
             self._scoring.activity.moved()
             for running in self._running.values():
                 running.task.cancel()
             return
+        if not self._holds_lock:
+            await threads.run(progress.recover, tuple(self._running))
+            self._holds_lock = True
         await self._clean()
         waiting = await threads.run(progress.waiting)
         self._judged = {job.number: await self._is_judged(job.number) for job in waiting}
@@ -164,8 +169,12 @@ class JobRunner:
             with acting_as(caller_of(job.caller)):
                 await self._scoring.score(job)
             self._pauses.pop(job.number, None)
-        except StoppedError:
+        except (StoppedError, asyncio.CancelledError) as err:
             _LOG.info("job %s stopped", job.id)
+            if self._scoring.draining.is_set():  # or the next server would take this for a death
+                await self._note(job, Problem())
+            if isinstance(err, asyncio.CancelledError):
+                raise
         except (UnavailableError, OverloadedError) as err:
             await self._pause(job, err)
         except HallujudgeError as err:

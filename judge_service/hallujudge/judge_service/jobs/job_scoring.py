@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -21,7 +21,7 @@ from ..errors import InvalidInputError, OverloadedError, UnavailableError
 from ..observe.recorder import JobsActivity
 from ..stopping import CallDrain, HeldBackError
 from ..threads import shielded
-from .job import Answer, Job, JobCodec, JobState, JobWork, JobWorkers, ScoredChunk
+from .job import Answer, Job, JobCodec, JobState, JobWork, JobWorkers, ScoredChunk, Suspect
 
 if TYPE_CHECKING:
     from hallujudge.metrics import ItemResult
@@ -36,6 +36,9 @@ _CHUNK_ITEMS = 64
 _CHUNK_BYTES = 1 << 20
 MAX_CONCURRENCY = 8
 """Chunks of one job that are scored at the same time."""
+# As for the runs of clients: once may be chance.
+_DEATHS = 2
+_DIED = "the server died each time it scored this item"
 # A database that was locked or full is mostly available again after seconds.
 _STORE_PAUSE = 2.0
 _UNDER_WAY = (JobState.QUEUED, JobState.RUNNING)
@@ -91,6 +94,8 @@ class JobScoring:
     """Does what needs no models, if set; otherwise the engine does."""
     lanes: Lanes
     """Lets chunks begin."""
+    alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the job with an item that may be what ended the server."""
 
     def is_judged(self, job: Job) -> bool:
         """Return whether language models judge or extract in a job."""
@@ -110,8 +115,9 @@ class JobScoring:
         session = await self._session(job)
         work = self._work(job, session)
         with closing(self.lanes.turns(job, judged=session.calls_models)) as turns:
-            await self._score_chunks(job, work, turns)
-        if job.answered:
+            resumed = await self._score_suspects(job, work, turns) or bool(job.answered)
+            await self._score_chunks(job, work, turns, report=not resumed)
+        if resumed:
             # The report needs the results of earlier runs, in the order of the items. They are
             # read last: a job may be resumed often while its judge is away.
             async with aclosing(self._chunks(job, answered=True)) as pages:
@@ -124,7 +130,35 @@ class JobScoring:
         self.activity.moved()
         self.changes.notify()
 
-    async def _score_chunks(self, job: Job, work: JobWork, turns: Turns) -> None:
+    async def _score_suspects(self, job: Job, work: JobWork, turns: Turns) -> bool:
+        """Score what was under way when the server died, one item of all jobs at a time.
+
+        Returns:
+            Whether there was anything.
+        """
+        # Other jobs don't wait for the judge of a suspect.
+        if not await self.threads.run(self.progress.has_suspects, job.number):
+            return False
+        while not self.draining.is_set():
+            async with self.alone:
+                await turns.enter()
+                try:
+                    suspect = await self.threads.run(self.progress.suspect, job.number)
+                    if suspect is None:
+                        break
+                    await self._answer_suspect(job, work, suspect)
+                finally:
+                    turns.leave()
+            self.changes.notify()
+        return True
+
+    async def _answer_suspect(self, job: Job, work: JobWork, suspect: Suspect) -> None:
+        died = _DIED if suspect.deaths >= _DEATHS else ""
+        if died:
+            _LOG.warning("job %s: item %d is not scored: %s", job.id, suspect.position, died)
+        await self._answer(job, work, [(suspect.position, suspect.content)], died)
+
+    async def _score_chunks(self, job: Job, work: JobWork, turns: Turns, *, report: bool) -> None:
         async def share_of(chunk: _Chunk) -> Any:
             try:
                 if self.draining.is_set():  # the chunk was read before
@@ -136,7 +170,7 @@ class JobScoring:
         chunks = self._chunks(job, answered=False, turns=turns)
         async with aclosing(ordered_map(chunks, share_of, limit=MAX_CONCURRENCY)) as shares:
             async for share in shares:
-                if not job.answered:
+                if report:
                     await work.add(share)
                 self.changes.notify()
 
@@ -180,9 +214,10 @@ class JobScoring:
             yield chunk
             after = chunk[-1][0]
 
-    async def _answer(self, job: Job, work: JobWork, chunk: _Chunk) -> Any:
-        """Score items and store their results; return their share of the report."""
-        scored = await work.score([content for _, content in chunk])
+    async def _answer(self, job: Job, work: JobWork, chunk: _Chunk, died: str = "") -> Any:
+        """Store results of items, scored unless the server died of them; return their share."""
+        contents = [content for _, content in chunk]
+        scored = await (work.unscored(contents, died) if died else work.score(contents))
         answers = [
             Answer(position=position, scored=not reason, reason=reason, result=result)
             for (position, _), reason, result in zip(
@@ -285,6 +320,13 @@ class _EngineWork:
             results = await self._calls.run(self._session.evaluate(self._codec.items(contents)))
         except HeldBackError as err:
             raise StoppedError from err
+        return self._chunk(results)
+
+    async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
+        """Return results of items that are not scored."""
+        return self._chunk(self._session.unscored(self._codec.items(contents), died))
+
+    def _chunk(self, results: Sequence[ItemResult]) -> ScoredChunk:
         kept = [self._codec.result_bytes(result) for result in results]
         return ScoredChunk([str(result.reason) for result in results], kept, results)
 

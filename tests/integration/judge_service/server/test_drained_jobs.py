@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 from support import scripted_llm as llm
+from support.jobs import states
 from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
@@ -95,6 +96,9 @@ async def test_a_drain_awaits_calls_under_way_and_sends_no_further_one(tmp_path:
             judge.released.set()
             await stopping
         assert judge.server.chats == _AT_ONCE
+        # A job that runs in the database is one whose server died.
+        path = str(tmp_path / "jobs.sqlite")
+        assert await asyncio.to_thread(states, path) == {"queued": 1}
         async with serving(tmp_path, judge) as (_, jobs):
             seen = jobs.WatchJob(jobs_pb2.WatchJobRequest(job_id=job.id))
             last = [response.job async for response in seen][-1]

@@ -15,7 +15,7 @@ import grpc
 import pytest
 import sqlalchemy as sa
 from support.engines import WatchedEngine
-from support.jobs import postgres_address
+from support.jobs import postgres_address, states
 from support.messages import expected_message
 from support.rpc import refused
 
@@ -233,6 +233,8 @@ async def test_a_restarted_server_goes_on_and_repeats_nothing(jobs_address: str)
         job = await client.create(items=items)
         await first.held.wait()
         await client.watched(job, lambda job: job.scored + job.unscored == 192)
+    # It was cut off, but its server did not die.
+    assert await asyncio.to_thread(states, jobs_address) == {"queued": 1}
     async with serving(jobs_address, second) as client:
         seen = await client.watched(job)
         assert seen[-1].state == STATE.JOB_STATE_DONE

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 from support.threads import Gate
+from support.worker_tasks import RULE_METRICS
 
 from hallujudge.judge_service.engine import Engine, resources
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.judge_service.engine.spec import GraphSource, InlineGraph, ScoreSpec
@@ -20,6 +22,7 @@ from hallujudge.judge_service.matchers import matcher_models as opening
 from hallujudge.judge_service.matchers.matcher_interface import MatcherSettings
 from hallujudge.judge_service.matchers.model_folders import ModelFolder
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.synonym_graphs import SynonymGraph
 
 SPEC = ScoreSpec(metric="tri-he", options={"extractor": "given"})
@@ -131,3 +134,17 @@ async def test_a_session_of_a_judge_is_refused_before_its_first_item(tmp_path: P
     spec = ScoreSpec(metric="tri-he", options={"extractor": "given", "judge": "llm"})
     with pytest.raises(InvalidInputError, match="folder exists"):
         await engine.open(spec)
+
+
+@pytest.mark.parametrize("metric", RULE_METRICS)
+async def test_an_item_that_is_not_scored_keeps_its_place_in_the_report(metric: str) -> None:
+    item = metric_entry(metric).trial.item
+    session = await Engine().open(ScoreSpec(metric=metric))
+    [scored] = await session.evaluate([item])
+    [dead] = session.unscored([item], "it died")
+    assert (dead.reason, dead.detail) == (UnscoredReason.PROCESS_DIED, "it died")
+    assert (dead.group_id, dict(dead.fields)) == (scored.group_id, dict(scored.fields))
+    assert len(dead.statistics) in (0, len(session.statistic_names))
+    session.add([dead])
+    coverage = session.report().coverage
+    assert (coverage.items, coverage.reasons) == (1, {"PROCESS_DIED": 1})

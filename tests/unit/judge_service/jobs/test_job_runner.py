@@ -45,6 +45,9 @@ class AwayDatabase:
             problem=Problem(), created_at=0.0, finished_at=None,
         )  # fmt: skip
 
+    def recover(self, running: tuple[int, ...]) -> None:
+        return None
+
     def counts(self) -> dict[str, int]:
         return {}
 

@@ -49,6 +49,9 @@ class FailingDatabase:
     def begin(self, number: int) -> bool:
         return True
 
+    def has_suspects(self, number: int) -> bool:
+        return False
+
     def header(self, number: int) -> bytes:
         return self.kept
 
@@ -127,6 +130,17 @@ async def test_results_wait_until_the_database_takes_them() -> None:
     assert (report.coverage.items, report.scores["chair_i"].value) == (1, 0.5)
 
 
+async def test_a_job_does_not_wait_for_the_suspect_item_of_another_one() -> None:
+    engine, codec = Engine(), WireCodec()
+    session = await engine.open(SPEC)
+    database: Any = FailingDatabase(codec.report_bytes(session.report()), [])
+    with closing(DatabaseThreads()) as threads:
+        scoring = scoring_of(database, threads, engine=engine)
+        async with scoring.alone, asyncio.timeout(PATIENCE):
+            await scoring.score(JOB)
+    assert codec.report(database.report).coverage.scored == 1
+
+
 async def test_a_chunk_that_was_read_when_the_drain_began_is_not_scored() -> None:
     codec = WireCodec()
     session = await Engine().open(SPEC)
@@ -175,6 +189,9 @@ async def test_workers_score_what_needs_no_model() -> None:
         async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
             asked.append(contents)
             return ScoredChunk([""], [codec.result_bytes(result)], b"a share")
+
+        async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
+            raise AssertionError(contents, died)
 
         async def share_of(self, results: Sequence[bytes]) -> bytes:
             raise AssertionError(results)
