@@ -188,9 +188,7 @@ class ScoringSession:
 
     def tally_of(self, results: Sequence[ItemResult]) -> bytes:
         """Return results as :meth:`merge` takes them, in this or another process."""
-        tally = Tally(self._pipeline.metric, self._spec.group_by)
-        tally.add_all(results)
-        return tally.to_bytes()
+        return Tally.of(self._pipeline.metric, results, self._spec.group_by).to_bytes()
 
     def merge(self, tally: bytes) -> None:
         """Add results of :meth:`tally_of` or :meth:`merged` to the report."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .reasons import UnscoredReason
@@ -175,16 +175,7 @@ class Coverage:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the coverage as ``report.json`` has it."""
-        return {
-            "items": self.items,
-            "scored": self.scored,
-            "unscored": self.unscored,
-            "reasons": dict(self.reasons),
-            "bounds": {
-                name: {"best": bound.best, "worst": bound.worst}
-                for name, bound in self.bounds.items()
-            },
-        }
+        return asdict(self)
 
 
 def _plain(number: float) -> int | float:
@@ -228,15 +219,7 @@ class JudgeShare:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the judge's part as ``report.json`` has it."""
-        return {
-            "judge": self.judge,
-            "decided": self.decided,
-            "declined": dict(self.declined),
-            "calls": self.calls,
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "cost": self.cost,
-        }
+        return asdict(self)
 
 
 class JudgingCounts:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import MergeError
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MISSING = ""
 """The group of items without a value."""
+
+_BATCH = 4096
 
 _ONE_SCORED = Coverage(items=1, scored=1, unscored=0)
 
@@ -56,6 +59,16 @@ class Tally:
         self._empty = True
         self._unscored_rows = 0
         self._unscored_times = 0
+
+    @classmethod
+    def of(
+        cls, metric: Metric, results: Iterable[ItemResult], group_by: Iterable[str] = ()
+    ) -> Tally:
+        """Return the tally of results, which are read in batches to bound memory."""
+        tally, left = cls(metric, group_by), iter(results)
+        while batch := list(islice(left, _BATCH)):
+            tally.add_all(batch)
+        return tally
 
     @cached_property
     def _rows(self) -> Rows:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from typing import Literal, TypeAlias, cast
 
 from hallujudge.metrics import IntervalSettings, Report, Score, Tally
@@ -37,9 +36,6 @@ _RULES: Mapping[Decision, str] = {
     "observed": "A check fails if its value is beyond the limit.",
     "possible": "A check fails if any part of its interval is beyond the limit.",
 }
-
-# Results are added up in batches, which numpy adds faster than single results.
-_BATCH = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +327,5 @@ def _unscored(run: RunData, pair: Pair | None, limits: GateLimits) -> Iterator[G
 
 def report_of(run: RunData, confidence: float) -> Report:
     """Return the report of a run's results, with intervals of a confidence."""
-    tally, results = Tally(run.metric), iter(run.results.values())
-    while batch := list(islice(results, _BATCH)):
-        tally.add_all(batch)
+    tally = Tally.of(run.metric, run.results.values())
     return tally.finish(IntervalSettings(confidence=confidence), version=run.fields.get("v", ""))

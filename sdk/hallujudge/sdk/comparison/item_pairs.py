@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from hallujudge.metrics.framework.statistics_table import Clusters
 
 
-# Results are added up in batches, which numpy adds faster than single results.
-_BATCH = 4096
-
 # Ids that an error names of each run.
 _NAMED = 3
 
@@ -224,11 +221,8 @@ def _tallied(
     metric: Metric, pairs: Iterable[tuple[ItemResult, ItemResult]]
 ) -> tuple[Clusters, Clusters]:
     """Add up pairs of results, each side for itself."""
-    first, second = Tally(metric), Tally(metric)
-    pairs = iter(pairs)
-    while batch := list(islice(pairs, _BATCH)):
-        first.add_all([one for one, _ in batch])
-        second.add_all([other for _, other in batch])
+    rows = list(pairs)
+    first, second = (Tally.of(metric, (row[side] for row in rows)) for side in (0, 1))
     return first.clusters(), second.clusters()
 
 

@@ -292,15 +292,13 @@ class PartMaker:
         """
         pairs = list(zip(batch.items, batch.results, strict=True))
         lines = item_lines(pairs, self._statistics, keep_text=self._options.keep_text)
-        tally = Tally(self._metric, self._group_by)
-        tally.add_all(batch.results)
         unscored = UnscoredCounts()
         unscored.add(batch.results)
         return Part(
             items=len(pairs),
             lines=lines,
             lines_crc=zlib.crc32(lines),
-            tally=tally.to_bytes(),
+            tally=Tally.of(self._metric, batch.results, self._group_by).to_bytes(),
             unscored=unscored,
             shown=pack_shown(pairs, first, self._options),
         )

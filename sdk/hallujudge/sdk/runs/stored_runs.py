@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-# Results that are read from the disk at once, so that memory stays bounded.
-_BATCH = 4096
 _SHOWN_ITEMS = 5_000
 _SETTING = "setting."
 
@@ -168,15 +166,7 @@ class StoredRun:
         Args:
             group_by: Fields to report groups by.
         """
-        tally = Tally(self.metric, group_by)
-        batch: list[ItemResult] = []
-        for result in self.results():
-            batch.append(result)
-            if len(batch) == _BATCH:
-                tally.add_all(batch)
-                batch = []
-        tally.add_all(batch)
-        return tally
+        return Tally.of(self.metric, self.results(), group_by)
 
     def items_to_pandas(self) -> DataFrame:
         """Return the items as a DataFrame: outcome, response, fields, scores and statistics.
