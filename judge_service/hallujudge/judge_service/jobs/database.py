@@ -109,14 +109,14 @@ item_ids = sa.Table(
 )
 """One row for each item of a job that is open: the ids of later items must differ."""
 
-suspects = Table(
+suspects = sa.Table(
     "hallujudge_job_suspects",
     metadata,
-    Column("job", _Number, ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
-    Column("position", _Number, primary_key=True),
+    sa.Column("job", _Number, sa.ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
+    sa.Column("position", _Number, primary_key=True),
     # While it was scored alone.
-    Column("deaths", Integer, nullable=False),
-    Column("alone", Boolean, nullable=False),
+    sa.Column("deaths", sa.Integer, nullable=False),
+    sa.Column("alone", sa.Boolean, nullable=False),
 )
 """One row for each item that was under way when the server died."""
 
