@@ -29,11 +29,11 @@ from hallujudge.metrics import (
     MentionVerdict,
     OrderEvidence,
     Outcome,
-    PopeItem,
     Report,
     RunVerdict,
     Score,
     VidhalItem,
+    one_answer,
 )
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.mementos import (
@@ -73,7 +73,7 @@ CLAIM = ClaimVerdict(
 
 ITEMS: dict[str, Item] = {
     "chair": ChairItem(id="1", fields=FIELDS, response=TEXT, reference_objects=WORDS),
-    "pope": PopeItem(id="1", fields=FIELDS, response="Yes.", question=TEXT, label="yes"),
+    "answers": one_answer(id="1", fields=FIELDS, response="Yes.", question=TEXT, label="yes"),
     "vidhal": VidhalItem(
         id="1", fields=FIELDS, response="A", captions=(TEXT,) * 3, display={"A": 1, "B": 2, "C": 3}
     ),

@@ -32,13 +32,14 @@ import needs  # noqa: F401  # stops with a sentence where hallujudge is not inst
 import numpy as np
 from interval_populations import Population, populations
 
-from hallujudge.metrics import ChairMetric, PopeMetric, ScoreDefinition
+from hallujudge.metrics import ChairMetric, Metric, ScoreDefinition
 from hallujudge.metrics.framework.comparison import (
     ComparisonSettings,
     PairedClusters,
     PairedDifference,
     paired_differences,
 )
+from hallujudge.metrics.pope import PopeMetric
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +76,7 @@ class Shares:
     """The interval holds the true difference."""
 
 
-def score_of(metric: type[ChairMetric] | type[PopeMetric], name: str) -> ScoreDefinition:
+def score_of(metric: type[Metric], name: str) -> ScoreDefinition:
     """Return the definition of a score."""
     return next(score for score in metric.score_definitions if score.name == name)
 

@@ -35,9 +35,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from oracles import answers_published as oracle
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
-from hallujudge.metrics import Item, Report
+from hallujudge.metrics import Item, Report, one_answer
 from hallujudge.metrics.infact import InfactItem, InfactMetric, InfactRun
-from hallujudge.metrics.pope import PopeItem, PopeMetric
+from hallujudge.metrics.pope import PopeMetric
 from hallujudge.metrics.vidhal import VidhalItem, VidhalOrderingMetric
 
 BATCH = 1000
@@ -102,10 +102,10 @@ def pope(size: int) -> None:
     inputs = peak_mib()
     metric = PopeMetric()
     plain, wanted = timed(lambda: oracle.pope(answers, labels))
-    counts, got = timed(lambda: metric.count(answers, labels))
-    assert (got.tp, got.fp, got.tn, got.fn) == tuple(wanted[k] for k in ("tp", "fp", "tn", "fn"))
+    counts, got = timed(lambda: metric.totals(metric.rows(answers, labels)))
+    assert all(got[k] == wanted[k] for k in ("tp", "fp", "tn", "fn"))
     items = (
-        PopeItem(id=str(n), group_id=str(n // 6), response=text, label=label)
+        one_answer(id=str(n), group_id=str(n // 6), response=text, label=label)
         for n, (text, label) in enumerate(zip(answers, labels, strict=True))
     )
     whole, report = timed(lambda: engine("pope", items))

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
-from hallujudge.metrics import Item
+from hallujudge.metrics import Answer, AnswersItem, Item
 from hallujudge.metrics.amber import GENERATIVE, KINDS, AmberItem, AmberObject
 from hallujudge.metrics.event_hallusion import EventHallusionItem, EventQuestion
 from hallujudge.metrics.hallusion_bench.question_groups import HallusionBenchItem
-from hallujudge.metrics.video_hallucer import SETS, VideoHallucerItem, VideoHallucerRun
+from hallujudge.metrics.video_hallucer import SETS
 
 BATCH = 1000
 SAYINGS = ("Yes", "No.", "Yes, as the figure shows.", "No, it does not.", "It is unclear.")
@@ -57,14 +57,14 @@ def video_hallucer(size: int) -> list[Item]:
     rng = random.Random(2)
     labels = {"basic": "yes", "hallucination": "no"}
     return [
-        VideoHallucerItem(
+        AnswersItem(
             id=str(number),
             group_id=str(number // 5),
-            set_name=SETS[number % len(SETS)],
-            runs={
-                name: VideoHallucerRun(response=rng.choice(SAYINGS), label=label)
+            fields={"set": SETS[number % len(SETS)]},
+            answers=tuple(
+                Answer(name=name, response=rng.choice(SAYINGS), label=label)
                 for name, label in labels.items()
-            },
+            ),
         )
         for number in range(size // 2)
     ]

@@ -38,7 +38,7 @@ from hallujudge.judge_service.access.caller import Scope  # noqa: E402
 from hallujudge.judge_service.access.key_store import create_key  # noqa: E402
 from hallujudge.judge_service.engine import ScoreSpec  # noqa: E402
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto  # noqa: E402
-from hallujudge.metrics import ChairItem, PopeItem  # noqa: E402
+from hallujudge.metrics import ChairItem, one_answer  # noqa: E402
 
 Work: TypeAlias = Callable[[int], Awaitable[None]]
 
@@ -59,7 +59,7 @@ def questions(run: int) -> Iterator[Any]:
     """Yield questions whose ids differ from run to run."""
     for n in range(_ITEMS):
         answer = "Yes, there is." if (n + run) % 3 else "No."
-        yield PopeItem(id=f"{run}-{n}", response=answer, label="yes" if n % 2 else "no")
+        yield one_answer(id=f"{run}-{n}", response=answer, label="yes" if n % 2 else "no")
 
 
 class Clients:

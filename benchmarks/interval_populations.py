@@ -33,15 +33,16 @@ from hallujudge.metrics import (
     Item,
     Metric,
     Part,
-    PopeMetric,
     TriHeMetric,
     Verdict,
     VidhalMcqaMetric,
     VidhalOrderingMetric,
+    one_answer,
 )
 from hallujudge.metrics.framework.claims import Sentence
 from hallujudge.metrics.infact.operators import INVARIANT, TEMPORAL, TEXT_ONLY
 from hallujudge.metrics.mementos import MementosMetric
+from hallujudge.metrics.pope import PopeMetric
 from hallujudge.sdk import InputOptions, read_items
 from hallujudge.synonym_graphs import compile_keywords, load_graph
 
@@ -172,13 +173,15 @@ def _pope(folder: Path) -> Iterator[Population]:
             published,
             f"500 images, {split}",
             [
-                (image, published.score_answer(text, label).statistics)
+                (image, published.score(one_answer(id="", response=text, label=label)).statistics)
                 for image, text, label in rows
             ],
         )
         for image, text, label in rows:
             shown = "It is hard to tell." if rng.random() < 0.02 else text.split(",")[0].strip(".")
-            together.append((image, tool.score_answer(shown, label).statistics))
+            together.append(
+                (image, tool.score(one_answer(id="", response=shown, label=label)).statistics)
+            )
     yield _population(tool, "500 images, 18 questions each, 2 % unreadable", together)
 
 

@@ -14,10 +14,9 @@ from support.qa_samples import infact_lines, infact_questions, write_lines
 from support.running import here
 
 from hallujudge.judge_service.wire import convert as _convert
-from hallujudge.metrics import Item, ItemResult, Outcome
+from hallujudge.metrics import Answer, AnswersItem, Item, ItemResult, Outcome
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 from hallujudge.metrics.infact import InfactEvidence, InfactItem, InfactRun, RunVerdict
-from hallujudge.metrics.pope import PopeItem
 from hallujudge.metrics.vidhal import OrderEvidence, VidhalItem
 
 AWKWARD = [
@@ -114,7 +113,22 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 head = {"id": texts, "group_id": texts, "fields": st.dictionaries(texts, texts, max_size=3)}
 shares = st.none() | st.floats(0, 1)
 items = (
-    st.builds(PopeItem, **head, response=st.none() | texts, question=texts, label=texts)
+    st.builds(
+        AnswersItem,
+        **head,
+        answers=st.lists(
+            st.builds(
+                Answer,
+                response=st.none() | texts,
+                question=texts,
+                label=texts,
+                name=texts,
+                options=st.dictionaries(texts, texts, max_size=3),
+                fields=st.dictionaries(texts, texts, max_size=3),
+            ),
+            max_size=3,
+        ).map(tuple),
+    )
     | st.builds(
         VidhalItem,
         **head,

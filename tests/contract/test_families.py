@@ -13,20 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.messages import expected_message
 
-from hallujudge.judge.v1 import chair_pb2, pope_pb2, tri_he_pb2
+from hallujudge.judge.v1 import answers_pb2, chair_pb2, tri_he_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.wire import convert
 from hallujudge.metrics import (
     AnswerEvidence,
+    AnswersEvidence,
+    AnswersItem,
     ChairEvidence,
     InfactEvidence,
     Item,
     ItemResult,
     OrderEvidence,
     Outcome,
-    PopeItem,
     Report,
+    one_answer,
 )
 from hallujudge.metrics.amber import AmberEvidence
 from hallujudge.metrics.event_hallusion import EventHallusionEvidence
@@ -35,7 +37,6 @@ from hallujudge.metrics.framework.results import Item as BaseItem
 from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
 from hallujudge.metrics.mementos import MementosEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
-from hallujudge.metrics.video_hallucer import VideoHallucerEvidence
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 counts = st.integers(0, 2**31 - 1)
@@ -76,6 +77,7 @@ FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
 EVIDENCE: tuple[type, ...] = (
     AmberEvidence,
     AnswerEvidence,
+    AnswersEvidence,
     ChairEvidence,
     EventHallusionEvidence,
     HallusionBenchEvidence,
@@ -83,7 +85,6 @@ EVIDENCE: tuple[type, ...] = (
     MementosEvidence,
     OrderEvidence,
     TriHeEvidence,
-    VideoHallucerEvidence,
 )
 
 
@@ -191,7 +192,7 @@ def _report(notes: tuple[str, ...]) -> Report:
 def test_all_items_that_are_wrong_are_named() -> None:
     chair, pope = (
         pb.Item(id="1", chair=chair_pb2.ChairTask()),
-        pb.Item(id="2", pope=pope_pb2.PopeTask()),
+        pb.Item(id="2", answers=answers_pb2.AnswersTask()),
     )
     messages = [chair, pb.Item(id="3"), pb.Item(chair=chair_pb2.ChairTask()), pope]
     with pytest.raises(InvalidInputError) as caught:
@@ -199,7 +200,7 @@ def test_all_items_that_are_wrong_are_named() -> None:
     assert [violation.field for violation in caught.value.violations] == [
         "batch.items[1].task",
         "batch.items[2].id",
-        "batch.items[3].pope",
+        "batch.items[3].answers",
     ]
     assert caught.value.message.startswith("batch.items[1].task: is missing")
     assert "3 of 4 items" in caught.value.message
@@ -212,8 +213,9 @@ def test_all_items_that_are_wrong_are_named() -> None:
     [("response", 5), ("response", "half a character \ud800"), ("id", 5), ("label", 1.5)],
 )
 def test_a_field_that_cannot_be_sent_is_named(field: str, content: Any) -> None:
-    item = dataclasses.replace(PopeItem(id="1", response="Yes.", label="yes"), **{field: content})
-    place = field if field == "id" else f"pope.{field}"
+    given = {"id": "1", "response": "Yes.", "label": "yes"} | {field: content}
+    item = one_answer(**given)
+    place = field if field == "id" else "answers.answers"
     with pytest.raises(
         InvalidInputError,
         match=expected_message("judge_service.wire.convert:is-not-value-that-can-be-sent", place),
@@ -223,13 +225,13 @@ def test_a_field_that_cannot_be_sent_is_named(field: str, content: Any) -> None:
 
 def test_items_of_the_metric_are_taken() -> None:
     (item,) = convert.items_from_proto(
-        [pb.Item(id="1", pope=pope_pb2.PopeTask(label="yes"))], PopeItem
+        [pb.Item(id="1", answers=answers_pb2.AnswersTask())], AnswersItem
     )
     assert isinstance(item, BaseItem)
 
 
 def test_equal_ids_are_named() -> None:
-    items = [PopeItem(id=name, response=None, label="yes") for name in ("1", "2", "1")]
+    items = [one_answer(id=name, response=None, label="yes") for name in ("1", "2", "1")]
     with pytest.raises(
         InvalidInputError,
         match=expected_message("judge_service.wire.convert:items-id-is-also-the-id-of"),

@@ -10,13 +10,12 @@ import pytest
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.wire.kinds import item_types
-from hallujudge.metrics import Item
+from hallujudge.metrics import Answer, Item
 from hallujudge.metrics.amber import AmberObject
 from hallujudge.metrics.event_hallusion import EventQuestion
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, record_hash
 from hallujudge.metrics.infact import InfactRun
-from hallujudge.metrics.video_hallucer import VideoHallucerRun
 from hallujudge.sdk.backends.base import metric_of
 
 # What a model wrote, and what was made of it or judged: no part of the item or its reference.
@@ -34,11 +33,11 @@ MADE: Mapping[str, object] = {
     "targets": (AmberObject(word="dog", associated=("bone",)),),
     "display": {"A": 2, "B": 1},
     "options": {"A": "red"},
+    "answers": (Answer(response="Yes.", label="no", question="Is there a cat?"),),
     "questions": (EventQuestion(question="Is there a cat?", label="no", response="No."),),
 }
 RUNS: Mapping[str, object] = {
     "infact": {"base": InfactRun(response="B")},
-    "video_hallucer": {"basic": VideoHallucerRun(response="no", label="no", question="Sure?")},
 }
 
 
@@ -91,7 +90,23 @@ def test_the_response_moves_no_hash(task: str) -> None:
             assert hashes(changed) == hashes(item), field.name
 
 
-def test_answers_in_pairs_and_under_operators_move_no_hash_but_labels_do() -> None:
+@pytest.mark.parametrize("others", [(), (Answer(name="other", response="No.", label="no"),)])
+def test_an_answer_moves_no_hash_but_its_question_does(others: tuple[Answer, ...]) -> None:
+    item: Any = trial("answers")
+    answer = Answer(response="Yes.", label="yes", name="base")
+    of = dataclasses.replace(item, answers=(answer, *others))
+
+    def with_other(**change: Any) -> Item:
+        changed: Item = dataclasses.replace(of, answers=(answer._replace(**change), *others))
+        return changed
+
+    assert hashes(with_other(response="No.", fields={"confidence": "1"})) == hashes(of)
+    assert hashes(dataclasses.replace(of, answers=of.answers[::-1])) == hashes(of)
+    for change in ({"label": "no"}, {"question": "Sure?"}, {"options": {"A": "red"}}):
+        assert hashes(with_other(**change)) != hashes(of)
+
+
+def test_answers_under_operators_move_no_hash_but_labels_do() -> None:
     for task, runs in RUNS.items():
         item: Any = dataclasses.replace(trial(task), runs=runs)  # type: ignore[call-arg]
         [(name, run)] = item.runs.items()

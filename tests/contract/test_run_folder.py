@@ -190,7 +190,7 @@ def test_items_become_a_parquet_file(client: Client, tmp_path: Path) -> None:
     assert stored.equals(held)
     assert stored["id"].to_pylist() == ["0", "1", "2"]
     assert stored["scores.accuracy"].to_pylist()[2] is None
-    assert json.loads(stored["evidence"].to_pylist()[0])["label"] == "yes"
+    assert json.loads(stored["evidence"].to_pylist()[0])["answers"][0]["label"] == "yes"
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["held.parquet"]
 
 

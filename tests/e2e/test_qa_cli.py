@@ -63,7 +63,7 @@ def test_what_strict_cannot_read_is_unscored(tmp_path: Path) -> None:
     assert report["scores"]["unparsed_rate"]["value"] == 0.25
     assert report["coverage"]["bounds"]["accuracy"] == {"best": 0.75, "worst": 0.5}
     row = read_rows(tmp_path / "out" / "items.jsonl")[3]
-    assert (row["outcome"], row["evidence"]["answer"]) == ("unscored", None)
+    assert (row["outcome"], row["evidence"]["answers"][0]["answer"]) == ("unscored", None)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ BROKEN["basic"]["answer"] = "maybe"
         ([BROKEN], "temporal.json", ("temporal/0", "maybe", "neither yes nor no")),
         ({"other": [pair()]}, "all.json", ("other", "not a set")),
         ([{"basic": {"answer": "yes"}}], "temporal.json", ("temporal/0", "--text-key")),
-        ([3], "temporal.json", ("expected a pair", "line 1")),
+        ([3], "temporal.json", ("expected an object with 'basic' and 'hallucination'", "line 1")),
     ],
 )
 def test_bad_input_is_named(tmp_path: Path, content: Any, name: str, said: tuple[str, ...]) -> None:

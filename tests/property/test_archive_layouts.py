@@ -17,8 +17,8 @@ from support.archive_samples import (
     Question,
 )
 
+from hallujudge.metrics import AnswersItem
 from hallujudge.metrics.chair import ChairItem
-from hallujudge.metrics.pope import PopeItem
 from hallujudge.sdk.archives import InputOptions, read_items
 
 # Workbooks can't hold control characters, and tables turn texts of blanks into missing ones.
@@ -56,7 +56,7 @@ def test_answers(layout: str, known: Sequence[Question]) -> None:
     with TemporaryDirectory() as folder:
         path = QUESTION_LAYOUTS[layout](Path(folder), known)
         items = list(read_items("pope", path, None, options=InputOptions(key_map=key_map)))
-    found = [(item.label, item.response) for item in items if isinstance(item, PopeItem)]
+    found = [(item.label, item.response) for item in items if isinstance(item, AnswersItem)]
     assert found == [(q.label, q.answer) for q in known]
 
 

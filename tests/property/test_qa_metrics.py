@@ -14,12 +14,20 @@ from hypothesis import strategies as st
 from oracles import answers_published as oracle
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
-from hallujudge.metrics import IntervalSettings, Item, ItemResult, Report, Tally
+from hallujudge.metrics import (
+    AnswersItem,
+    IntervalSettings,
+    Item,
+    ItemResult,
+    Report,
+    Tally,
+    one_answer,
+)
 from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.orders import read_order, read_order_published
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.metrics.infact import InfactItem, InfactRun
-from hallujudge.metrics.pope import PopeItem, PopeMetric
+from hallujudge.metrics.pope import PopeMetric
 from hallujudge.metrics.vidhal import VidhalItem, VidhalOrderingMetric, ndcg_of
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
@@ -45,9 +53,9 @@ def run(items: Sequence[Item], metric: str, **more: object) -> tuple[list[ItemRe
     return asyncio.run(scored())
 
 
-def pope_items(rows: Sequence[tuple[str, str]]) -> list[PopeItem]:
+def pope_items(rows: Sequence[tuple[str, str]]) -> list[AnswersItem]:
     return [
-        PopeItem(id=str(n), group_id=str(n // 3), response=text, label=label)
+        one_answer(id=str(n), group_id=str(n // 3), response=text, label=label)
         for n, (text, label) in enumerate(rows)
     ]
 
@@ -62,10 +70,9 @@ def test_published_pope_is_the_plain_loop(rows: list[tuple[str, str]]) -> None:
         assert math.isnan(wanted[name]) if value is None else value == pytest.approx(wanted[name])
     if not math.isnan(wanted["f1"]):
         assert report.f1 == pytest.approx(wanted["f1"])
-    counts = PopeMetric().count(*zip(*rows, strict=True))
-    assert (counts.tp, counts.fp, counts.tn, counts.fn) == tuple(
-        wanted[name] for name in ("tp", "fp", "tn", "fn")
-    )
+    metric = PopeMetric()
+    counts = metric.totals(metric.rows(*zip(*rows, strict=True)))
+    assert all(counts[name] == wanted[name] for name in ("tp", "fp", "tn", "fn"))
 
 
 @patient
@@ -77,7 +84,7 @@ def test_pope_of_any_parser(rows: list[tuple[str, str]], variant: str, seed: int
     for name, score in report.scores.items():
         assert score.value is None or 0 <= score.value <= 1, name
     _, other = run(
-        [PopeItem(id=str(n), response=t, label=y) for n, (t, y) in enumerate(shuffled)],
+        [one_answer(id=str(n), response=t, label=y) for n, (t, y) in enumerate(shuffled)],
         "pope",
         variant=variant,
         options=AS_RELEASED,
@@ -85,11 +92,12 @@ def test_pope_of_any_parser(rows: list[tuple[str, str]], variant: str, seed: int
     assert {n: s.value for n, s in report.scores.items()} == {
         n: s.value for n, s in other.scores.items()
     }
-    counts = PopeMetric(variant=variant).count(*zip(*rows, strict=True))
-    assert counts.answered == report.coverage.scored
-    assert counts.unparsed == report.totals["unparsed"]
-    if counts.answered:
-        assert report.accuracy == pytest.approx((counts.tp + counts.tn) / counts.answered)
+    metric = PopeMetric(variant=variant)
+    counts = metric.totals(metric.rows(*zip(*rows, strict=True)))
+    assert counts["answered"] == report.coverage.scored
+    assert counts["unparsed"] == report.totals["unparsed"]
+    if answered := counts["answered"]:
+        assert report.accuracy == pytest.approx((counts["tp"] + counts["tn"]) / answered)
     halves = Tally(PopeMetric(variant=variant)), Tally(PopeMetric(variant=variant))
     for index, result in enumerate(results):
         halves[index % 2].add(result)

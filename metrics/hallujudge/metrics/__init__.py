@@ -12,7 +12,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .answers.closed_questions import AnswerEvidence
+    from .answers.closed_questions import (
+        Answer,
+        AnswerEvidence,
+        AnswersEvidence,
+        AnswersItem,
+        AnswerVerdict,
+        one_answer,
+    )
     from .chair import ChairEvidence, ChairItem, ChairMetric, MentionVerdict
     from .errors import MergeError, MetricError, OptionError, UnknownVariantError
     from .framework.claims import ClaimVerdict, Part, Triplet, Verdict
@@ -24,12 +31,15 @@ if TYPE_CHECKING:
     from .framework.signature import Signature
     from .framework.tally import Tally
     from .infact import InfactEvidence, InfactItem, InfactMetric, InfactRun, RunVerdict
-    from .pope import PopeItem, PopeMetric
     from .tri_he import TriHeEvidence, TriHeItem, TriHeMetric
     from .vidhal import OrderEvidence, VidhalItem, VidhalMcqaMetric, VidhalOrderingMetric
 
 __all__ = [
+    "Answer",
     "AnswerEvidence",
+    "AnswerVerdict",
+    "AnswersEvidence",
+    "AnswersItem",
     "Bound",
     "ChairEvidence",
     "ChairItem",
@@ -54,8 +64,6 @@ __all__ = [
     "OrderEvidence",
     "Outcome",
     "Part",
-    "PopeItem",
-    "PopeMetric",
     "Report",
     "RunVerdict",
     "Score",
@@ -71,10 +79,13 @@ __all__ = [
     "VidhalItem",
     "VidhalMcqaMetric",
     "VidhalOrderingMetric",
+    "one_answer",
 ]
 
 _NAMES = {
-    "answers.closed_questions": "AnswerEvidence",
+    "answers.closed_questions": (
+        "Answer AnswerEvidence AnswersEvidence AnswersItem AnswerVerdict one_answer"
+    ),
     "chair": "ChairEvidence ChairItem ChairMetric MentionVerdict",
     "errors": "MergeError MetricError OptionError UnknownVariantError",
     "framework.claims": "ClaimVerdict Part Triplet Verdict",
@@ -86,7 +97,6 @@ _NAMES = {
     "framework.signature": "Signature",
     "framework.tally": "Tally",
     "infact": "InfactEvidence InfactItem InfactMetric InfactRun RunVerdict",
-    "pope": "PopeItem PopeMetric",
     "tri_he": "TriHeEvidence TriHeItem TriHeMetric",
     "vidhal": "OrderEvidence VidhalItem VidhalMcqaMetric VidhalOrderingMetric",
 }

@@ -187,4 +187,4 @@ def called_with(
 def _files(inputs: InputOptions) -> list[object]:
     """Return what may be files among the input options."""
     tables = [inputs.nouns, inputs.questions, inputs.associations, inputs.safe_words]
-    return [inputs.id_map, inputs.display, *tables]
+    return [inputs.id_map, inputs.display, *tables, *inputs.tables.values()]

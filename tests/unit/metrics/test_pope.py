@@ -16,9 +16,9 @@ from hallujudge.metrics.pope import (
 
 def test_columns_that_do_not_fit_are_refused() -> None:
     with pytest.raises(OptionError, match="maybe"):
-        PopeMetric().count(["yes"], ["maybe"])
+        PopeMetric().rows(["yes"], ["maybe"])
     with pytest.raises(OptionError, match="1 labels for 2"):
-        PopeMetric().count(["yes", "no"], ["no"])
+        PopeMetric().rows(["yes", "no"], ["no"])
 
 
 def test_open_answers() -> None:

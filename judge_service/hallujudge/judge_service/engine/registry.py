@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Metric, MetricError
-from hallujudge.metrics.families import FAMILIES
+from hallujudge.metrics.families import FAMILIES, benchmarks_of
 from hallujudge.metrics.framework.claims import Modality, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.synonym_graphs import Mention
@@ -183,7 +184,14 @@ def entry_of(name: str) -> MetricEntry | None:
 
 
 def _entries_of(family: str) -> Sequence[MetricEntry]:
-    made: Sequence[MetricEntry] = import_module(f".families.{family}", __package__).ENTRIES
+    declared = benchmarks_of(family)
+    own = f"{__package__}.families.{family}"
+    module = import_module(own) if not declared or find_spec(own) is not None else None
+    # A declared benchmark has a pipeline of its own where judges decide.
+    if declared and not hasattr(module, "ENTRIES"):
+        entry_of_declared = import_module(".answers_pipeline", __package__).answers_entry
+        return tuple(map(entry_of_declared, declared))
+    made: Sequence[MetricEntry] = getattr(module, "ENTRIES", ())
     return made
 
 

@@ -15,7 +15,7 @@ from hallujudge.metrics import Item
 _METRICS = "hallujudge.metrics."
 _ITEMS = {
     "chair": "chair.ChairItem",
-    "pope": "pope.PopeItem",
+    "answers": "answers.closed_questions.AnswersItem",
     "tri_he": "tri_he.TriHeItem",
     "mementos": "mementos.MementosItem",
     "vidhal": "vidhal.VidhalItem",
@@ -23,9 +23,8 @@ _ITEMS = {
     "hallusion_bench": "hallusion_bench.question_groups.HallusionBenchItem",
     "amber": "amber.AmberItem",
     "event_hallusion": "event_hallusion.EventHallusionItem",
-    "video_hallucer": "video_hallucer.VideoHallucerItem",
 }
-"""The items of each task; a new family adds its line here and its evidence below."""
+"""The items of each task; a family with its own item adds a line here and its evidence below."""
 _EVIDENCE = (
     "amber.AmberEvidence",
     "answers.closed_questions.AnswerEvidence",
@@ -36,7 +35,7 @@ _EVIDENCE = (
     "mementos.MementosEvidence",
     "vidhal.OrderEvidence",
     "tri_he.TriHeEvidence",
-    "video_hallucer.VideoHallucerEvidence",
+    "answers.closed_questions.AnswersEvidence",
 )
 _HOMES = {home.rpartition(".")[2]: home for home in (*_ITEMS.values(), *_EVIDENCE)}
 

@@ -1,15 +1,120 @@
-"""Evidence and scores that benchmarks of closed questions share."""
+"""Benchmarks of closed questions: their declaration, and the item and evidence that they share.
+
+A benchmark of questions with a yes, a no, a letter or an order as answer is a value of
+:class:`ClosedQuestions` in the module of its family, listed in ``BENCHMARKS``. Everything else (the
+wire message, archive reader, command, report view and schema) is shared.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
 
-from ..framework.columns_and_scores import ScoreDefinition, ratio, share
-from ..framework.results import JsonValue
+from ..framework.metric import OptionDefinition, Paper, VariantDefinition
+from ..framework.results import CanonicalRecord, Item, JsonValue
+from .answer_scores import AnswerScore
 
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray, Sums
+_NOTHING: Mapping[str, str] = {}
+
+
+# A named tuple is made in half the time of a dataclass, and there is one for every answer.
+class Answer(NamedTuple):
+    """A question, its label and the answer."""
+
+    response: str | None
+    """What the model wrote; None without a response, which leaves the answer unscored."""
+    label: str = ""
+    """The right answer."""
+    name: str = ""
+    """What distinguishes it within its bundle, such as ``basic``; empty for the only answer."""
+    question: str = ""
+    """The question."""
+    options: Mapping[str, str] = _NOTHING
+    """Choices: letter -> text; empty if there are none, or if they are unknown."""
+    fields: Mapping[str, str] = _NOTHING
+    """Further values that the benchmark's parsers and counts look at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswersItem(Item):
+    """A bundle of answers that count together, often of one."""
+
+    answers: tuple[Answer, ...] = ()
+    """The answers."""
+
+    @property
+    def response(self) -> str | None:
+        """The response, if there is only one answer; otherwise None."""
+        return self.answers[0].response if len(self.answers) == 1 else None
+
+    @property
+    def label(self) -> str:
+        """The label, if there is only one answer; otherwise empty."""
+        return self.answers[0].label if len(self.answers) == 1 else ""
+
+    @property
+    def question(self) -> str:
+        """The question, if there is only one answer; otherwise empty."""
+        return self.answers[0].question if len(self.answers) == 1 else ""
+
+    def question_record(self) -> CanonicalRecord:
+        """Return the questions with their choices."""
+        # One question is its text alone, which is the fastest to hash.
+        if len(self.answers) == 1 and not self.answers[0].options:
+            return self.answers[0].question
+        return sorted(
+            (answer.name, answer.question, tuple(sorted(answer.options.items())))
+            for answer in self.answers
+            if answer.question or answer.options
+        )
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the labels."""
+        if len(self.answers) == 1:
+            return self.label
+        return sorted((answer.name, answer.label) for answer in self.answers)
+
+
+def one_answer(
+    *,
+    id: str,
+    response: str | None,
+    label: str = "",
+    question: str = "",
+    group_id: str = "",
+    fields: Mapping[str, str] | None = None,
+) -> AnswersItem:
+    """Return an item with one answer; the arguments are fields of :class:`Answer` and ``Item``."""
+    answer = Answer(response=response, label=label, question=question)
+    return AnswersItem(id=id, group_id=group_id, fields=fields or {}, answers=(answer,))
+
+
+class AnswerVerdict(NamedTuple):
+    """The outcome of one answer."""
+
+    name: str
+    """Its name within the bundle; empty for the only answer."""
+    answer: str | None
+    """The parsed answer: ``yes``, ``no`` or a letter; None if it could not be parsed."""
+    label: str
+    """The right answer."""
+    correct: bool | None
+    """Whether the variant counts it as right; None if it does not count."""
+    how: str
+    """The parser, or its rule, that parsed it; why there is no answer, for a missing one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswersEvidence:
+    """Evidence of the scores of a bundle."""
+
+    answers: tuple[AnswerVerdict, ...]
+    """One verdict for each answer."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return each answer with its label."""
+        return {"answers": [dict(verdict._asdict()) for verdict in self.answers]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,37 +140,189 @@ class AnswerEvidence:
         }
 
 
-def yes_bias_scores(answers: str, wrong: str) -> tuple[ScoreDefinition, ScoreDefinition]:
-    """Return ``yes_percent_difference`` and ``false_positive_ratio``: a model's bias towards yes.
+class Parsed(NamedTuple):
+    """What a parser makes of an answer."""
 
-    HallusionBench defines them (``utils.py``), and VideoHallucer's script took them from there.
-    They use the columns ``yes_answers``, ``yes_labels`` and ``wrong_yes``.
+    value: str | None
+    """The parsed answer; None if the parser's rules do not apply."""
+    right: bool
+    """Whether it is right."""
+    how: str
+    """The parser, or its rule, that parsed the answer."""
+
+
+AnswerParser: TypeAlias = "Callable[[Answer], Parsed]"
+"""Parses an answer that has a response, and compares it with its label."""
+UnparsedAs: TypeAlias = Literal["wrong", "no", "unscored"]
+"""What an unparsed answer counts as: wrong; wrong, and as a no; or nothing."""
+
+
+def compared_by(parser: Callable[[str], str | None], how: str) -> AnswerParser:
+    """Return the parser of answers that are right if they equal their label.
 
     Args:
-        answers: Column of the number of answers.
-        wrong: Column of the number of wrong answers.
+        parser: Returns the parsed answer of a response.
+        how: Name of the parser.
     """
-    over = ratio("more", answers)
 
-    def difference(sums: Sums) -> FloatArray:
-        return over({"more": sums["yes_answers"] - sums["yes_labels"], answers: sums[answers]})
+    def parse(answer: Answer) -> Parsed:
+        value = parser(answer.response or "")
+        return Parsed(value, value == answer.label, how)
 
-    return (
-        ScoreDefinition(
-            name="yes_percent_difference",
-            meaning="share of yes answers - share of yes labels",
-            columns=("yes_answers", "yes_labels", answers),
-            value=difference,
-            count=answers,
-            bounded=False,
-            low=-1.0,
-        ),
-        share(
-            "false_positive_ratio",
-            "wrong answers with the label no / wrong answers",
-            "wrong_yes",
-            wrong,
-            direction="neither",
-            bounded=False,
-        ),
-    )
+    return parse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerVariant:
+    """A variant of a benchmark."""
+
+    name: str
+    """Name of the variant."""
+    meaning: str
+    """Description in one sentence."""
+    parse: AnswerParser
+    """The answer parser."""
+    unparsed: UnparsedAs = "wrong"
+    """What an unparsed answer counts as."""
+    repeated_by: str = ""
+    """Field by whose groups an item counts repeatedly overall; empty if items count once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Keys of the released files, the usual ones first."""
+
+    response: tuple[str, ...]
+    """Keys of the response."""
+    label: tuple[str, ...]
+    """Keys of the label."""
+    id: tuple[str, ...] = ("question_id", "id")
+    """Keys of the id."""
+    question: tuple[str, ...] = ("question",)
+    """Keys of the question, in files that have the response too."""
+    asked: tuple[str, ...] = ("question", "prompt", "text")
+    """Keys of the question, in files of questions."""
+    media: tuple[str, ...] = ("image", "image_id", "image_source")
+    """Keys of the image or video, by which intervals group items."""
+    options: tuple[str, ...] = ("options", "choices")
+    """Keys of the choices: an object letter -> text, or a list in the order of the letters."""
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Field -> keys of its value. Those in ``seen`` and those that name an answer within its bundle
+    belong to answers, all others to items."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Label in the files, such as ``1`` -> label of the benchmark; others are taken as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundling:
+    """Which answers count together, and how an archive holds them; by default each one alone."""
+
+    names: tuple[str, ...] = ()
+    """A record has an object for each of these answers, under its name."""
+    inside: tuple[str, ...] = ()
+    """A record has a list of answers under one of these keys; they are named 1, 2, 3, ..."""
+    by: tuple[str, ...] = ()
+    """Fields whose equal values make records one bundle; without any, their id does."""
+    name: tuple[str, ...] = ()
+    """Fields whose values name a record within its bundle."""
+    partial: bool = False
+    """Whether a bundle counts with those of its answers that can be scored."""
+    required: tuple[str, ...] = ()
+    """Names of answers without which a partial bundle does not count."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether every answer counts alone."""
+        return not (self.names or self.inside or self.by or self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputTable:
+    """A further file of an archive: one object, id of a bundle -> value.
+
+    Each record gets the value of its bundle under the table's name.
+    """
+
+    name: str
+    """Name of the table, and of its option on the command line."""
+    meaning: str
+    """Noun phrase for the option's help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetFiles:
+    """An archive with a file, or a key of one object, for each value of a field."""
+
+    field: str
+    """The field of items."""
+    names: Mapping[str, str]
+    """Beginning of the name of a file -> value of the field."""
+
+
+# Compared by identity: it is one value of a module, and holds functions.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClosedQuestions:
+    """A benchmark of closed questions."""
+
+    name: str
+    """The metric's name, such as ``pope``."""
+    summary: str
+    """What it measures, in one line."""
+    title: str
+    """The benchmark and its questions, in the words of the command's help."""
+    papers: tuple[Paper, ...]
+    """The papers that define it."""
+    unit: str
+    """The plural noun for items in totals; also a column of ones."""
+    keys: Keys
+    """Keys of the released files."""
+    variants: tuple[AnswerVariant, ...]
+    """The variants, the default first."""
+    scores: tuple[AnswerScore, ...]
+    """The scores, in the order of the report."""
+    main_score: str
+    """The score that ranks models, which is 1 for the trial item."""
+    trial: AnswersItem
+    """A small example whose answers are right, with the first label that it may have."""
+    labels: tuple[str, ...] = ("yes", "no")
+    """The labels; empty if any text may be one."""
+    bundle: Bundling = Bundling()
+    """Which answers count together."""
+    group_by: tuple[str, ...] = ()
+    """Fields of items by which results are grouped by default."""
+    split_fields: frozenset[str] = frozenset()
+    """Fields whose value is a list of groups, separated by commas."""
+    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Field of items -> values that it may have; others leave an item unscored."""
+    seen: tuple[str, ...] = ()
+    """Fields of answers that parsers and counts look at, also those of a bundle's groups."""
+    choices: bool = False
+    """Whether answers choose among options of their question."""
+    options: tuple[OptionDefinition, ...] = ()
+    """Options of the metric."""
+    set_files: SetFiles | None = None
+    """How files are named by sets; None if an archive has no file for each set."""
+    question_files: bool = False
+    """Whether what answers leave out may come in files of questions, which they are joined with."""
+    joins_by_text: bool = False
+    """Whether answers may be joined with their questions by text or order too, not by id only."""
+    tables: tuple[InputTable, ...] = ()
+    """Further files of an archive."""
+    complete: Callable[[Answer, Mapping[str, object]], Answer] | None = None
+    """Returns an answer with what only this benchmark reads of its record."""
+    categories: tuple[str, ...] = ()
+    """Values of the field ``category`` in the names of question files, each of which has the same
+    ids; empty if ids are unique."""
+    variant_names: tuple[str, ...] = ()
+    """Further names of the option ``variant`` on the command line."""
+    template: str = "{question}"
+    """What a model is asked, with the question in it."""
+
+    def variant(self, name: str) -> AnswerVariant:
+        """Return the variant with a name, which must exist."""
+        return next(each for each in self.variants if each.name == name)
+
+    @property
+    def variant_definitions(self) -> tuple[VariantDefinition, ...]:
+        """The variants as every metric declares them."""
+        return tuple(VariantDefinition(name=v.name, meaning=v.meaning) for v in self.variants)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..answers.closed_questions import yes_bias_scores
+from ..answers.answer_scores import yes_bias_scores
 from ..answers.yes_no import yes_no_parser
 from ..framework.columns_and_scores import Column, ScoreDefinition, ratio, share
 from ..framework.metric import OptionDefinition, Paper, SoftMetric, VariantDefinition, soft_option

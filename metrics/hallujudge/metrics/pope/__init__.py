@@ -1,104 +1,84 @@
-"""POPE: yes/no questions about objects that an image shows or lacks."""
+"""POPE: yes/no questions about objects that an image shows or lacks.
+
+Li et al., Evaluating Object Hallucination in Large Vision-Language Models, 2023. Over questions
+with the label yes or no (section 5.1, "Metrics"), with yes as the positive class:
+
+* ``accuracy`` = right answers / answers
+* ``precision`` = right yes / all yes
+* ``recall`` = right yes / (right yes + wrong no)
+* ``f1`` = 2 right yes / (2 right yes + wrong yes + wrong no), the harmonic mean of the two
+* ``yes_ratio`` = yes / answers, of the *predictions* (one tool reports the labels' share)
+* ``unparsed_rate`` = unparsed answers / all answers
+
+A variant is a parser of ``hallujudge.metrics.answers.yes_no``. ``published`` follows the released
+script: an answer that is not clearly no is yes, so that none is unparsed. ``lmms-eval`` and
+``vlmevalkit`` count unparsed answers as wrong, as those tools do. Precision and recall of
+``lmms-eval`` leave them out; recall of ``vlmevalkit`` counts them as no, and its table counts an
+item in each of its categories. ``strict`` leaves them unscored.
+
+Differences from the released scripts: they join answers to questions by order, and stop with a
+division by zero if a model never says yes. Here the precision is then None, and ``f1`` is 0 if any
+answer is wrong.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ..answers.answer_text import MAX_KEPT_CHARS, folded
-from ..answers.closed_questions import AnswerEvidence
-from ..answers.yes_no import YesNo, yes_no_parser
-from ..errors import OptionError
-from ..framework.columns_and_scores import Column, ScoreDefinition, share
-from ..framework.metric import Metric, Paper, VariantDefinition
-from ..framework.results import CanonicalRecord, Item, ScoredItem
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PopeItem(Item):
-    """A yes/no question about an image, its label and the answer."""
-
-    response: str | None
-    """What the model wrote; None if there is no response, which leaves the item unscored."""
-    question: str = ""
-    """The question."""
-    label: str
-    """The right answer: ``yes`` or ``no``."""
-
-    def question_record(self) -> CanonicalRecord:
-        """Return the question."""
-        return self.question
-
-    def reference_record(self) -> CanonicalRecord:
-        """Return the label."""
-        return self.label
+from ..answers.answer_scores import ReadAnswer, count, is_right, share
+from ..answers.answer_text import folded
+from ..answers.answers_metric import metric_of
+from ..answers.closed_questions import (
+    AnswerVariant,
+    ClosedQuestions,
+    Keys,
+    UnparsedAs,
+    compared_by,
+    one_answer,
+)
+from ..answers.yes_no import YES_NO_PARSERS
+from ..framework.metric import Paper
 
 
-_LABELS = ("yes", "no")
-_MEANINGS = {
-    "published": "POPE's script: an answer is no if its first sentence has no or not, else yes.",
-    "opera": "OPERA's script: as published, over the whole answer, and words in n't are no.",
-    "lmms-eval": "lmms-eval: the whole answer is yes or no; any other counts as wrong.",
-    "vlmevalkit": "VLMEvalKit: exactly one of the words yes and no; any other counts as wrong.",
-    "strict": "Ours: a clear yes or a clear no; any other answer is unscored.",
-}
+def _variant(
+    name: str, meaning: str, unparsed: UnparsedAs = "wrong", repeated_by: str = ""
+) -> AnswerVariant:
+    return AnswerVariant(
+        name=name,
+        meaning=meaning,
+        parse=compared_by(YES_NO_PARSERS[name], name),
+        unparsed=unparsed,
+        repeated_by=repeated_by,
+    )
 
 
-class PopeCounts(NamedTuple):
-    """Answers by outcome."""
-
-    questions: int
-    """All answers."""
-    answered: int
-    """Answers that count in the accuracy."""
-    tp: int
-    """Yes to objects that are there."""
-    fp: int
-    """Yes to objects that are not there."""
-    tn: int
-    """No to objects that are not there."""
-    fn: int
-    """No to objects that are there; also unparsed answers if the variant counts them as no."""
-    unparsed: int
-    """Unparsed answers."""
+def _false_no(answer: ReadAnswer) -> bool:
+    said_no = answer.value == "no" or answer.unparsed == "no"
+    return answer.label == "yes" and said_no
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PopeMetric(Metric):
-    """POPE (Li et al., Evaluating Object Hallucination in Large Vision-Language Models, 2023).
+_ANSWERED = count("answered", "answers that count in the accuracy")
+_TP = count("tp", "yes to objects that are there", lambda a: a.value == "yes" and a.right)
+_FP = count("fp", "yes to objects that are not there", lambda a: a.value == "yes" and not a.right)
+_TN = count("tn", "no to objects that are not there", lambda a: a.value == "no" and a.right)
+_FN = count("fn", "no to objects that are there", _false_no)
+# An unparsed answer is wrong in the accuracy, but only where it counts as a no also in f1.
+_WRONG = count(
+    "wrong",
+    "wrong answers that count in f1",
+    lambda a: not is_right(a) and (a.value is not None or _false_no(a)),
+)
+_UNPARSED = count(
+    "unparsed", "answers that the parser could not read", lambda a: a.value is None, unread=True
+)
 
-    Over questions with the label yes or no (section 5.1, "Metrics"), with yes as the positive
-    class:
-
-    * ``accuracy`` = right answers / answers
-    * ``precision`` = right yes / all yes
-    * ``recall`` = right yes / (right yes + wrong no)
-    * ``f1`` = 2 right yes / (2 right yes + wrong yes + wrong no), the harmonic mean of the two
-    * ``yes_ratio`` = yes / answers, of the *predictions* (one tool reports the labels' share)
-    * ``unparsed_rate`` = unparsed answers / all answers
-
-    A variant is a parser of ``hallujudge.metrics.answers.yes_no``. ``published`` follows the
-    released script: an answer that is not clearly no is yes, so that none is unparsed.
-    ``lmms-eval`` and ``vlmevalkit`` count unparsed answers as wrong, as those tools do. Precision
-    and recall of ``lmms-eval`` leave them out; recall of ``vlmevalkit`` counts them as no.
-    ``strict`` leaves them unscored.
-
-    Differences from the released scripts: they join answers to questions by order, and stop with a
-    division by zero if a model never says yes. Here the precision is then None, and ``f1`` is 0 if
-    any answer is wrong.
-
-    Attributes:
-        variant: The parser's name.
-    """
-
-    name: ClassVar[Literal["pope"]] = "pope"
-    summary: ClassVar[str] = "Yes answers to questions about objects that an image lacks."
-    papers: ClassVar[tuple[Paper, ...]] = (
+BENCHMARK = ClosedQuestions(
+    name="pope",
+    summary="Yes answers to questions about objects that an image lacks.",
+    title="POPE: yes/no questions about objects.",
+    papers=(
         Paper(
             title="Evaluating Object Hallucination in Large Vision-Language Models",
             authors="Li et al.",
@@ -106,189 +86,84 @@ class PopeMetric(Metric):
             link="arXiv:2305.10355",
             where="section 5.1",
         ),
-    )
-    variants: ClassVar[tuple[VariantDefinition, ...]] = tuple(
-        VariantDefinition(name=name, meaning=meaning) for name, meaning in _MEANINGS.items()
-    )
-    unit: ClassVar[Literal["questions"]] = "questions"
-    split_fields: ClassVar[frozenset[str]] = frozenset({"category"})
-    columns: ClassVar[tuple[Column, ...]] = (
-        Column(name="answered", meaning="answers that count in the accuracy"),
-        Column(name="tp", meaning="yes to objects that are there"),
-        Column(name="fp", meaning="yes to objects that are not there"),
-        Column(name="tn", meaning="no to objects that are not there"),
-        Column(name="fn", meaning="no to objects that are there"),
-        Column(name="wrong", meaning="wrong answers that count in f1"),
-        Column(name="unparsed", meaning="answers that the parser could not read"),
-    )
-    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        share("accuracy", "right answers / answers", ("tp", "tn"), "answered"),
-        share(
-            "precision",
-            "right yes answers / yes answers",
-            "tp",
-            ("tp", "fp"),
-            count="answered",
+    ),
+    unit="questions",
+    keys=Keys(
+        # If a record has both, `answer` is the label and `prediction` the response (VLMEvalKit).
+        response=("response", "output", "prediction", "predict", "answer", "text", "caption"),
+        label=("label", "gt", "gt_answer", "ground_truth", "answer"),
+        question=("question", "prompt"),
+    ),
+    variants=(
+        _variant(
+            "published",
+            "POPE's script: an answer is no if its first sentence has no or not, else yes.",
         ),
+        _variant(
+            "opera",
+            "OPERA's script: as published, over the whole answer, and words in n't are no.",
+        ),
+        _variant(
+            "lmms-eval", "lmms-eval: the whole answer is yes or no; any other counts as wrong."
+        ),
+        _variant(
+            "vlmevalkit",
+            "VLMEvalKit: exactly one of the words yes and no; any other counts as wrong.",
+            "no",
+            repeated_by="category",
+        ),
+        _variant(
+            "strict", "Ours: a clear yes or a clear no; any other answer is unscored.", "unscored"
+        ),
+    ),
+    scores=(
+        share("accuracy", "right answers / answers", (_TP, _TN), _ANSWERED, own=True),
+        share("precision", "right yes answers / yes answers", _TP, (_TP, _FP), n=_ANSWERED),
         share(
             "recall",
             "right yes answers / questions about objects that are there",
-            "tp",
-            ("tp", "fn"),
-            count="answered",
+            _TP,
+            (_TP, _FN),
+            n=_ANSWERED,
         ),
         share(
             "f1",
             "harmonic mean of precision and recall",
-            ("tp", "tp"),
-            ("tp", "tp", "wrong"),
-            count="answered",
+            (_TP, _TP),
+            (_TP, _TP, _WRONG),
+            n=_ANSWERED,
         ),
         share(
             "yes_ratio",
             "yes answers / answers",
-            ("tp", "fp"),
-            "answered",
+            (_TP, _FP),
+            _ANSWERED,
             direction="neither",
             bounded=False,
         ),
         share(
             "unparsed_rate",
             "answers that the parser could not read / answers",
-            "unparsed",
+            _UNPARSED,
             "questions",
             direction="lower",
-            count="",
             bounded=False,
+            own=True,
         ),
-    )
-
-    _read: Callable[[str], YesNo | None] = field(init=False, repr=False, compare=False)
-    _outcomes: Mapping[tuple[YesNo | None, str], ScoredItem[AnswerEvidence]] = field(
-        init=False, repr=False, compare=False
-    )
-
-    def __post_init__(self) -> None:
-        # slots=True creates a new class, so super() without arguments does not work here.
-        Metric.__post_init__(self)
-        object.__setattr__(self, "_read", yes_no_parser(self.variant))
-        answers: tuple[YesNo | None, ...] = ("yes", "no", None)
-        # There are six outcomes, however many answers.
-        object.__setattr__(
-            self,
-            "_outcomes",
-            {(a, label): self._outcome(a, label) for a in answers for label in _LABELS},
-        )
-
-    @property
-    def repeated_by(self) -> str:
-        """``category`` for ``vlmevalkit``, whose table counts an item in each of its categories."""
-        return "category" if self.variant == "vlmevalkit" else ""
-
-    def read(self, response: str) -> YesNo | None:
-        """Parse an answer with this variant's parser."""
-        return self._read(response)
-
-    def score_answer(self, response: str, label: str) -> ScoredItem[AnswerEvidence]:
-        """Return the statistics of one answer.
-
-        Args:
-            response: What the model wrote.
-            label: ``yes`` or ``no``.
-
-        Raises:
-            OptionError: The label is neither.
-        """
-        scored = self._outcomes.get((self._read(response), label))
-        if scored is None:
-            raise OptionError(self.name, "label", f"{label!r} is neither 'yes' nor 'no'")
-        return scored
-
-    def count(self, answers: Iterable[str], labels: Iterable[str]) -> PopeCounts:
-        """Count many answers at once, without a result for each.
-
-        Every distinct answer is parsed once; each repetition is one look-up.
-
-        Args:
-            answers: What the model wrote.
-            labels: ``yes`` or ``no``, one for each answer.
-
-        Raises:
-            OptionError: A label is neither ``yes`` nor ``no``, or the numbers of answers and labels
-                differ.
-        """
-        import numpy as np
-
-        said = np.frombuffer(bytes(map(_Codes(self._read).__getitem__, answers)), dtype=np.uint8)
-        try:
-            right = np.frombuffer(bytes(map(_LABEL_CODES.__getitem__, labels)), dtype=np.uint8)
-        except KeyError as err:
-            problem = f"{err.args[0]!r} is neither 'yes' nor 'no'"
-            raise OptionError(self.name, "label", problem) from err
-        if len(said) != len(right):
-            raise OptionError(
-                self.name, "labels", f"there are {len(right)} labels for {len(said)} answers"
-            )
-        cells = np.bincount(said * np.uint8(2) + right, minlength=6)
-        totals = [0] * len(self.columns)
-        for cell, number in enumerate(cells.tolist()):
-            row = self._outcomes[_ANSWERS[cell // 2], _LABELS[cell % 2]].statistics
-            totals = [total + number * value for total, value in zip(totals, row, strict=True)]
-        answered, tp, fp, tn, fn, _, unparsed = totals
-        return PopeCounts(len(said), answered, tp, fp, tn, fn, unparsed)
-
-    def _outcome(self, answer: YesNo | None, label: str) -> ScoredItem[AnswerEvidence]:
-        unread = answer is None
-        right = answer == label
-        tp, fp = int(answer == "yes" and right), int(answer == "yes" and not right)
-        tn, fn = int(answer == "no" and right), int(answer == "no" and not right)
-        if unread and self.variant == "vlmevalkit":
-            # That tool counts an answer that it can't parse as not yes.
-            fn = int(label == "yes")
-        readable = not (unread and self.variant == "strict")
-        return ScoredItem(
-            statistics=(int(readable), tp, fp, tn, fn, fp + fn, int(unread)),
-            scores={"accuracy": float(right), "unparsed_rate": float(unread)} if readable else {},
-            evidence=AnswerEvidence(answer=answer, label=label, correct=right, how=self.variant),
-            readable=readable,
-        )
-
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """Return a right yes at best, and a wrong answer at worst.
-
-        A wrong yes lowers the precision and a wrong no the recall. Each score's bound uses the
-        worse one.
-        """
-        good, bad = float(best), float(not best)
-        return {
-            "answered": 1.0,
-            "tp": good,
-            "fp": bad,
-            "tn": 0.0,
-            "fn": bad,
-            "wrong": bad,
-            "unparsed": 0.0,
-        }
-
-
-_ANSWERS: tuple[YesNo | None, ...] = ("yes", "no", None)
-_LABEL_CODES = {"yes": 0, "no": 1}
-_CODE_OF: Mapping[YesNo | None, int] = {"yes": 0, "no": 1, None: 2}
-_KEPT_CODES = 1 << 16
-
-
-class _Codes(dict[str, int]):
-    """Cache of bounded size: answer -> 0 (yes), 1 (no) or 2 (neither)."""
-
-    def __init__(self, read: Callable[[str], YesNo | None]) -> None:
-        super().__init__()
-        self._read = read
-
-    def __missing__(self, answer: str) -> int:
-        code = _CODE_OF[self._read(answer)]
-        if len(self) < _KEPT_CODES and len(answer) <= MAX_KEPT_CHARS:
-            self[answer] = code
-        return code
+    ),
+    main_score="accuracy",
+    trial=one_answer(id="1", response="Yes.", label="yes"),
+    group_by=("category",),
+    split_fields=frozenset({"category"}),
+    question_files=True,
+    joins_by_text=True,
+    categories=("random", "popular", "adversarial"),
+    variant_names=("parser",),
+)
+"""The declaration."""
+BENCHMARKS = (BENCHMARK,)
+PopeMetric = metric_of(BENCHMARK)
+"""The metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from . import PopeCounts, PopeMetric
+from ..answers.answers_metric import VariantComparison
+from ..answers.closed_questions import one_answer
+from . import BENCHMARK
 from .question_builder import ObjectCounts
 
 
@@ -106,48 +108,10 @@ def parser_comparison(
     Returns:
         Parser -> score -> value; None where it is not defined.
     """
-    comparison = ParserComparison()
-    comparison.add(answers, labels)
+    comparison = VariantComparison(BENCHMARK)
+    pairs = zip(answers, labels, strict=True)
+    comparison.add([one_answer(id="", response=text, label=label) for text, label in pairs])
     return comparison.scores()
-
-
-class ParserComparison:
-    """Scores of the same answers under every parser, added up over batches."""
-
-    def __init__(self) -> None:
-        self._metrics = {name: PopeMetric(variant=name) for name in PopeMetric.variant_names()}
-        self._counts = dict.fromkeys(self._metrics, PopeCounts(0, 0, 0, 0, 0, 0, 0))
-
-    def add(self, answers: Sequence[str], labels: Sequence[str]) -> None:
-        """Add answers.
-
-        Args:
-            answers: What the model wrote.
-            labels: ``yes`` or ``no``, one for each answer.
-        """
-        for name, metric in self._metrics.items():
-            more = metric.count(answers, labels)
-            self._counts[name] = PopeCounts(*map(sum, zip(self._counts[name], more, strict=True)))
-
-    def scores(self) -> dict[str, dict[str, float | None]]:
-        """Return parser -> score -> value; None if it is undefined."""
-        return {name: _scores(counts) for name, counts in self._counts.items()}
-
-
-def _scores(counts: PopeCounts) -> dict[str, float | None]:
-    said_yes = counts.tp + counts.fp
-    return {
-        "accuracy": _quotient(counts.tp + counts.tn, counts.answered),
-        "precision": _quotient(counts.tp, said_yes),
-        "recall": _quotient(counts.tp, counts.tp + counts.fn),
-        "f1": _quotient(2 * counts.tp, 2 * counts.tp + counts.fp + counts.fn),
-        "yes_ratio": _quotient(said_yes, counts.answered),
-        "unparsed_rate": _quotient(counts.unparsed, counts.questions),
-    }
-
-
-def _quotient(top: int, bottom: int) -> float | None:
-    return top / bottom if bottom else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,19 +23,18 @@ _sym_db = _symbol_database.Default()
 
 
 from hallujudge.judge.v1 import amber_pb2 as hallujudge_dot_judge_dot_v1_dot_amber__pb2
+from hallujudge.judge.v1 import answers_pb2 as hallujudge_dot_judge_dot_v1_dot_answers__pb2
 from hallujudge.judge.v1 import chair_pb2 as hallujudge_dot_judge_dot_v1_dot_chair__pb2
 from hallujudge.judge.v1 import event_hallusion_pb2 as hallujudge_dot_judge_dot_v1_dot_event__hallusion__pb2
 from hallujudge.judge.v1 import hallusion_bench_pb2 as hallujudge_dot_judge_dot_v1_dot_hallusion__bench__pb2
 from hallujudge.judge.v1 import infact_pb2 as hallujudge_dot_judge_dot_v1_dot_infact__pb2
 from hallujudge.judge.v1 import mementos_pb2 as hallujudge_dot_judge_dot_v1_dot_mementos__pb2
-from hallujudge.judge.v1 import pope_pb2 as hallujudge_dot_judge_dot_v1_dot_pope__pb2
 from hallujudge.judge.v1 import scoring_pb2 as hallujudge_dot_judge_dot_v1_dot_scoring__pb2
 from hallujudge.judge.v1 import tri_he_pb2 as hallujudge_dot_judge_dot_v1_dot_tri__he__pb2
-from hallujudge.judge.v1 import video_hallucer_pb2 as hallujudge_dot_judge_dot_v1_dot_video__hallucer__pb2
 from hallujudge.judge.v1 import vidhal_pb2 as hallujudge_dot_judge_dot_v1_dot_vidhal__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'hallujudge/judge/v1/judge_service.proto\x12\x13hallujudge.judge.v1\x1a\x1fhallujudge/judge/v1/amber.proto\x1a\x1fhallujudge/judge/v1/chair.proto\x1a)hallujudge/judge/v1/event_hallusion.proto\x1a)hallujudge/judge/v1/hallusion_bench.proto\x1a hallujudge/judge/v1/infact.proto\x1a\"hallujudge/judge/v1/mementos.proto\x1a\x1ehallujudge/judge/v1/pope.proto\x1a!hallujudge/judge/v1/scoring.proto\x1a hallujudge/judge/v1/tri_he.proto\x1a(hallujudge/judge/v1/video_hallucer.proto\x1a hallujudge/judge/v1/vidhal.proto\"f\n\x0cScoreRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"\x87\x01\n\rScoreResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\x12+\n\x06report\x18\x02 \x01(\x0b\x32\x1b.hallujudge.judge.v1.Report\x12\x17\n\x0fstatistic_names\x18\x03 \x03(\t\"\x96\x01\n\x12ScoreStreamRequest\x12.\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpecH\x00\x12/\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ItemBatchH\x00\x12\x14\n\x0cresults_only\x18\x03 \x01(\x08\x42\t\n\x07message\"C\n\tItemBatch\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\x12\x0c\n\x04\x64ied\x18\x02 \x01(\t\"\xa7\x02\n\x13ScoreStreamResponse\x12\x37\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x0b\x32#.hallujudge.judge.v1.StreamAcceptedH\x00\x12\x31\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32 .hallujudge.judge.v1.ResultBatchH\x00\x12\x31\n\x06groups\x18\x03 \x01(\x0b\x32\x1f.hallujudge.judge.v1.GroupBatchH\x00\x12-\n\x06report\x18\x04 \x01(\x0b\x32\x1b.hallujudge.judge.v1.ReportH\x00\x12\x37\n\x08progress\x18\x05 \x01(\x0b\x32#.hallujudge.judge.v1.StreamProgressH\x00\x42\t\n\x07message\")\n\x0eStreamAccepted\x12\x17\n\x0fstatistic_names\x18\x01 \x03(\t\"2\n\x0eStreamProgress\x12\x0f\n\x07\x61nswers\x18\x01 \x01(\x04\x12\x0f\n\x07waiting\x18\x02 \x01(\t\"?\n\x0bResultBatch\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\">\n\nGroupBatch\x12\x30\n\x06groups\x18\x01 \x03(\x0b\x32 .hallujudge.judge.v1.GroupScores\"\xbc\x05\n\x04Item\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12\x35\n\x06\x66ields\x18\x03 \x03(\x0b\x32%.hallujudge.judge.v1.Item.FieldsEntry\x12/\n\x05\x63hair\x18\x04 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ChairTaskH\x00\x12-\n\x04pope\x18\x05 \x01(\x0b\x32\x1d.hallujudge.judge.v1.PopeTaskH\x00\x12\x30\n\x06tri_he\x18\x06 \x01(\x0b\x32\x1e.hallujudge.judge.v1.TriHeTaskH\x00\x12\x35\n\x08mementos\x18\x07 \x01(\x0b\x32!.hallujudge.judge.v1.MementosTaskH\x00\x12\x31\n\x06vidhal\x18\x08 \x01(\x0b\x32\x1f.hallujudge.judge.v1.VidhalTaskH\x00\x12\x31\n\x06infact\x18\t \x01(\x0b\x32\x1f.hallujudge.judge.v1.InfactTaskH\x00\x12\x42\n\x0fhallusion_bench\x18\n \x01(\x0b\x32\'.hallujudge.judge.v1.HallusionBenchTaskH\x00\x12/\n\x05\x61mber\x18\x0c \x01(\x0b\x32\x1e.hallujudge.judge.v1.AmberTaskH\x00\x12\x42\n\x0f\x65vent_hallusion\x18\r \x01(\x0b\x32\'.hallujudge.judge.v1.EventHallusionTaskH\x00\x12@\n\x0evideo_hallucer\x18\x0b \x01(\x0b\x32&.hallujudge.judge.v1.VideoHallucerTaskH\x00\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x06\n\x04task\"\xb8\x07\n\nItemResult\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12-\n\x07outcome\x18\x03 \x01(\x0e\x32\x1c.hallujudge.judge.v1.Outcome\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\x12\x12\n\nstatistics\x18\x06 \x03(\x01\x12.\n\x06scores\x18\x07 \x03(\x0b\x32\x1e.hallujudge.judge.v1.ItemScore\x12;\n\x06\x66ields\x18\x08 \x03(\x0b\x32+.hallujudge.judge.v1.ItemResult.FieldsEntry\x12\x33\n\x05\x63hair\x18\t \x01(\x0b\x32\".hallujudge.judge.v1.ChairEvidenceH\x00\x12\x35\n\x06\x61nswer\x18\n \x01(\x0b\x32#.hallujudge.judge.v1.AnswerEvidenceH\x00\x12\x33\n\x05order\x18\x0b \x01(\x0b\x32\".hallujudge.judge.v1.OrderEvidenceH\x00\x12\x35\n\x06infact\x18\x0c \x01(\x0b\x32#.hallujudge.judge.v1.InfactEvidenceH\x00\x12\x34\n\x06tri_he\x18\r \x01(\x0b\x32\".hallujudge.judge.v1.TriHeEvidenceH\x00\x12\x39\n\x08mementos\x18\x0e \x01(\x0b\x32%.hallujudge.judge.v1.MementosEvidenceH\x00\x12\x46\n\x0fhallusion_bench\x18\x0f \x01(\x0b\x32+.hallujudge.judge.v1.HallusionBenchEvidenceH\x00\x12\x33\n\x05\x61mber\x18\x11 \x01(\x0b\x32\".hallujudge.judge.v1.AmberEvidenceH\x00\x12\x46\n\x0f\x65vent_hallusion\x18\x12 \x01(\x0b\x32+.hallujudge.judge.v1.EventHallusionEvidenceH\x00\x12\x44\n\x0evideo_hallucer\x18\x10 \x01(\x0b\x32*.hallujudge.judge.v1.VideoHallucerEvidenceH\x00\x12\x15\n\rquestion_hash\x18\x13 \x01(\t\x12\x16\n\x0ereference_hash\x18\x14 \x01(\t\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08\x65vidence\"7\n\tItemScore\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05value\x18\x02 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_value\"M\n\x0e\x45xtractRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12\r\n\x05texts\x18\x02 \x03(\t\"A\n\x0f\x45xtractResponse\x12.\n\x05texts\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.TextClaims\"8\n\nTextClaims\x12*\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Claim\"\xe0\x01\n\x05\x43laim\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\x12/\n\x07mention\x18\x03 \x01(\x0b\x32\x1c.hallujudge.judge.v1.MentionH\x00\x12/\n\x07triplet\x18\x04 \x01(\x0b\x32\x1c.hallujudge.judge.v1.TripletH\x00\x12\x11\n\x07keyword\x18\x05 \x01(\tH\x00\x12\x0c\n\x04kind\x18\x06 \x01(\t\x12/\n\x08modality\x18\x07 \x01(\x0e\x32\x1d.hallujudge.judge.v1.ModalityB\x07\n\x05\x63laim\"C\n\x07Mention\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0e\n\x06object\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\r\x12\x0b\n\x03\x65nd\x18\x04 \x01(\r\"f\n\x0cJudgeRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"A\n\rJudgeResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\"R\n\x10NormalizeRequest\x12/\n\x05graph\x18\x01 \x01(\x0b\x32 .hallujudge.judge.v1.GraphSource\x12\r\n\x05words\x18\x02 \x03(\t\"\\\n\x11NormalizeResponse\x12\x32\n\x05words\x18\x01 \x03(\x0b\x32#.hallujudge.judge.v1.NormalizedWord\x12\x13\n\x0bgraph_label\x18\x02 \x01(\t\"-\n\x0eNormalizedWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\r\n\x05roots\x18\x02 \x03(\t\"\x14\n\x12ListMetricsRequest\"G\n\x13ListMetricsResponse\x12\x30\n\x07metrics\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.MetricInfo\"\xc1\x02\n\nMetricInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x30\n\x06papers\x18\x04 \x03(\x0b\x32 .hallujudge.judge.v1.MetricPaper\x12\x34\n\x08variants\x18\x05 \x03(\x0b\x32\".hallujudge.judge.v1.MetricVariant\x12\x32\n\x07options\x18\x06 \x03(\x0b\x32!.hallujudge.judge.v1.MetricOption\x12\x38\n\nstatistics\x18\x07 \x03(\x0b\x32$.hallujudge.judge.v1.MetricStatistic\x12\x30\n\x06scores\x18\x08 \x03(\x0b\x32 .hallujudge.judge.v1.MetricScore\"X\n\x0bMetricPaper\x12\r\n\x05title\x18\x01 \x01(\t\x12\x0f\n\x07\x61uthors\x18\x02 \x01(\t\x12\x0c\n\x04year\x18\x03 \x01(\r\x12\x0c\n\x04link\x18\x04 \x01(\t\x12\r\n\x05where\x18\x05 \x01(\t\".\n\rMetricVariant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\"U\n\x0cMetricOption\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rdefault_value\x18\x02 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x0f\n\x07meaning\x18\x04 \x01(\t\"0\n\x0fMetricStatistic\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\"M\n\x0bMetricScore\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x11\n\tdirection\x18\x04 \x01(\t\"\x16\n\x14GetServerInfoRequest\"l\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06graphs\x18\x02 \x03(\t\x12\x19\n\x11max_message_bytes\x18\x03 \x01(\x04\x12\x17\n\x0fmax_batch_items\x18\x04 \x01(\r*L\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x12\n\x0eOUTCOME_SCORED\x10\x01\x12\x14\n\x10OUTCOME_UNSCORED\x10\x02\x32\x90\x05\n\x0cJudgeService\x12N\n\x05Score\x12!.hallujudge.judge.v1.ScoreRequest\x1a\".hallujudge.judge.v1.ScoreResponse\x12\x64\n\x0bScoreStream\x12\'.hallujudge.judge.v1.ScoreStreamRequest\x1a(.hallujudge.judge.v1.ScoreStreamResponse(\x01\x30\x01\x12T\n\x07\x45xtract\x12#.hallujudge.judge.v1.ExtractRequest\x1a$.hallujudge.judge.v1.ExtractResponse\x12N\n\x05Judge\x12!.hallujudge.judge.v1.JudgeRequest\x1a\".hallujudge.judge.v1.JudgeResponse\x12Z\n\tNormalize\x12%.hallujudge.judge.v1.NormalizeRequest\x1a&.hallujudge.judge.v1.NormalizeResponse\x12`\n\x0bListMetrics\x12\'.hallujudge.judge.v1.ListMetricsRequest\x1a(.hallujudge.judge.v1.ListMetricsResponse\x12\x66\n\rGetServerInfo\x12).hallujudge.judge.v1.GetServerInfoRequest\x1a*.hallujudge.judge.v1.GetServerInfoResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'hallujudge/judge/v1/judge_service.proto\x12\x13hallujudge.judge.v1\x1a\x1fhallujudge/judge/v1/amber.proto\x1a!hallujudge/judge/v1/answers.proto\x1a\x1fhallujudge/judge/v1/chair.proto\x1a)hallujudge/judge/v1/event_hallusion.proto\x1a)hallujudge/judge/v1/hallusion_bench.proto\x1a hallujudge/judge/v1/infact.proto\x1a\"hallujudge/judge/v1/mementos.proto\x1a!hallujudge/judge/v1/scoring.proto\x1a hallujudge/judge/v1/tri_he.proto\x1a hallujudge/judge/v1/vidhal.proto\"f\n\x0cScoreRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"\x87\x01\n\rScoreResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\x12+\n\x06report\x18\x02 \x01(\x0b\x32\x1b.hallujudge.judge.v1.Report\x12\x17\n\x0fstatistic_names\x18\x03 \x03(\t\"\x96\x01\n\x12ScoreStreamRequest\x12.\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpecH\x00\x12/\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ItemBatchH\x00\x12\x14\n\x0cresults_only\x18\x03 \x01(\x08\x42\t\n\x07message\"C\n\tItemBatch\x12(\n\x05items\x18\x01 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\x12\x0c\n\x04\x64ied\x18\x02 \x01(\t\"\xa7\x02\n\x13ScoreStreamResponse\x12\x37\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x0b\x32#.hallujudge.judge.v1.StreamAcceptedH\x00\x12\x31\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32 .hallujudge.judge.v1.ResultBatchH\x00\x12\x31\n\x06groups\x18\x03 \x01(\x0b\x32\x1f.hallujudge.judge.v1.GroupBatchH\x00\x12-\n\x06report\x18\x04 \x01(\x0b\x32\x1b.hallujudge.judge.v1.ReportH\x00\x12\x37\n\x08progress\x18\x05 \x01(\x0b\x32#.hallujudge.judge.v1.StreamProgressH\x00\x42\t\n\x07message\")\n\x0eStreamAccepted\x12\x17\n\x0fstatistic_names\x18\x01 \x03(\t\"2\n\x0eStreamProgress\x12\x0f\n\x07\x61nswers\x18\x01 \x01(\x04\x12\x0f\n\x07waiting\x18\x02 \x01(\t\"?\n\x0bResultBatch\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\">\n\nGroupBatch\x12\x30\n\x06groups\x18\x01 \x03(\x0b\x32 .hallujudge.judge.v1.GroupScores\"\x80\x05\n\x04Item\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12\x35\n\x06\x66ields\x18\x03 \x03(\x0b\x32%.hallujudge.judge.v1.Item.FieldsEntry\x12/\n\x05\x63hair\x18\x04 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ChairTaskH\x00\x12\x33\n\x07\x61nswers\x18\x05 \x01(\x0b\x32 .hallujudge.judge.v1.AnswersTaskH\x00\x12\x30\n\x06tri_he\x18\x06 \x01(\x0b\x32\x1e.hallujudge.judge.v1.TriHeTaskH\x00\x12\x35\n\x08mementos\x18\x07 \x01(\x0b\x32!.hallujudge.judge.v1.MementosTaskH\x00\x12\x31\n\x06vidhal\x18\x08 \x01(\x0b\x32\x1f.hallujudge.judge.v1.VidhalTaskH\x00\x12\x31\n\x06infact\x18\t \x01(\x0b\x32\x1f.hallujudge.judge.v1.InfactTaskH\x00\x12\x42\n\x0fhallusion_bench\x18\n \x01(\x0b\x32\'.hallujudge.judge.v1.HallusionBenchTaskH\x00\x12/\n\x05\x61mber\x18\x0c \x01(\x0b\x32\x1e.hallujudge.judge.v1.AmberTaskH\x00\x12\x42\n\x0f\x65vent_hallusion\x18\r \x01(\x0b\x32\'.hallujudge.judge.v1.EventHallusionTaskH\x00\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x06\n\x04task\"\xab\x07\n\nItemResult\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12-\n\x07outcome\x18\x03 \x01(\x0e\x32\x1c.hallujudge.judge.v1.Outcome\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\x12\x12\n\nstatistics\x18\x06 \x03(\x01\x12.\n\x06scores\x18\x07 \x03(\x0b\x32\x1e.hallujudge.judge.v1.ItemScore\x12;\n\x06\x66ields\x18\x08 \x03(\x0b\x32+.hallujudge.judge.v1.ItemResult.FieldsEntry\x12\x33\n\x05\x63hair\x18\t \x01(\x0b\x32\".hallujudge.judge.v1.ChairEvidenceH\x00\x12\x35\n\x06\x61nswer\x18\n \x01(\x0b\x32#.hallujudge.judge.v1.AnswerEvidenceH\x00\x12\x33\n\x05order\x18\x0b \x01(\x0b\x32\".hallujudge.judge.v1.OrderEvidenceH\x00\x12\x35\n\x06infact\x18\x0c \x01(\x0b\x32#.hallujudge.judge.v1.InfactEvidenceH\x00\x12\x34\n\x06tri_he\x18\r \x01(\x0b\x32\".hallujudge.judge.v1.TriHeEvidenceH\x00\x12\x39\n\x08mementos\x18\x0e \x01(\x0b\x32%.hallujudge.judge.v1.MementosEvidenceH\x00\x12\x46\n\x0fhallusion_bench\x18\x0f \x01(\x0b\x32+.hallujudge.judge.v1.HallusionBenchEvidenceH\x00\x12\x33\n\x05\x61mber\x18\x11 \x01(\x0b\x32\".hallujudge.judge.v1.AmberEvidenceH\x00\x12\x46\n\x0f\x65vent_hallusion\x18\x12 \x01(\x0b\x32+.hallujudge.judge.v1.EventHallusionEvidenceH\x00\x12\x37\n\x07\x61nswers\x18\x10 \x01(\x0b\x32$.hallujudge.judge.v1.AnswersEvidenceH\x00\x12\x15\n\rquestion_hash\x18\x13 \x01(\t\x12\x16\n\x0ereference_hash\x18\x14 \x01(\t\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08\x65vidence\"7\n\tItemScore\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05value\x18\x02 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_value\"M\n\x0e\x45xtractRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12\r\n\x05texts\x18\x02 \x03(\t\"A\n\x0f\x45xtractResponse\x12.\n\x05texts\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.TextClaims\"8\n\nTextClaims\x12*\n\x06\x63laims\x18\x01 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Claim\"\xe0\x01\n\x05\x43laim\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\x12/\n\x07mention\x18\x03 \x01(\x0b\x32\x1c.hallujudge.judge.v1.MentionH\x00\x12/\n\x07triplet\x18\x04 \x01(\x0b\x32\x1c.hallujudge.judge.v1.TripletH\x00\x12\x11\n\x07keyword\x18\x05 \x01(\tH\x00\x12\x0c\n\x04kind\x18\x06 \x01(\t\x12/\n\x08modality\x18\x07 \x01(\x0e\x32\x1d.hallujudge.judge.v1.ModalityB\x07\n\x05\x63laim\"C\n\x07Mention\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0e\n\x06object\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\r\x12\x0b\n\x03\x65nd\x18\x04 \x01(\r\"f\n\x0cJudgeRequest\x12,\n\x04spec\x18\x01 \x01(\x0b\x32\x1e.hallujudge.judge.v1.ScoreSpec\x12(\n\x05items\x18\x02 \x03(\x0b\x32\x19.hallujudge.judge.v1.Item\"A\n\rJudgeResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.ItemResult\"R\n\x10NormalizeRequest\x12/\n\x05graph\x18\x01 \x01(\x0b\x32 .hallujudge.judge.v1.GraphSource\x12\r\n\x05words\x18\x02 \x03(\t\"\\\n\x11NormalizeResponse\x12\x32\n\x05words\x18\x01 \x03(\x0b\x32#.hallujudge.judge.v1.NormalizedWord\x12\x13\n\x0bgraph_label\x18\x02 \x01(\t\"-\n\x0eNormalizedWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\r\n\x05roots\x18\x02 \x03(\t\"\x14\n\x12ListMetricsRequest\"G\n\x13ListMetricsResponse\x12\x30\n\x07metrics\x18\x01 \x03(\x0b\x32\x1f.hallujudge.judge.v1.MetricInfo\"\xc1\x02\n\nMetricInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x30\n\x06papers\x18\x04 \x03(\x0b\x32 .hallujudge.judge.v1.MetricPaper\x12\x34\n\x08variants\x18\x05 \x03(\x0b\x32\".hallujudge.judge.v1.MetricVariant\x12\x32\n\x07options\x18\x06 \x03(\x0b\x32!.hallujudge.judge.v1.MetricOption\x12\x38\n\nstatistics\x18\x07 \x03(\x0b\x32$.hallujudge.judge.v1.MetricStatistic\x12\x30\n\x06scores\x18\x08 \x03(\x0b\x32 .hallujudge.judge.v1.MetricScore\"X\n\x0bMetricPaper\x12\r\n\x05title\x18\x01 \x01(\t\x12\x0f\n\x07\x61uthors\x18\x02 \x01(\t\x12\x0c\n\x04year\x18\x03 \x01(\r\x12\x0c\n\x04link\x18\x04 \x01(\t\x12\r\n\x05where\x18\x05 \x01(\t\".\n\rMetricVariant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\"U\n\x0cMetricOption\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rdefault_value\x18\x02 \x01(\t\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x0f\n\x07meaning\x18\x04 \x01(\t\"0\n\x0fMetricStatistic\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\"M\n\x0bMetricScore\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\x12\x11\n\tdirection\x18\x04 \x01(\t\"\x16\n\x14GetServerInfoRequest\"l\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06graphs\x18\x02 \x03(\t\x12\x19\n\x11max_message_bytes\x18\x03 \x01(\x04\x12\x17\n\x0fmax_batch_items\x18\x04 \x01(\r*L\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x12\n\x0eOUTCOME_SCORED\x10\x01\x12\x14\n\x10OUTCOME_UNSCORED\x10\x02\x32\x90\x05\n\x0cJudgeService\x12N\n\x05Score\x12!.hallujudge.judge.v1.ScoreRequest\x1a\".hallujudge.judge.v1.ScoreResponse\x12\x64\n\x0bScoreStream\x12\'.hallujudge.judge.v1.ScoreStreamRequest\x1a(.hallujudge.judge.v1.ScoreStreamResponse(\x01\x30\x01\x12T\n\x07\x45xtract\x12#.hallujudge.judge.v1.ExtractRequest\x1a$.hallujudge.judge.v1.ExtractResponse\x12N\n\x05Judge\x12!.hallujudge.judge.v1.JudgeRequest\x1a\".hallujudge.judge.v1.JudgeResponse\x12Z\n\tNormalize\x12%.hallujudge.judge.v1.NormalizeRequest\x1a&.hallujudge.judge.v1.NormalizeResponse\x12`\n\x0bListMetrics\x12\'.hallujudge.judge.v1.ListMetricsRequest\x1a(.hallujudge.judge.v1.ListMetricsResponse\x12\x66\n\rGetServerInfo\x12).hallujudge.judge.v1.GetServerInfoRequest\x1a*.hallujudge.judge.v1.GetServerInfoResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,76 +45,76 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ITEM_FIELDSENTRY']._serialized_options = b'8\001'
   _globals['_ITEMRESULT_FIELDSENTRY']._loaded_options = None
   _globals['_ITEMRESULT_FIELDSENTRY']._serialized_options = b'8\001'
-  _globals['_OUTCOME']._serialized_start=4967
-  _globals['_OUTCOME']._serialized_end=5043
-  _globals['_SCOREREQUEST']._serialized_start=463
-  _globals['_SCOREREQUEST']._serialized_end=565
-  _globals['_SCORERESPONSE']._serialized_start=568
-  _globals['_SCORERESPONSE']._serialized_end=703
-  _globals['_SCORESTREAMREQUEST']._serialized_start=706
-  _globals['_SCORESTREAMREQUEST']._serialized_end=856
-  _globals['_ITEMBATCH']._serialized_start=858
-  _globals['_ITEMBATCH']._serialized_end=925
-  _globals['_SCORESTREAMRESPONSE']._serialized_start=928
-  _globals['_SCORESTREAMRESPONSE']._serialized_end=1223
-  _globals['_STREAMACCEPTED']._serialized_start=1225
-  _globals['_STREAMACCEPTED']._serialized_end=1266
-  _globals['_STREAMPROGRESS']._serialized_start=1268
-  _globals['_STREAMPROGRESS']._serialized_end=1318
-  _globals['_RESULTBATCH']._serialized_start=1320
-  _globals['_RESULTBATCH']._serialized_end=1383
-  _globals['_GROUPBATCH']._serialized_start=1385
-  _globals['_GROUPBATCH']._serialized_end=1447
-  _globals['_ITEM']._serialized_start=1450
-  _globals['_ITEM']._serialized_end=2150
-  _globals['_ITEM_FIELDSENTRY']._serialized_start=2097
-  _globals['_ITEM_FIELDSENTRY']._serialized_end=2142
-  _globals['_ITEMRESULT']._serialized_start=2153
-  _globals['_ITEMRESULT']._serialized_end=3105
-  _globals['_ITEMRESULT_FIELDSENTRY']._serialized_start=2097
-  _globals['_ITEMRESULT_FIELDSENTRY']._serialized_end=2142
-  _globals['_ITEMSCORE']._serialized_start=3107
-  _globals['_ITEMSCORE']._serialized_end=3162
-  _globals['_EXTRACTREQUEST']._serialized_start=3164
-  _globals['_EXTRACTREQUEST']._serialized_end=3241
-  _globals['_EXTRACTRESPONSE']._serialized_start=3243
-  _globals['_EXTRACTRESPONSE']._serialized_end=3308
-  _globals['_TEXTCLAIMS']._serialized_start=3310
-  _globals['_TEXTCLAIMS']._serialized_end=3366
-  _globals['_CLAIM']._serialized_start=3369
-  _globals['_CLAIM']._serialized_end=3593
-  _globals['_MENTION']._serialized_start=3595
-  _globals['_MENTION']._serialized_end=3662
-  _globals['_JUDGEREQUEST']._serialized_start=3664
-  _globals['_JUDGEREQUEST']._serialized_end=3766
-  _globals['_JUDGERESPONSE']._serialized_start=3768
-  _globals['_JUDGERESPONSE']._serialized_end=3833
-  _globals['_NORMALIZEREQUEST']._serialized_start=3835
-  _globals['_NORMALIZEREQUEST']._serialized_end=3917
-  _globals['_NORMALIZERESPONSE']._serialized_start=3919
-  _globals['_NORMALIZERESPONSE']._serialized_end=4011
-  _globals['_NORMALIZEDWORD']._serialized_start=4013
-  _globals['_NORMALIZEDWORD']._serialized_end=4058
-  _globals['_LISTMETRICSREQUEST']._serialized_start=4060
-  _globals['_LISTMETRICSREQUEST']._serialized_end=4080
-  _globals['_LISTMETRICSRESPONSE']._serialized_start=4082
-  _globals['_LISTMETRICSRESPONSE']._serialized_end=4153
-  _globals['_METRICINFO']._serialized_start=4156
-  _globals['_METRICINFO']._serialized_end=4477
-  _globals['_METRICPAPER']._serialized_start=4479
-  _globals['_METRICPAPER']._serialized_end=4567
-  _globals['_METRICVARIANT']._serialized_start=4569
-  _globals['_METRICVARIANT']._serialized_end=4615
-  _globals['_METRICOPTION']._serialized_start=4617
-  _globals['_METRICOPTION']._serialized_end=4702
-  _globals['_METRICSTATISTIC']._serialized_start=4704
-  _globals['_METRICSTATISTIC']._serialized_end=4752
-  _globals['_METRICSCORE']._serialized_start=4754
-  _globals['_METRICSCORE']._serialized_end=4831
-  _globals['_GETSERVERINFOREQUEST']._serialized_start=4833
-  _globals['_GETSERVERINFOREQUEST']._serialized_end=4855
-  _globals['_GETSERVERINFORESPONSE']._serialized_start=4857
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=4965
-  _globals['_JUDGESERVICE']._serialized_start=5046
-  _globals['_JUDGESERVICE']._serialized_end=5702
+  _globals['_OUTCOME']._serialized_start=4855
+  _globals['_OUTCOME']._serialized_end=4931
+  _globals['_SCOREREQUEST']._serialized_start=424
+  _globals['_SCOREREQUEST']._serialized_end=526
+  _globals['_SCORERESPONSE']._serialized_start=529
+  _globals['_SCORERESPONSE']._serialized_end=664
+  _globals['_SCORESTREAMREQUEST']._serialized_start=667
+  _globals['_SCORESTREAMREQUEST']._serialized_end=817
+  _globals['_ITEMBATCH']._serialized_start=819
+  _globals['_ITEMBATCH']._serialized_end=886
+  _globals['_SCORESTREAMRESPONSE']._serialized_start=889
+  _globals['_SCORESTREAMRESPONSE']._serialized_end=1184
+  _globals['_STREAMACCEPTED']._serialized_start=1186
+  _globals['_STREAMACCEPTED']._serialized_end=1227
+  _globals['_STREAMPROGRESS']._serialized_start=1229
+  _globals['_STREAMPROGRESS']._serialized_end=1279
+  _globals['_RESULTBATCH']._serialized_start=1281
+  _globals['_RESULTBATCH']._serialized_end=1344
+  _globals['_GROUPBATCH']._serialized_start=1346
+  _globals['_GROUPBATCH']._serialized_end=1408
+  _globals['_ITEM']._serialized_start=1411
+  _globals['_ITEM']._serialized_end=2051
+  _globals['_ITEM_FIELDSENTRY']._serialized_start=1998
+  _globals['_ITEM_FIELDSENTRY']._serialized_end=2043
+  _globals['_ITEMRESULT']._serialized_start=2054
+  _globals['_ITEMRESULT']._serialized_end=2993
+  _globals['_ITEMRESULT_FIELDSENTRY']._serialized_start=1998
+  _globals['_ITEMRESULT_FIELDSENTRY']._serialized_end=2043
+  _globals['_ITEMSCORE']._serialized_start=2995
+  _globals['_ITEMSCORE']._serialized_end=3050
+  _globals['_EXTRACTREQUEST']._serialized_start=3052
+  _globals['_EXTRACTREQUEST']._serialized_end=3129
+  _globals['_EXTRACTRESPONSE']._serialized_start=3131
+  _globals['_EXTRACTRESPONSE']._serialized_end=3196
+  _globals['_TEXTCLAIMS']._serialized_start=3198
+  _globals['_TEXTCLAIMS']._serialized_end=3254
+  _globals['_CLAIM']._serialized_start=3257
+  _globals['_CLAIM']._serialized_end=3481
+  _globals['_MENTION']._serialized_start=3483
+  _globals['_MENTION']._serialized_end=3550
+  _globals['_JUDGEREQUEST']._serialized_start=3552
+  _globals['_JUDGEREQUEST']._serialized_end=3654
+  _globals['_JUDGERESPONSE']._serialized_start=3656
+  _globals['_JUDGERESPONSE']._serialized_end=3721
+  _globals['_NORMALIZEREQUEST']._serialized_start=3723
+  _globals['_NORMALIZEREQUEST']._serialized_end=3805
+  _globals['_NORMALIZERESPONSE']._serialized_start=3807
+  _globals['_NORMALIZERESPONSE']._serialized_end=3899
+  _globals['_NORMALIZEDWORD']._serialized_start=3901
+  _globals['_NORMALIZEDWORD']._serialized_end=3946
+  _globals['_LISTMETRICSREQUEST']._serialized_start=3948
+  _globals['_LISTMETRICSREQUEST']._serialized_end=3968
+  _globals['_LISTMETRICSRESPONSE']._serialized_start=3970
+  _globals['_LISTMETRICSRESPONSE']._serialized_end=4041
+  _globals['_METRICINFO']._serialized_start=4044
+  _globals['_METRICINFO']._serialized_end=4365
+  _globals['_METRICPAPER']._serialized_start=4367
+  _globals['_METRICPAPER']._serialized_end=4455
+  _globals['_METRICVARIANT']._serialized_start=4457
+  _globals['_METRICVARIANT']._serialized_end=4503
+  _globals['_METRICOPTION']._serialized_start=4505
+  _globals['_METRICOPTION']._serialized_end=4590
+  _globals['_METRICSTATISTIC']._serialized_start=4592
+  _globals['_METRICSTATISTIC']._serialized_end=4640
+  _globals['_METRICSCORE']._serialized_start=4642
+  _globals['_METRICSCORE']._serialized_end=4719
+  _globals['_GETSERVERINFOREQUEST']._serialized_start=4721
+  _globals['_GETSERVERINFOREQUEST']._serialized_end=4743
+  _globals['_GETSERVERINFORESPONSE']._serialized_start=4745
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=4853
+  _globals['_JUDGESERVICE']._serialized_start=4934
+  _globals['_JUDGESERVICE']._serialized_end=5590
 # @@protoc_insertion_point(module_scope)

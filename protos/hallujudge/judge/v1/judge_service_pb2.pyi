@@ -10,15 +10,14 @@ import google.protobuf.internal.containers
 import google.protobuf.internal.enum_type_wrapper
 import google.protobuf.message
 import hallujudge.judge.v1.amber_pb2
+import hallujudge.judge.v1.answers_pb2
 import hallujudge.judge.v1.chair_pb2
 import hallujudge.judge.v1.event_hallusion_pb2
 import hallujudge.judge.v1.hallusion_bench_pb2
 import hallujudge.judge.v1.infact_pb2
 import hallujudge.judge.v1.mementos_pb2
-import hallujudge.judge.v1.pope_pb2
 import hallujudge.judge.v1.scoring_pb2
 import hallujudge.judge.v1.tri_he_pb2
-import hallujudge.judge.v1.video_hallucer_pb2
 import hallujudge.judge.v1.vidhal_pb2
 import sys
 import typing
@@ -326,7 +325,7 @@ class Item(google.protobuf.message.Message):
     GROUP_ID_FIELD_NUMBER: builtins.int
     FIELDS_FIELD_NUMBER: builtins.int
     CHAIR_FIELD_NUMBER: builtins.int
-    POPE_FIELD_NUMBER: builtins.int
+    ANSWERS_FIELD_NUMBER: builtins.int
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
     VIDHAL_FIELD_NUMBER: builtins.int
@@ -334,7 +333,6 @@ class Item(google.protobuf.message.Message):
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
     AMBER_FIELD_NUMBER: builtins.int
     EVENT_HALLUSION_FIELD_NUMBER: builtins.int
-    VIDEO_HALLUCER_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item, unique in its run. Write the number 42 as "42"."""
     group_id: builtins.str
@@ -348,8 +346,8 @@ class Item(google.protobuf.message.Message):
         """CHAIR."""
 
     @property
-    def pope(self) -> hallujudge.judge.v1.pope_pb2.PopeTask:
-        """POPE."""
+    def answers(self) -> hallujudge.judge.v1.answers_pb2.AnswersTask:
+        """Closed questions, such as those of POPE and VideoHallucer."""
 
     @property
     def tri_he(self) -> hallujudge.judge.v1.tri_he_pb2.TriHeTask:
@@ -379,10 +377,6 @@ class Item(google.protobuf.message.Message):
     def event_hallusion(self) -> hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask:
         """EventHallusion."""
 
-    @property
-    def video_hallucer(self) -> hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerTask:
-        """VideoHallucer."""
-
     def __init__(
         self,
         *,
@@ -390,7 +384,7 @@ class Item(google.protobuf.message.Message):
         group_id: builtins.str = ...,
         fields: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         chair: hallujudge.judge.v1.chair_pb2.ChairTask | None = ...,
-        pope: hallujudge.judge.v1.pope_pb2.PopeTask | None = ...,
+        answers: hallujudge.judge.v1.answers_pb2.AnswersTask | None = ...,
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeTask | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosTask | None = ...,
         vidhal: hallujudge.judge.v1.vidhal_pb2.VidhalTask | None = ...,
@@ -398,11 +392,10 @@ class Item(google.protobuf.message.Message):
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask | None = ...,
         amber: hallujudge.judge.v1.amber_pb2.AmberTask | None = ...,
         event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask | None = ...,
-        video_hallucer: hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "chair", b"chair", "event_hallusion", b"event_hallusion", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer", "vidhal", b"vidhal"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "chair", b"chair", "event_hallusion", b"event_hallusion", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "pope", b"pope", "task", b"task", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer", "vidhal", b"vidhal"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "pope", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench", "amber", "event_hallusion", "video_hallucer"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench", "amber", "event_hallusion"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 
@@ -445,7 +438,7 @@ class ItemResult(google.protobuf.message.Message):
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
     AMBER_FIELD_NUMBER: builtins.int
     EVENT_HALLUSION_FIELD_NUMBER: builtins.int
-    VIDEO_HALLUCER_FIELD_NUMBER: builtins.int
+    ANSWERS_FIELD_NUMBER: builtins.int
     QUESTION_HASH_FIELD_NUMBER: builtins.int
     REFERENCE_HASH_FIELD_NUMBER: builtins.int
     id: builtins.str
@@ -513,8 +506,8 @@ class ItemResult(google.protobuf.message.Message):
         """Answers about a video, and the judgement on its description."""
 
     @property
-    def video_hallucer(self) -> hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerEvidence:
-        """The two answers of a pair."""
+    def answers(self) -> hallujudge.judge.v1.answers_pb2.AnswersEvidence:
+        """Answers that count together."""
 
     def __init__(
         self,
@@ -536,13 +529,13 @@ class ItemResult(google.protobuf.message.Message):
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence | None = ...,
         amber: hallujudge.judge.v1.amber_pb2.AmberEvidence | None = ...,
         event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionEvidence | None = ...,
-        video_hallucer: hallujudge.judge.v1.video_hallucer_pb2.VideoHallucerEvidence | None = ...,
+        answers: hallujudge.judge.v1.answers_pb2.AnswersEvidence | None = ...,
         question_hash: builtins.str = ...,
         reference_hash: builtins.str = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he", "video_hallucer", b"video_hallucer"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion", "video_hallucer"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "answers", b"answers", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion", "answers"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

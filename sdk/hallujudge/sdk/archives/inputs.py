@@ -71,6 +71,8 @@ class InputOptions:
     """For AMBER's descriptions: its ``relation.json``, word -> associated words."""
     safe_words: str | Path | tuple[str, ...] | None = None
     """For AMBER's descriptions: its ``safe_words.txt``, words that are never hallucinated."""
+    tables: Mapping[str, str | Path | Mapping[str, object]] = field(default_factory=dict)
+    """Further files of the metric's archives, which its declaration names."""
     join: str = "auto"
     """For POPE: how answers find their questions: ``id``, ``text`` (image and question text),
     ``order``, or ``auto``: by id, and by text where answers have none; never by order."""

@@ -10,9 +10,12 @@ from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
-from hallujudge.metrics.families import FAMILIES
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
 
 from ..errors import ArchiveError, InvalidInputError, UnsupportedError
+from . import answer_bundles
+from .answers import reader_of
 from .archive_files import ArchiveFile, first_values, gathered, open_file, value_at
 from .formats import read_format
 from .found_files import FoundFile, found_files, with_given_name
@@ -21,6 +24,7 @@ from .inputs import (
     CheckedReader,
     InputOptions,
     ItemSource,
+    Reader,
     References,
     Responses,
     are_paths,
@@ -70,30 +74,35 @@ def read_items(
         InvalidInputError: No item has one of the keys to group by.
         UnsupportedError: The SDK has no archive reader for the metric.
     """
-    family = _family(metric)
-    if family is None:
+    declared = benchmark_named(metric)
+    family = None if declared is not None else _family(metric)
+    if declared is None and family is None:
         raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
     references = _single(references)
     if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
         raise ArchiveError("both responses and references are standard input; give one as a file")
     options = options or InputOptions()
     path = Path(responses) if isinstance(responses, (str, Path)) else None
-    if path is not None and _files_of(family, path):
+    # Of records with several answers, the reader looks up the mapped keys in each answer.
+    mapping = {} if declared is not None and not declared.joins_by_text else options.key_map
+    if path is not None and _files_of(family if declared is None else declared, path):
         given = Opened(source=path)
     else:
-        given = open_responses(responses, metric, options)
+        given = open_responses(responses, metric, replace(options, key_map=mapping))
     known = open_references(references)
     assert given.source is not None, "only references may be None"
     keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
-    # POPE's question ids appear once in each category of lmms-eval's samples. Question files have
-    # no other id, so that a join still goes by question id.
-    own_id = metric == "pope" and given.reader is not None and references is None
+    # Ids of questions appear once in each category of lmms-eval's samples. Question files have no
+    # other id, so that a join still goes by question id.
+    by_category = declared is not None and bool(declared.categories)
+    own_id = by_category and given.reader is not None and references is None
     options = _with_common_keys(options, converted=given.converted, own_id=own_id)
     trusting: Mapping[str, CheckedReader] = getattr(family, "CHECKED_READERS", {})
     if checked is not None and metric in trusting:
         return trusting[metric](given.source, known.source, options, keys, checked)
+    read: Reader = family.READERS[metric] if family is not None else reader_of(declared)  # type: ignore[arg-type]  # one of them is there
     try:
-        source: ItemSource = family.READERS[metric](given.source, known.source, options, keys)
+        source = read(given.source, known.source, options, keys)
     except ArchiveError as err:
         raise _renamed(explained(err, metric, given, known), given, known) from err
     groups = group_notes(source, group_by, (given.source, known.source)) if group_by else ()
@@ -106,26 +115,33 @@ def folder_files(folder: Path) -> tuple[str, tuple[Path, ...]]:
     The metric is empty if there is none.
     """
     for family in FAMILIES:
-        module = import_module(f".{family}", __package__)
-        if files := _files_of(module, folder):
-            return str(next(iter(module.READERS))), files
+        for declared in benchmarks_of(family):
+            if files := _files_of(declared, folder):
+                return declared.name, files
+        if not benchmarks_of(family):
+            module = import_module(f".{family}", __package__)
+            if files := _files_of(module, folder):
+                return str(next(iter(module.READERS))), files
     return "", ()
 
 
-def _files_of(family: ModuleType, path: Path) -> tuple[Path, ...]:
+def _files_of(family: ModuleType | ClosedQuestions | None, path: Path) -> tuple[Path, ...]:
     """Return the files that a family's own reader reads of a folder; none of anything else."""
-    if not hasattr(family, "folder_files") or not path.is_dir():
+    if not path.is_dir():
         return ()
-    files: tuple[Path, ...] = family.folder_files(path)
-    return files
+    if isinstance(family, ClosedQuestions):
+        return answer_bundles.folder_files(family, path)
+    reads = getattr(family, "folder_files", None)
+    return () if reads is None else reads(path)
 
 
 def _family(metric: str) -> ModuleType | None:
     """Return the module of a metric's archive reader; None if it has none."""
     for family in FAMILIES:
-        module = import_module(f".{family}", __package__)
-        if metric in module.READERS:
-            return module
+        if not benchmarks_of(family):
+            module = import_module(f".{family}", __package__)
+            if metric in module.READERS:
+                return module
     return None
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hallujudge.metrics import Outcome
-from hallujudge.metrics.pope import PopeMetric
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
+from hallujudge.metrics.answers.closed_questions import one_answer
+from hallujudge.metrics.pope import BENCHMARK, PopeMetric
 
 from ..archives.formats import read_format
 from ..archives.layouts.archive_reader import mapping_at
-from ..archives.pope import LABEL_KEYS, categorised, label_of
+from ..archives.question_files import categorised, given_label, label_of
 from ..archives.records import Record, read_records
 from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
 
@@ -166,13 +168,13 @@ def _times(counts: Counts, weight: int) -> Counts:
 
 
 def _stage(
-    cause: str, meaning: str, answers: Sequence[_Answer], rules: _Rules, metric: PopeMetric
+    cause: str, meaning: str, answers: Sequence[_Answer], rules: _Rules, metric: AnswersMetric
 ) -> Stage:
     counts = [_count(answer, rules, metric) for answer in answers]
     return Stage(cause=cause, meaning=meaning, counts=counts)
 
 
-def _count(answer: _Answer, rules: _Rules, metric: PopeMetric) -> Counts:
+def _count(answer: _Answer, rules: _Rules, metric: AnswersMetric) -> Counts:
     """Return how rules count one answer; empty if they leave it out."""
     label = answer.by_order if rules.by_order else answer.label
     if label is None or (answer.repeated and not rules.repeated):
@@ -183,7 +185,7 @@ def _count(answer: _Answer, rules: _Rules, metric: PopeMetric) -> Counts:
         return {}
     copied = answer.copied if rules.copied else None
     text = answer.row.response if copied is None else copied.answer
-    statistics = metric.score_answer(text, label).statistics
+    statistics = metric.score(one_answer(id="", response=text, label=label)).statistics
     counts = _with_sums({name: int(statistics[_COLUMNS[name]]) for name in _COLUMNS})
     if copied is not None:
         counts["right"] = int(copied.right)
@@ -215,7 +217,7 @@ def _answers(scored: Scored, harness: str, options: AuditOptions) -> Iterator[_A
         strict=True,
     )
     for record, response, label, result, repeated, category, ordered in parts:
-        known = label_of(label)
+        known = label_of(BENCHMARK, label)
         if known is None:
             continue
         is_scored = result.outcome is Outcome.SCORED
@@ -255,7 +257,7 @@ def _labels_by_order(
     An answer after the last label counts in no score of the scripts.
     """
     if harness not in _JOINED_BY_ORDER or not options.references:
-        yield from map(label_of, scored.labels)
+        yield from (label_of(BENCHMARK, label) for label in scored.labels)
         return
     queues = _queues(options.references, by_category=len(set(categories)) > 1)
     for category in categories:
@@ -267,9 +269,8 @@ def _queues(references: Sequence[str | Path], *, by_category: bool) -> dict[str,
     """Return the labels in the order of their files, by category or all under an empty name."""
     labels: dict[str, list[str]] = {}
     for path in map(Path, references):
-        for record in read_records(categorised(path, read_format(path).source)):
-            given = next((record.values[key] for key in LABEL_KEYS if key in record.values), None)
-            if (label := label_of(given)) is not None:
+        for record in read_records(categorised(BENCHMARK, path, read_format(path).source)):
+            if (label := label_of(BENCHMARK, given_label(BENCHMARK, record))) is not None:
                 category = str(record.values.get("category", "")) if by_category else ""
                 labels.setdefault(category, []).append(label)
     return {category: iter(of) for category, of in labels.items()}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -20,7 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command_from_info
 
-from hallujudge.metrics.families import FAMILIES
+from hallujudge.metrics.families import FAMILIES, benchmarks_of
 
 from ..errors import InvalidInputError
 
@@ -155,6 +156,15 @@ class _RootGroup(PlainGroup):
         return sorted(self.commands, key=_COMMANDS.index)
 
 
+def _add_commands(family: str) -> None:
+    """Add the commands of a family: those of its declarations, and those of its own module."""
+    declared = benchmarks_of(family)
+    if declared:
+        import_module(".answers_command", __package__).add_commands(family)
+    if not declared or find_spec(f"{__package__}.{family}") is not None:
+        import_module(f".{family}", __package__)
+
+
 class _FamilyGroup(PlainGroup):
     """A group to which families add commands.
 
@@ -196,7 +206,7 @@ class _FamilyGroup(PlainGroup):
     def _with(self, families: Iterable[str]) -> MutableMapping[str, Any]:
         """Return the commands by name, those of some families among them."""
         for family in families:
-            import_module(f".{family}", __package__)
+            _add_commands(family)
         infos = _FAMILY_APPS[self.name or ""].registered_commands
         # Building a command takes milliseconds, and this is read several times in a run.
         for info in infos[self._families :]:

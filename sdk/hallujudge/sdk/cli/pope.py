@@ -1,26 +1,18 @@
-"""``hallujudge score pope`` and ``hallujudge build pope``."""
+"""``hallujudge build pope``."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hallujudge.metrics import PopeItem
-from hallujudge.metrics.pope.answer_analyses import ParserComparison
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 
-from ..archives import InputOptions
 from ..archives.joins import read_mapping
 from ..errors import ArchiveError, InvalidInputError
-from ..runs.manifest import PARSERS
-from ..score_run import ScoreRun
 from .app import (
     ExitCode,
     build_app,
@@ -28,93 +20,9 @@ from .app import (
     input_option,
     metric_option,
     output_option,
-    score_app,
     statistics_option,
 )
-from .declared_options import DeclaredBy, MetricOptions, grouped
 from .output import write_file
-from .run_options import AllowDuplicates, AllowMissing, Responses, RunOptions
-from .score_command import ScoreCommand
-
-# Answers are parsed in batches, so that a long archive is never in memory as a whole.
-_BATCH = 4096
-
-
-@score_app.command(
-    epilog=examples("hallujudge score pope -r answers.jsonl -R questions.json -o results")
-)
-@grouped
-def pope(
-    *,
-    responses: Responses,
-    references: Annotated[
-        list[str] | None,
-        input_option(
-            "--references",
-            "-R",
-            metavar="FILE",
-            help="File of questions, and files of their labels; repeatable.",
-        ),
-    ] = None,
-    join: Annotated[
-        str, input_option("--join", help="Join by auto, id, text (image and question) or order.")
-    ] = "auto",
-    allow_missing: AllowMissing = False,
-    allow_duplicates: AllowDuplicates = False,
-    metric: Annotated[MetricOptions, DeclaredBy("pope", "--parser")],
-    reader: Annotated[str, typer.Option("--reader", hidden=True)] = "",
-    run: RunOptions,
-    all_parsers: Annotated[
-        bool,
-        output_option("--all-parsers", help="Table of all answer parsers, also in parsers.json."),
-    ] = False,
-) -> ScoreCommand:
-    """POPE: yes/no questions about objects."""
-    inputs = InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates, join=join)
-    command = run.of(
-        ScoreRun(
-            "pope",
-            responses=responses,
-            references=references or None,
-            variant=reader or metric.variant,
-            inputs=inputs,
-        )
-    )
-    return replace(command, then=_compare_parsers) if all_parsers else command
-
-
-def _compare_parsers(command: ScoreCommand) -> None:
-    """Score the same answers by every parser, and print and write the table.
-
-    Raises:
-        OutputError: The table can't be written.
-    """
-    from hallujudge.judge_service.engine.responses import MAX_RESPONSE_CHARS
-
-    comparison = ParserComparison()
-    rest = iter(command.run.items())
-    while batch := list(islice(rest, _BATCH)):
-        rows = [
-            (item.response, item.label)
-            for item in batch
-            if isinstance(item, PopeItem) and item.response is not None and item.label
-            if len(item.response) <= MAX_RESPONSE_CHARS
-        ]
-        comparison.add([text for text, _ in rows], [label for _, label in rows])
-    table = comparison.scores()
-    write_file(command.out / PARSERS, json.dumps(table, indent=1, allow_nan=False) + "\n")
-    if command.prints_table:
-        typer.echo("\n".join(_table_lines(table)))
-
-
-def _table_lines(table: Mapping[str, Mapping[str, float | None]]) -> Iterator[str]:
-    """Yield the lines of a table of parser -> score -> value."""
-    names = list(next(iter(table.values())))
-    yield "the same answers under every parser"
-    yield f"{'parser':<11}" + "".join(f"{name:>15}" for name in names)
-    for parser, scores in table.items():
-        cells = ("–" if (value := scores[name]) is None else f"{value:.4f}" for name in names)
-        yield f"{parser:<11}" + "".join(f"{cell:>15}" for cell in cells)
 
 
 @build_app.command(

@@ -1,10 +1,11 @@
-"""View of single answers, as in POPE and VidHal."""
+"""View of answers to closed questions, alone or in bundles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
-from hallujudge.metrics import Item, ItemResult, JsonValue
+from hallujudge.metrics import Answer, AnswersEvidence, AnswerVerdict, Item, ItemResult, JsonValue
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 
 from .item_views import (
@@ -21,6 +22,8 @@ from .item_views import (
 
 # The log probabilities of a language model are not precise enough for smaller shares.
 _LEAST_PROBABILITY = 0.001
+_Evidence: TypeAlias = "AnswerEvidence | AnswerVerdict"
+_WORDS = {True: "right", False: "wrong", None: "unscored"}
 ANSWER_FACETS = {
     "outcome": Facet("Answers and labels", rates=False),
     "answer": Facet("Answer", rates=False),
@@ -49,11 +52,13 @@ def percent_of(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _verdict(evidence: AnswerEvidence) -> str:
-    return "right" if evidence.correct else f"wrong: it is {evidence.label}"
+def _verdict(evidence: _Evidence) -> str:
+    return (
+        f"wrong: it is {evidence.label}" if evidence.correct is False else _WORDS[evidence.correct]
+    )
 
 
-def answer_claim(evidence: AnswerEvidence, text: str = "") -> Claim:
+def answer_claim(evidence: _Evidence, text: str = "") -> Claim:
     """Return an answer as a claim with its label and parser.
 
     Args:
@@ -68,7 +73,7 @@ def answer_claim(evidence: AnswerEvidence, text: str = "") -> Claim:
     )
 
 
-def answer_facets(evidence: AnswerEvidence) -> dict[str, str]:
+def answer_facets(evidence: _Evidence) -> dict[str, str]:
     """Return the cell of the confusion matrix, the answer and the label.
 
     More answers of a kind than labels of it, and more wrong answers to one label, show a bias.
@@ -126,7 +131,63 @@ def _show(item: Item, result: ItemResult) -> ItemView:
     )
 
 
+def _show_bundle(item: Item, result: ItemResult) -> ItemView:
+    evidence = result.evidence
+    assert isinstance(evidence, AnswersEvidence)
+    asked: Sequence[Answer] = getattr(item, "answers", ())
+    verdicts = evidence.answers
+    named = [f"{_named(verdict)}{_WORDS[verdict.correct]}" for verdict in verdicts]
+    alone = verdicts[0] if len(verdicts) == 1 else None
+    return ItemView(
+        summary=f"{alone.answer or 'unreadable'}, {_verdict(alone)}" if alone else ", ".join(named),
+        passages=list(_passages(asked, verdicts)),
+        claims=[
+            answer_claim(verdict, f"{verdict.name}: {verdict.answer or 'unreadable'}" * (not alone))
+            for verdict in verdicts
+        ],
+        facts=item_facts(item, without=("answers",)),
+        wrong=sum(verdict.correct is False for verdict in verdicts),
+        total=len(verdicts),
+        facets={
+            **(answer_facets(alone) if alone else {"bundle": ", ".join(named)}),
+            **({"set": item.fields["set"]} if "set" in item.fields else {}),
+        },
+    )
+
+
+def _named(verdict: AnswerVerdict) -> str:
+    return f"{verdict.name} " if verdict.name else ""
+
+
+def _passages(asked: Sequence[Answer], verdicts: Sequence[AnswerVerdict]) -> Iterator[Passage]:
+    """Yield each question, its response and its options, with the chosen one marked."""
+    by_name = {verdict.name: (index, verdict) for index, verdict in enumerate(verdicts)}
+    for answer in asked:
+        index, verdict = by_name[answer.name]
+        name, shade = f", {answer.name}" if answer.name else "", answer_shade(verdict.correct)
+        if answer.question:
+            yield Passage(text=answer.question, label=f"Question{name}")
+        if answer.response:
+            plain = not (answer.question or answer.options or name)
+            label = "" if plain else f"Response{name}"
+            yield marked_passage(answer.response, label, shade, index)
+        for letter, text in answer.options.items():
+            if letter == verdict.answer:
+                yield marked_passage(text, letter, shade, index)
+            else:
+                yield Passage(text=text, label=letter)
+
+
 VIEWS: dict[type[object], View] = {
-    AnswerEvidence: View(show=_show, words=ANSWER_WORDS, facets=ANSWER_FACETS)
+    AnswerEvidence: View(show=_show, words=ANSWER_WORDS, facets=ANSWER_FACETS),
+    AnswersEvidence: View(
+        show=_show_bundle,
+        words=ANSWER_WORDS,
+        facets={
+            **ANSWER_FACETS,
+            "bundle": Facet("Outcome of the answers", rates=False),
+            "set": Facet("Set"),
+        },
+    ),
 }
 """View of each kind of evidence."""

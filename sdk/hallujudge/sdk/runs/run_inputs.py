@@ -173,6 +173,7 @@ def _run_inputs(run: ScoreRun) -> dict[str, object]:
         "responses": run.responses,
         **dict(zip(names, references, strict=False)),
         **{name: getattr(options, name) for name in _FILE_FIELDS},
+        **{f"tables.{name}": table for name, table in options.tables.items()},
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -296,7 +297,7 @@ def input_options(run: ScoreRun) -> dict[str, JsonValue]:
     changed = {
         entry.name: getattr(options, entry.name)
         for entry in fields(options)
-        if entry.name not in _FILE_FIELDS
+        if entry.name not in (*_FILE_FIELDS, "tables")
         and getattr(options, entry.name) != getattr(default, entry.name)
     }
     return {
@@ -324,7 +325,12 @@ def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
             name: _absolute(value)
             for name in _FILE_FIELDS
             if (value := getattr(options, name)) is not None
-        },
+        }
+        | (
+            {"tables": {name: _absolute(value) for name, value in options.tables.items()}}
+            if options.tables
+            else {}
+        ),
         **more,
     }
 

@@ -29,6 +29,8 @@ from .manifest import JOURNAL
 if TYPE_CHECKING:
     from msgspec.json import Encoder
 
+    from hallujudge.metrics import Answer
+
     from ..score_run import SaveOptions
     from .manifest import Manifest
 
@@ -105,10 +107,13 @@ def _end(signature: str) -> bytes:
 
 
 def response_of(item: Item) -> str | Mapping[str, str | None] | None:
-    """Return an item's response; for items with several runs, run -> response."""
+    """Return an item's response; for items with several answers, name -> response."""
     response = getattr(item, "response", None)
     if isinstance(response, str):
         return response
+    answers: Sequence[Answer] = getattr(item, "answers", ())
+    if len(answers) > 1:
+        return {answer.name: answer.response for answer in answers}
     runs = getattr(item, "runs", None)
     if isinstance(runs, Mapping):
         return {name: run.response for name, run in runs.items()}

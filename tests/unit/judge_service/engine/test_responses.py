@@ -16,9 +16,9 @@ from hallujudge.metrics import (
     Item,
     ItemResult,
     Outcome,
-    PopeItem,
     Report,
     VidhalItem,
+    one_answer,
 )
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.metrics.framework.claims import Triplet
@@ -33,7 +33,7 @@ _DISPLAY = {"A": 1, "B": 2, "C": 3}
 def items_of(metric: str, text: str) -> list[Item]:
     made: dict[str, Item] = {
         "chair": ChairItem(id="1", response=text, reference_objects=("dog",)),
-        "pope": PopeItem(id="1", response=text, label="yes"),
+        "pope": one_answer(id="1", response=text, label="yes"),
         "vidhal-mcqa": VidhalItem(id="1", response=text, display=_DISPLAY),
         "vidhal-ordering": VidhalItem(id="1", response=text, display=_DISPLAY),
         "infact": InfactItem(id="1", label="A", runs={"base": InfactRun(response=text)}),

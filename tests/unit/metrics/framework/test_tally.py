@@ -15,13 +15,14 @@ from hallujudge.metrics import (
     MergeError,
     OptionError,
     Outcome,
-    PopeMetric,
     Report,
     Score,
     Tally,
     UnknownVariantError,
+    one_answer,
 )
 from hallujudge.metrics.framework import statistics_table as _rows
+from hallujudge.metrics.pope import PopeMetric
 
 METRIC = ChairMetric(matcher="m", graph="g-1@00000000")
 INTERVALS = IntervalSettings()
@@ -275,7 +276,7 @@ def test_adding_one_by_one_or_at_once() -> None:
     metric = PopeMetric(variant="strict")
     results = []
     for n, said in enumerate(["Yes", "No", "?", None] * 25):
-        scored = metric.score_answer(said or "", "yes")
+        scored = metric.score(one_answer(id="", response=said or "", label="yes"))
         results.append(
             ItemResult(
                 id=str(n),

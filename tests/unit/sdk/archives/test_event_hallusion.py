@@ -84,7 +84,7 @@ def test_what_is_wrong_is_named(rows: list[dict[str, Any]], named: str) -> None:
 
 def test_references_are_refused() -> None:
     with pytest.raises(
-        ArchiveError, match=expected_message("sdk.archives.video_hallucer:leave-the-references-out")
+        ArchiveError, match=expected_message("sdk.archives.answers:leave-the-references-out")
     ):
         read_items("event-hallusion", [VIDEO], {"a": "b"})
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 
-from hallujudge.metrics import PopeItem
+from hallujudge.metrics import AnswersItem
 from hallujudge.sdk.archives import inspect_archives, read_items
 from hallujudge.sdk.errors import ArchiveError
 
@@ -44,8 +44,8 @@ TEXTS = {
 }
 
 
-def items(path: Path) -> list[PopeItem]:
-    return [item for item in read_items("pope", path, None) if isinstance(item, PopeItem)]
+def items(path: Path) -> list[AnswersItem]:
+    return [item for item in read_items("pope", path, None) if isinstance(item, AnswersItem)]
 
 
 def in_utf16(text: str, encoding: str = "utf-16-le") -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 
-from hallujudge.metrics import PopeItem
+from hallujudge.metrics import AnswersItem
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.errors import ArchiveError
 
@@ -40,7 +40,7 @@ def answers_of(*categories: str) -> list[dict[str, object]]:
 def test_questions_of_a_category_are_told_apart_by_the_name_of_their_file(tmp_path: Path) -> None:
     files = pope_files(tmp_path, "coco_pope_random.json", "coco_pope_popular.json")
     items = read_items("pope", answers_of("popular", "random"), files)
-    assert [(item.id, item.label) for item in items if isinstance(item, PopeItem)] == [
+    assert [(item.id, item.label) for item in items if isinstance(item, AnswersItem)] == [
         ("popular:1", "no"),
         ("popular:2", "no"),
         ("random:1", "yes"),
@@ -76,7 +76,7 @@ def test_swapped_files_are_not_scored(tmp_path: Path) -> None:
     questions.write_text(questions.read_text().replace("A ", "Is it a "))
     with pytest.raises(
         ArchiveError,
-        match=expected_message("sdk.archives.pope:the-responses-are-questions-such-as-is"),
+        match=expected_message("sdk.archives.answers:the-responses-are-questions-such-as-is"),
     ):
         read_items("pope", questions, answers)
 

@@ -152,7 +152,7 @@ async def test_a_caller_without_a_key_is_refused_before_its_message_is_read(
         ({"more": 1}, "more"),
         ({"spec": {"options": {"seed": 5}}}, "spec.options[seed]"),
         ({"spec": {"interval": {"confidence": "much"}}}, "spec.interval.confidence"),
-        ({"items": [{"pope": {}, "chair": {}}]}, "items[0].chair"),
+        ({"items": [{"answers": {}, "chair": {}}]}, "items[0].chair"),
         ({"spec": {"group_by": [None]}}, "spec.group_by[0]"),
     ],
 )

@@ -19,9 +19,8 @@ from support.archive_samples import (
     write_lines,
 )
 
-from hallujudge.metrics import Report
+from hallujudge.metrics import AnswersItem, Report
 from hallujudge.metrics.chair import ChairItem
-from hallujudge.metrics.pope import PopeItem
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import InputOptions, ItemSource, read_items
 from hallujudge.sdk.errors import ArchiveError
@@ -37,7 +36,7 @@ def read_answers(path: Path | str, layout: str, **options: object) -> ItemSource
 
 def pairs(items: ItemSource) -> list[tuple[str, str | None]]:
     """Return label and response of each item, in an order of their own."""
-    found = [item for item in items if isinstance(item, PopeItem)]
+    found = [item for item in items if isinstance(item, AnswersItem)]
     return sorted((item.label, item.response or "") for item in found)
 
 
@@ -85,14 +84,14 @@ def test_vlmevalkits_categories_are_kept(tmp_path: Path, layout: str) -> None:
     path = QUESTION_LAYOUTS[layout](tmp_path, same)
     (item,) = read_items("pope", path, None, group_by=("category",))
     assert item.fields == {"category": "random,popular"}
-    assert isinstance(item, PopeItem)
+    assert isinstance(item, AnswersItem)
     assert item.group_id == QUESTIONS[0].image
 
 
 @pytest.mark.parametrize("layout", [name for name in QUESTION_LAYOUTS if "Inspect" in name])
 def test_questions_and_images_of_logs_are_kept(tmp_path: Path, layout: str) -> None:
     items = read_answers(QUESTION_LAYOUTS[layout](tmp_path, QUESTIONS), layout)
-    found = [(item.question, item.group_id) for item in items if isinstance(item, PopeItem)]
+    found = [(item.question, item.group_id) for item in items if isinstance(item, AnswersItem)]
     assert found == [(q.text, q.image) for q in QUESTIONS]
 
 
@@ -157,10 +156,10 @@ def test_predictions_that_a_spreadsheet_took_for_numbers_are_texts() -> None:
     row = {"index": 1, "question": "Is it?", "answer": "Yes", "category": "random"}
     for prediction, response in ((1, "1"), (2.5, "2.5"), (True, "True"), ("Yes", "Yes")):
         (item,) = read_items("pope", [{**row, "prediction": prediction}], None)
-        assert isinstance(item, PopeItem)
+        assert isinstance(item, AnswersItem)
         assert item.response == response
     (item,) = read_items("pope", [{**row, "prediction": float("nan")}], None)
-    assert isinstance(item, PopeItem)
+    assert isinstance(item, AnswersItem)
     assert item.response == "nan", "which scoring takes for a failure text"
 
 
@@ -180,6 +179,6 @@ def test_variants_of_samples_are_read(tmp_path: Path, variant: str, truth: str) 
     row = {"doc_id": 3, "target": truth, "pope_f1_score": score, "more": [1], **VARIANTS[variant]}
     path = write_lines(tmp_path / "samples.jsonl", [row])
     (item,) = read_items("pope", path, None)
-    assert isinstance(item, PopeItem)
+    assert isinstance(item, AnswersItem)
     assert (item.id, item.label) == ("3", "yes")
     assert (item.response or "").casefold() == "yes"

@@ -11,7 +11,7 @@ import pytest
 from support.archive_samples import write_lines
 from support.messages import expected_message
 
-from hallujudge.metrics import PopeItem
+from hallujudge.metrics import AnswersItem
 from hallujudge.sdk.archives import InputOptions, inspect_archives, read_items
 from hallujudge.sdk.errors import ArchiveError
 
@@ -19,7 +19,7 @@ from hallujudge.sdk.errors import ArchiveError
 def answers(path: Path) -> list[tuple[str, str | None, str | None]]:
     """Return id, response and label of each item."""
     items = read_items("pope", path, None)
-    return [(i.id, i.response, i.label) for i in items if isinstance(i, PopeItem)]
+    return [(i.id, i.response, i.label) for i in items if isinstance(i, AnswersItem)]
 
 
 def sample(number: int, **more: object) -> dict[str, object]:
@@ -45,7 +45,7 @@ def test_a_list_of_several_labels_is_no_label(tmp_path: Path) -> None:
     path = tmp_path / "samples_mine.jsonl"
     write_lines(path, [sample(1, target="['yes', 'no']")])
     with pytest.raises(
-        ArchiveError, match=expected_message("sdk.archives.pope:labels-are-neither-yes-nor-no")
+        ArchiveError, match=expected_message("sdk.archives.answers:labels-are-neither-yes-nor-no")
     ):
         answers(path)
 
@@ -197,7 +197,7 @@ def test_a_turn_of_a_conversation_is_the_response(
     ):
         answers(path)
     last = InputOptions(key_map={"response": f"{turns}.-1.{text}"})
-    items = [i for i in read_items("pope", path, None, options=last) if isinstance(i, PopeItem)]
+    items = [i for i in read_items("pope", path, None, options=last) if isinstance(i, AnswersItem)]
     assert [item.response for item in items] == ["Yes.", "No."]
 
 
@@ -279,7 +279,7 @@ def test_a_mapped_key_leaves_the_response_where_it_is(
     path = write_lines(tmp_path / "a.jsonl", [row])
     inputs = InputOptions(key_map={mapped: "gold"})
     (item,) = read_items("pope", path, None, options=inputs)
-    assert isinstance(item, PopeItem)
+    assert isinstance(item, AnswersItem)
     assert (item.id, item.response, item.label) == ("7", "Yes.", "yes")
 
 

@@ -8,7 +8,14 @@ from dataclasses import replace
 from support import report_samples as samples
 from support.pages import Page
 
-from hallujudge.metrics import AnswerEvidence, ItemResult, MentionVerdict, Outcome, PopeItem
+from hallujudge.metrics import (
+    AnswerEvidence,
+    AnswersItem,
+    ItemResult,
+    MentionVerdict,
+    Outcome,
+    one_answer,
+)
 from hallujudge.sdk.report.page import page_part, render_comparison
 from hallujudge.sdk.report.page.compared_runs import Differences, PageRun
 
@@ -24,9 +31,9 @@ def run(title: str, verdicts: Mapping[str, tuple[MentionVerdict, ...]]) -> PageR
     return PageRun(title=title, report=samples.report(), parts=parts)
 
 
-def answered(name: str, question: str) -> tuple[PopeItem, ItemResult]:
+def answered(name: str, question: str) -> tuple[AnswersItem, ItemResult]:
     evidence = AnswerEvidence(answer="yes", label="no", correct=False, how="word")
-    item = PopeItem(id=name, response="Yes.", question=question, label="no")
+    item = one_answer(id=name, response="Yes.", question=question, label="no")
     result = ItemResult(id=name, group_id=name, outcome=Outcome.SCORED, evidence=evidence)
     return item, result
 

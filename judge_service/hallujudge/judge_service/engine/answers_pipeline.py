@@ -1,0 +1,148 @@
+"""The pipeline of closed questions: each answer is parsed and compared with its label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hallujudge.metrics import ItemResult
+from hallujudge.metrics.answers.answers_metric import AnswersMetric, metric_of
+from hallujudge.metrics.answers.closed_questions import (
+    Answer,
+    AnswersEvidence,
+    AnswersItem,
+    ClosedQuestions,
+)
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import ScoredItem
+
+from .pipelines import TextPipeline, unscored_result
+from .registry import MetricEntry, Trial
+from .resources import Resources
+from .responses import Problem, ResponseCheck
+from .spec import ScoreSpec
+
+_SHOWN_CHARS = 80
+
+
+class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
+    """Parses the answers of a bundle."""
+
+    item_type = AnswersItem
+    counts_unread = True
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The variant's parser, the options, and how often an item of several groups counts."""
+        settings = {"parser": self.metric.variant, **super().settings}
+        if self.metric.repeated_by:
+            settings["overall"] = f"one row for each {self.metric.repeated_by} of a question"
+        return settings
+
+    def size(self, item: AnswersItem) -> int:
+        """Return the number of characters of all responses."""
+        return sum([len(answer.response or "") for answer in item.answers])
+
+    def unscored(self, item: AnswersItem, reason: UnscoredReason, detail: str) -> ItemResult:
+        """Return the result of a bundle that can't be scored, which may have a row."""
+        result = unscored_result(item, reason, detail)
+        rows = self.metric.keeps_unscored_rows
+        return replace(result, statistics=self.metric.unscored_row(item)) if rows else result
+
+    def problem(self, item: AnswersItem) -> Problem | None:
+        """Return why a bundle can't be scored, or None if it can."""
+        declared = self.metric.benchmark
+        for field, allowed in declared.places.items():
+            if (value := item.fields.get(field, "")) not in allowed:
+                known = ", ".join(allowed)
+                return UnscoredReason.PLACE_INVALID, f"the {field} {value!r} is not one of {known}"
+        how, answers = declared.bundle, item.answers
+        if how.alone:
+            return self._problem_of(answers[0]) if len(answers) == 1 else _ONE_EACH
+        if how.partial:
+            return self._partial_problem(answers)
+        names = [answer.name for answer in answers]
+        for name in how.names or names:
+            if names.count(name) != 1:
+                return _miscounted(name, names.count(name))
+            if problem := self._problem_of(answers[names.index(name)]):
+                return problem
+        return None if answers else _NO_ANSWERS
+
+    def _partial_problem(self, answers: Sequence[Answer]) -> Problem | None:
+        """Return why a partial bundle can't be scored: a required answer, or every one."""
+        names = [answer.name for answer in answers]
+        for name in self.metric.benchmark.bundle.required:
+            if name not in names:
+                return UnscoredReason.RESPONSE_MISSING, f"there is no {name} answer"
+            if problem := self._problem_of(answers[names.index(name)]):
+                return problem
+        problems = list(map(self._problem_of, answers))
+        return None if None in problems else next(iter(problems), _NO_ANSWERS)
+
+    def _problem_of(self, answer: Answer) -> Problem | None:
+        which = f"{answer.name} " if answer.name else ""
+        what = f"the {which}answer" if which else "the answer"
+        if problem := self.responses.problem(answer.response, what):
+            return problem
+        labels = self.metric.benchmark.labels
+        if answer.label in labels or (answer.label and not labels):
+            return None
+        if not answer.label:
+            return UnscoredReason.REFERENCE_MISSING, f"no {which}label for this question"
+        known = " or ".join(labels)
+        return (
+            UnscoredReason.LABEL_INVALID,
+            f"the {which}label is {answer.label!r}; give {known}",
+        )
+
+    def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of a bundle."""
+        if not self.metric.benchmark.bundle.partial:
+            return self.metric.score(item)
+        found = enumerate(map(self._problem_of, item.answers))
+        return self.metric.score_part(item, {n: p[0].value for n, p in found if p is not None})
+
+    def unread(self, item: AnswersItem) -> Problem:
+        """Return why a bundle with an answer that could not be parsed is unscored."""
+        shown = " and ".join(f"{(a.response or '')[:_SHOWN_CHARS]!r}" for a in item.answers)
+        labels = self.metric.benchmark.labels or ("answer",)
+        if len(item.answers) > 1:
+            detail = f"{shown} are not a clear {' or a clear '.join(labels)} each"
+        else:
+            detail = f"{shown} is neither a clear {' nor a clear '.join(labels)}"
+        return UnscoredReason.ANSWER_UNPARSED, detail
+
+
+_NO_ANSWERS: Problem = (UnscoredReason.RESPONSE_MISSING, "there is no answer")
+_ONE_EACH: Problem = (
+    UnscoredReason.PLACE_INVALID,
+    "the item does not have exactly one answer; give each question an item of its own",
+)
+
+
+def _miscounted(name: str, count: int) -> Problem:
+    if count:
+        return UnscoredReason.PLACE_INVALID, f"there are {count} {name} answers; give one"
+    return UnscoredReason.RESPONSE_MISSING, f"there is no {name} answer"
+
+
+def answers_entry(benchmark: ClosedQuestions) -> MetricEntry:
+    """Return the registration of a benchmark of closed questions."""
+    metric = metric_of(benchmark)
+
+    def opened(spec: ScoreSpec, resources: Resources) -> AnswersPipeline:  # noqa: ARG001
+        responses = ResponseCheck(spec.options)
+        made = metric(
+            variant=spec.variant, responses=responses.signature, **entry.own_options(spec)
+        )
+        return AnswersPipeline(made, responses)
+
+    entry = MetricEntry(
+        metric=metric,
+        item_type=AnswersItem,
+        trial=Trial(item=benchmark.trial, score=benchmark.main_score, value=1.0),
+        group_by=benchmark.group_by,
+        open=opened,
+    )
+    return entry

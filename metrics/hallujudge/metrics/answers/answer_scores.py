@@ -1,0 +1,408 @@
+"""Counts of answers, and the five kinds of scores that are made of them.
+
+A bundle is what a benchmark counts together: one answer, the two of a pair, all of a set. A count
+is a number of a bundle; sums of counts give the scores.
+
+=============  ====================================================================================
+``share``      counted answers or groups / other ones
+``all_right``  groups whose answers are all right / groups
+``kept``       groups right under a base condition that stay right, or turn, under another
+``mean``       plain mean of a share over the values of a field; None if a value has no answer
+``combined``   a function of other scores
+=============  ====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from ..framework import columns_and_scores as framework
+from ..framework.columns_and_scores import Direction, Ratio, ScoreDefinition, mean_of
+
+if TYPE_CHECKING:
+    from ..framework.columns_and_scores import FloatArray, Sums
+
+
+class ReadAnswer(NamedTuple):
+    """A parsed answer, as conditions see it."""
+
+    name: str
+    """Its name within the bundle, such as ``basic``; empty for the only answer."""
+    value: str | None
+    """The parsed answer; None if it could not be parsed, or is missing."""
+    label: str
+    """The right answer."""
+    right: bool
+    """Whether the variant counts it as right."""
+    how: str
+    """The parser, or its rule; why there is no answer, for a missing one."""
+    unparsed: str = ""
+    """What an unparsed answer counts as; empty for parsed and missing ones."""
+    counted: bool = True
+    """Whether it counts; missing answers and unparsed ones that are unscored do not."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """The fields that the benchmark's counts look at."""
+
+    def field(self, name: str) -> str:
+        """Return the value of a field; empty without one."""
+        return next((value for key, value in self.fields if key == name), "")
+
+
+Condition: TypeAlias = "Callable[[ReadAnswer], bool]"
+"""A test of an answer."""
+Bundle: TypeAlias = "Sequence[ReadAnswer]"
+"""The answers that count together."""
+
+
+def is_right(answer: ReadAnswer) -> bool:
+    """Return whether an answer is right."""
+    return answer.right
+
+
+def is_any(_answer: ReadAnswer) -> bool:
+    """Return True: every answer meets this condition."""
+    return True
+
+
+def named(name: str, also: Condition = is_any) -> Condition:
+    """Return the condition that an answer has a name, and meets another condition."""
+    return lambda answer: answer.name == name and also(answer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """A number of each bundle, whose sum is a column of the report's totals."""
+
+    name: str
+    """Name of the column."""
+    meaning: str
+    """Short description of what is counted."""
+    of: Callable[[Bundle], float]
+    """Returns the number of a bundle."""
+    unread: bool = False
+    """Whether bundles that are unscored because an answer could not be parsed count too."""
+
+
+def count(name: str, meaning: str, when: Condition = is_any, *, unread: bool = False) -> Count:
+    """Return the count of answers that meet a condition.
+
+    Args:
+        name: Name of the column.
+        meaning: Short description of what is counted.
+        when: The condition.
+        unread: Whether answers that could not be parsed count too.
+    """
+
+    def of(bundle: Bundle) -> int:
+        return sum(when(a) for a in bundle if a.counted or (unread and a.unparsed))
+
+    return Count(name=name, meaning=meaning, of=of, unread=unread)
+
+
+def count_groups(
+    name: str,
+    meaning: str,
+    holds: Callable[[Bundle], bool] = bool,
+    *,
+    by: tuple[str, ...] = (),
+    among: Condition = is_any,
+    unread: bool = False,
+) -> Count:
+    """Return the count of groups of a bundle's answers that meet a test.
+
+    A group with an answer that does not count is left out.
+
+    Args:
+        name: Name of the column.
+        meaning: Short description of what is counted.
+        holds: The test of a group.
+        by: Fields whose values make the groups; without any the bundle is one group.
+        among: The answers that are grouped.
+        unread: Whether groups with an answer that could not be parsed count too.
+    """
+
+    def of(bundle: Bundle) -> int:
+        return sum(
+            holds(group)
+            for group in _groups(bundle, by, among)
+            if all(a.counted or (unread and a.unparsed) for a in group)
+        )
+
+    return Count(name=name, meaning=meaning, of=of, unread=unread)
+
+
+def _groups(
+    bundle: Bundle, by: tuple[str, ...], among: Condition
+) -> Iterator[Sequence[ReadAnswer]]:
+    chosen = list(filter(among, bundle))
+    if not by:
+        return iter([chosen] if chosen else [])
+    groups: dict[tuple[str, ...], list[ReadAnswer]] = {}
+    for answer in chosen:
+        groups.setdefault(tuple(map(answer.field, by)), []).append(answer)
+    return iter(groups.values())
+
+
+def are_right(group: Bundle) -> bool:
+    """Return whether all answers of a group are right."""
+    return all(map(is_right, group))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerScore:
+    """A score with the counts that it is made of."""
+
+    definition: ScoreDefinition
+    """The score as a function of sums."""
+    counts: tuple[Count, ...]
+    """The counts."""
+    own: bool = False
+    """Whether each bundle has a score of its own, in ``items.jsonl``."""
+    over: str = ""
+    """For a mean: the field of items over whose values it is."""
+    values: tuple[str, ...] = ()
+    """For a mean: the values."""
+
+
+_Counts: TypeAlias = "Count | tuple[Count, ...]"
+
+
+def share(
+    name: str,
+    meaning: str,
+    of: _Counts,
+    among: _Counts | str,
+    *,
+    direction: Direction = "higher",
+    n: Count | None = None,
+    bounded: bool = True,
+    own: bool = False,
+) -> AnswerScore:
+    """Return the score that is the ratio of two counts.
+
+    Args:
+        name: Name of the score.
+        meaning: Short description of the score.
+        of: A count, or several that are added up; a repeated one counts repeatedly.
+        among: The same for the denominator, or the benchmark's unit, for all items.
+        direction: Which end of the range is better.
+        n: The count that is ``n``; None for the last one of the denominator.
+        bounded: Whether best and worst cases exist.
+        own: Whether each bundle has this score too.
+    """
+    top, bottom = _tuple(of), () if isinstance(among, str) else _tuple(among)
+    definition = framework.share(
+        name,
+        meaning,
+        tuple(each.name for each in top),
+        among if isinstance(among, str) else tuple(each.name for each in bottom),
+        direction=direction,
+        count=n.name if n is not None else "" if isinstance(among, str) else None,
+        bounded=bounded,
+    )
+    return AnswerScore(definition=definition, counts=_once((*top, *bottom)), own=own)
+
+
+def all_right(
+    name: str,
+    meaning: str,
+    *,
+    by: tuple[str, ...] = (),
+    among: Condition = is_any,
+    own: bool = False,
+) -> AnswerScore:
+    """Return the share of groups of answers that are all right.
+
+    Args:
+        name: Name of the score.
+        meaning: Short description of the score.
+        by: Fields whose values make the groups; without any the bundle is one group.
+        among: The answers that are grouped.
+        own: Whether each bundle has this score too.
+    """
+    right = count_groups(f"{name}_right", f"{name}: right groups", are_right, by=by, among=among)
+    groups = count_groups(f"{name}_groups", f"{name}: groups", by=by, among=among)
+    return share(name, meaning, right, groups, own=own)
+
+
+def kept(
+    name: str,
+    meaning: str,
+    base: Condition,
+    under: Condition,
+    *,
+    by: tuple[str, ...] = (),
+    turned: bool = False,
+) -> AnswerScore:
+    """Return the share of groups right under a base condition that stay right under another.
+
+    Args:
+        name: Name of the score.
+        meaning: Short description of the score.
+        base: The answers that must be right for a group to count.
+        under: The answers that stay right or do not.
+        by: Fields whose values make the groups; without any the bundle is one group.
+        turned: Whether groups that do not stay right count instead.
+    """
+
+    def asked(group: Bundle) -> bool:
+        before = [a for a in group if base(a)]
+        return bool(before) and are_right(before) and any(map(under, group))
+
+    def stayed(group: Bundle) -> bool:
+        return asked(group) and are_right([a for a in group if under(a)]) is not turned
+
+    def either(answer: ReadAnswer) -> bool:
+        return base(answer) or under(answer)
+
+    top = count_groups(f"{name}_kept", f"{name}: that count", stayed, by=by, among=either)
+    bottom = count_groups(f"{name}_asked", f"{name}: right before", asked, by=by, among=either)
+    return share(name, meaning, top, bottom)
+
+
+def mean(
+    name: str, meaning: str, score: AnswerScore, over: str, values: tuple[str, ...]
+) -> AnswerScore:
+    """Return the plain mean of a share over the values of a field of items.
+
+    Args:
+        name: Name of the score.
+        meaning: Short description of the score.
+        score: The share.
+        over: The field.
+        values: Its values; without an answer to one of them, the mean is None.
+    """
+    known = score.definition
+    assert isinstance(known.value, Ratio), "the mean is of a share"
+    parts = [
+        Ratio(_within(known.value.upper, value), _within(known.value.lower, value))
+        for value in values
+    ]
+    columns = [column for part in parts for column in (*part.upper, *part.lower)]
+    definition = replace(
+        known,
+        name=name,
+        meaning=meaning,
+        columns=tuple(dict.fromkeys(columns)),
+        value=mean_of(*parts),
+    )
+    return AnswerScore(definition=definition, counts=score.counts, over=over, values=values)
+
+
+def column_within(column: str, value: str) -> str:
+    """Return the name of the column that counts the items with a value only."""
+    return f"{column}:{value}"
+
+
+def _within(columns: tuple[str, ...], value: str) -> tuple[str, ...]:
+    return tuple(column_within(column, value) for column in columns)
+
+
+def combined(
+    name: str,
+    meaning: str,
+    function: Callable[..., FloatArray],
+    of: tuple[AnswerScore, ...],
+    *,
+    direction: Direction = "higher",
+    bounded: bool = True,
+    low: float = 0.0,
+    high: float = 1.0,
+) -> AnswerScore:
+    """Return a function of other scores.
+
+    Args:
+        name: Name of the score.
+        meaning: Short description of the score.
+        function: Function of the scores' values.
+        of: The scores; ``n`` is that of the first one.
+        direction: Which end of the range is better.
+        bounded: Whether the function's best and worst cases are those of the scores.
+        low: Lower limit of the score.
+        high: Upper limit of the score.
+    """
+
+    def value(sums: Sums) -> FloatArray:
+        return function(*(score.definition.value(sums) for score in of))
+
+    definition = ScoreDefinition(
+        name=name,
+        meaning=meaning,
+        direction=direction,
+        columns=tuple(dict.fromkeys(c for score in of for c in score.definition.columns)),
+        value=value,
+        count=of[0].definition.count,
+        bounded=bounded,
+        low=low,
+        high=high,
+    )
+    return AnswerScore(
+        definition=definition, counts=_once(tuple(c for score in of for c in score.counts))
+    )
+
+
+def _tuple(counts: _Counts) -> tuple[Count, ...]:
+    return counts if isinstance(counts, tuple) else (counts,)
+
+
+def _once(counts: tuple[Count, ...]) -> tuple[Count, ...]:
+    return tuple({each.name: each for each in counts}.values())
+
+
+def yes_bias_scores(answers: str, wrong: str) -> tuple[ScoreDefinition, ScoreDefinition]:
+    """Return ``yes_percent_difference`` and ``false_positive_ratio``: a model's bias towards yes.
+
+    HallusionBench defines them (``utils.py``), and VideoHallucer's script took them from there.
+    They use the columns ``yes_answers``, ``yes_labels`` and ``wrong_yes``.
+
+    Args:
+        answers: Column of the number of answers.
+        wrong: Column of the number of wrong answers.
+    """
+    over = framework.ratio("more", answers)
+
+    def difference(sums: Sums) -> FloatArray:
+        return over({"more": sums["yes_answers"] - sums["yes_labels"], answers: sums[answers]})
+
+    return (
+        ScoreDefinition(
+            name="yes_percent_difference",
+            meaning="share of yes answers - share of yes labels",
+            columns=("yes_answers", "yes_labels", answers),
+            value=difference,
+            count=answers,
+            bounded=False,
+            low=-1.0,
+        ),
+        framework.share(
+            "false_positive_ratio",
+            "wrong answers with the label no / wrong answers",
+            "wrong_yes",
+            wrong,
+            direction="neither",
+            bounded=False,
+        ),
+    )
+
+
+def yes_bias() -> tuple[AnswerScore, AnswerScore]:
+    """Return the scores of a model's bias towards yes over all answers.
+
+    As in the released scripts, a right answer counts as its label, and any other as the opposite.
+    """
+    answers = count("answers", "answers that count")
+    said = count("yes_answers", "of these, yes", lambda a: a.right == (a.label == "yes"))
+    labels = count("yes_labels", "of these, with the label yes", lambda a: a.label == "yes")
+    wrong = count("wrong", "of these, wrong", lambda a: not a.right)
+    to_no = count(
+        "wrong_yes",
+        "of these, wrong with the label no",
+        lambda a: not a.right and a.label == "no",
+    )
+    difference, false_positives = yes_bias_scores(answers.name, wrong.name)
+    return (
+        AnswerScore(definition=difference, counts=(answers, said, labels)),
+        AnswerScore(definition=false_positives, counts=(to_no, wrong)),
+    )

@@ -1,0 +1,411 @@
+"""The metric of a benchmark of closed questions, made from its declaration."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, make_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from ..errors import OptionError
+from ..framework.columns_and_scores import Column
+from ..framework.metric import Metric
+from ..framework.results import ScoredItem
+from .answer_scores import AnswerScore, Bundle, Count, ReadAnswer, column_within
+from .answer_text import MAX_KEPT_CHARS
+from .closed_questions import (
+    Answer,
+    AnswersEvidence,
+    AnswersItem,
+    AnswerVariant,
+    AnswerVerdict,
+    ClosedQuestions,
+)
+
+if TYPE_CHECKING:
+    from ..framework.columns_and_scores import FloatArray
+
+UNSCORED = "unscored"
+"""The column of bundles that do not count, in benchmarks with means over a field."""
+OPEN = "open"
+"""The column of answers that do not count in a scored bundle, in benchmarks of partial bundles."""
+_ENDS = ("worst", "best")
+# Outcomes repeat: two answers have a few dozen.
+_MOST_KEPT = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswersMetric(Metric):
+    """Base class of the metrics of closed questions; :func:`metric_of` makes one of a benchmark."""
+
+    benchmark: ClassVar[ClosedQuestions]
+    """The declaration."""
+    counts: ClassVar[tuple[Count, ...]]
+    """What the scores are made of, in the order of the columns."""
+    means: ClassVar[tuple[AnswerScore, ...]]
+    """The scores that are means over a field of items."""
+    codes: ClassVar[Mapping[str, Mapping[str, int]]]
+    """Field of a mean -> its values as numbers."""
+    open_columns: ClassVar[tuple[str, ...]]
+    """Columns of scores with bounds, in benchmarks of partial bundles."""
+    _counts_alone: ClassVar[bool]
+    """Whether a bundle is one answer, of which nothing but response and label counts."""
+
+    _variant: AnswerVariant = field(init=False, repr=False, compare=False)
+    _read: dict[tuple[object, ...], ReadAnswer] = field(init=False, repr=False, compare=False)
+    _made: dict[tuple[object, ...], ScoredItem[AnswersEvidence]] = field(
+        init=False, repr=False, compare=False
+    )
+    _alone: dict[tuple[str | None, str], ScoredItem[AnswersEvidence]] = field(
+        init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        # slots=True creates a new class, so super() without arguments does not work here.
+        Metric.__post_init__(self)
+        object.__setattr__(self, "_variant", self.benchmark.variant(self.variant))
+        object.__setattr__(self, "_read", {})
+        object.__setattr__(self, "_made", {})
+        object.__setattr__(self, "_alone", {})
+
+    @property
+    def repeated_by(self) -> str:
+        """The field by whose groups an item counts repeatedly in this variant, or empty."""
+        return self._variant.repeated_by
+
+    @property
+    def keeps_unscored_rows(self) -> bool:
+        """Whether unscored items have a row: means need the value of their field."""
+        return bool(self.means)
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the metric's options."""
+        return tuple((option.name, getattr(self, option.name)) for option in self.options)
+
+    def read(self, answer: Answer) -> ReadAnswer:
+        """Parse an answer that has a response."""
+        seen = self.benchmark.seen
+        key = (answer.response, answer.label, answer.name, *map(answer.fields.get, seen))
+        known = None if answer.options else self._read.get(key)
+        if known is not None:
+            return known
+        value, right, how = self._variant.parse(answer)
+        unparsed = self._variant.unparsed if value is None else ""
+        read = ReadAnswer(
+            answer.name,
+            value,
+            answer.label,
+            right,
+            how,
+            unparsed,
+            unparsed != "unscored",
+            tuple((name, answer.fields.get(name, "")) for name in seen),
+        )
+        short = len(answer.response or "") <= MAX_KEPT_CHARS and not answer.options
+        if short and len(self._read) < _MOST_KEPT:
+            self._read[key] = read
+        return read
+
+    def score_part(
+        self, item: AnswersItem, problems: Mapping[int, str]
+    ) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of a partial bundle.
+
+        Args:
+            item: The bundle.
+            problems: Place of an answer that can't be scored -> reason.
+        """
+        bundle = tuple(
+            [
+                self._missing(answer, problems[place]) if place in problems else self.read(answer)
+                for place, answer in enumerate(item.answers)
+            ]
+        )
+        return self._scored(bundle, self._places(item.fields))
+
+    def _missing(self, answer: Answer, reason: str) -> ReadAnswer:
+        seen = tuple((name, answer.fields.get(name, "")) for name in self.benchmark.seen)
+        return ReadAnswer(
+            answer.name, None, answer.label, False, reason, counted=False, fields=seen
+        )
+
+    def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of a bundle whose answers all have a response and a label."""
+        if self._counts_alone:
+            [answer] = item.answers
+            key = (answer.response, answer.label)
+            if (known := self._alone.get(key)) is not None:
+                return known
+            known = self._scored((self.read(answer),), ())
+            if len(answer.response or "") <= MAX_KEPT_CHARS and len(self._alone) < _MOST_KEPT:
+                self._alone[key] = known
+            return known
+        bundle = tuple([self.read(answer) for answer in item.answers])
+        places = self._places(item.fields)
+        made = self._made.get((bundle, places))
+        if made is None:
+            made = self._scored(bundle, places)
+            if len(self._made) < _MOST_KEPT:
+                self._made[bundle, places] = made
+        return made
+
+    def _places(self, fields: Mapping[str, str]) -> tuple[int, ...]:
+        """Return the value of each mean's field as a number; 0 for other values."""
+        return tuple([codes.get(fields.get(name, ""), 0) for name, codes in self.codes.items()])
+
+    def _scored(self, bundle: Bundle, places: tuple[int, ...]) -> ScoredItem[AnswersEvidence]:
+        readable = self._counts_bundle(bundle)
+        row = tuple([each.of(bundle) if readable or each.unread else 0 for each in self.counts])
+        last = self._open_columns(bundle, readable=readable) if self.open_columns else ()
+        last += (int(not readable), *places) if self.means else ()
+        return ScoredItem(
+            statistics=(*row, *last),
+            scores=self._own_scores(row) if readable else {},
+            evidence=AnswersEvidence(answers=tuple(map(_verdict, bundle))),
+            readable=readable,
+        )
+
+    def _counts_bundle(self, bundle: Bundle) -> bool:
+        """Return whether a bundle is scored: all its answers count, or enough of a partial one."""
+        how = self.benchmark.bundle
+        if not how.partial:
+            return all(answer.counted for answer in bundle)
+        counted = {answer.name for answer in bundle if answer.counted}
+        return bool(counted) and counted.issuperset(how.required)
+
+    def _open_columns(self, bundle: Bundle, *, readable: bool) -> tuple[float, ...]:
+        """Return how many answers do not count, and the columns if they were wrong, or right."""
+        missing = sum(not answer.counted for answer in bundle) if readable else 0
+        if not readable:
+            return (0,) * (1 + len(_ENDS) * len(self.open_columns))
+        ends: list[float] = []
+        for right in (False, True):
+            decided = [a if a.counted else _decided(a, a.label, right=right) for a in bundle]
+            ends += [each.of(decided) for each in self.counts if each.name in self.open_columns]
+        return (missing, *ends)
+
+    def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
+        """Return the statistics of an item that does not count."""
+        empty = len(self.columns) - 1 - len(self.codes)
+        return (*(0,) * empty, 1, *self._places(item.fields))
+
+    def _own_scores(self, row: Sequence[float]) -> dict[str, float | None]:
+        numbers = dict(zip((each.name for each in self.counts), row, strict=True))
+        numbers[self.unit] = 1
+        return {
+            score.definition.name: _value(score, numbers)
+            for score in self.benchmark.scores
+            if score.own
+        }
+
+    def rows(self, answers: Iterable[str], labels: Iterable[str]) -> Counter[tuple[float, ...]]:
+        """Return the statistics of many single answers, without a result for each.
+
+        Every distinct answer is parsed once.
+
+        Args:
+            answers: What the model wrote.
+            labels: The right answers, one for each answer.
+
+        Returns:
+            Row -> how many answers have it.
+
+        Raises:
+            OptionError: A label is not one of the benchmark's, or the numbers differ.
+        """
+        said, right = list(answers), list(labels)
+        allowed = self.benchmark.labels
+        for label in set(right).difference(allowed) if allowed else ():
+            known = " nor ".join(map(repr, allowed))
+            raise OptionError(self.name, "label", f"{label!r} is neither {known}")
+        if len(said) != len(right):
+            raise OptionError(
+                self.name, "labels", f"there are {len(right)} labels for {len(said)} answers"
+            )
+        rows: Counter[tuple[float, ...]] = Counter()
+        for (text, label), number in Counter(zip(said, right, strict=True)).items():
+            bundle = (self.read(Answer(response=text, label=label)),)
+            rows[self._scored(bundle, ()).statistics] += number
+        return rows
+
+    def totals(self, rows: Mapping[tuple[float, ...], int]) -> dict[str, float]:
+        """Return the sums of all columns, those of single values included.
+
+        Args:
+            rows: Statistics of items -> how many have them.
+        """
+        import numpy as np
+
+        times = np.array(list(rows.values()), dtype=np.float64)
+        columns = zip(*rows, strict=True) if rows else ((),) * len(self.columns)
+        items = {self.unit: times} | {
+            column.name: np.array(numbers, dtype=np.float64) * (1 if column.label else times)
+            for column, numbers in zip(self.columns, columns, strict=True)
+        }
+        return {
+            name: float(column.sum()) for name, column in {**items, **self.expand(items)}.items()
+        }
+
+    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Return the columns of each value of the means' fields."""
+        return {
+            column_within(name, value): items[name] * (items[score.over] == code)
+            for score in self.means
+            for value, code in self.codes[score.over].items()
+            for name in _shared_columns(score)
+        }
+
+    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
+        """Return the columns with every unscored bundle right, or wrong, at its place."""
+        known = {**items, **{n: items[f"{n}@{_ENDS[best]}"] for n in self.open_columns}}
+        if not self.means:
+            return known
+        # The columns of all bundles get theirs from `extreme`.
+        end = _ends(self)[best]
+        decided = {name: known[name] + items[UNSCORED] * end[name] for name in end}
+        return {**known, **self.expand({**known, **decided})}
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
+        """Return a bundle of right answers, or the worst of wrong ones for each column."""
+        within = [
+            column_within(name, value)
+            for score in self.means
+            for value in score.values
+            for name in _shared_columns(score)
+        ]
+        names = (*(column.name for column in self.columns), *within)
+        return {**dict.fromkeys(names, 0.0), **_ends(self)[best]}
+
+
+def _verdict(answer: ReadAnswer) -> AnswerVerdict:
+    correct = answer.right if answer.counted else None
+    return AnswerVerdict(answer.name, answer.value, answer.label, correct, answer.how)
+
+
+def _value(score: AnswerScore, numbers: Mapping[str, float]) -> float | None:
+    """Return a bundle's own score; None if it is undefined."""
+    found = cast("Any", score.definition.value).of(numbers)
+    return None if math.isnan(found) else found
+
+
+def _shared_columns(score: AnswerScore) -> tuple[str, ...]:
+    return tuple(each.name for each in score.counts)
+
+
+def _ends(metric: AnswersMetric) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Return the worst and the best columns of a bundle."""
+    declared = metric.benchmark
+    answers = declared.trial.answers
+    best = _columns(metric, [_decided(answer, answer.label, right=True) for answer in answers])
+    # A wrong yes lowers one score and a wrong no another: each score's bound uses the worse one.
+    wrong = [
+        _columns(metric, [_decided(answer, label, right=False) for answer in answers])
+        for label in declared.labels or (answers[0].label,)
+    ]
+    return {name: max(row[name] for row in wrong) for name in best}, best
+
+
+def _decided(answer: Answer | ReadAnswer, label: str, *, right: bool) -> ReadAnswer:
+    value = label if right else {"yes": "no", "no": "yes"}.get(label)
+    fields = answer.fields if isinstance(answer, ReadAnswer) else tuple(answer.fields.items())
+    return ReadAnswer(answer.name, value, label, right, "", fields=fields)
+
+
+def _columns(metric: AnswersMetric, bundle: Bundle) -> dict[str, float]:
+    return {each.name: float(each.of(bundle)) for each in metric.counts}
+
+
+def _bounded(benchmark: ClosedQuestions) -> tuple[str, ...]:
+    """Return the columns of the scores that have bounds, in the order of all columns."""
+    names = {
+        each.name for score in benchmark.scores if score.definition.bounded for each in score.counts
+    }
+    ordered = (each.name for score in benchmark.scores for each in score.counts)
+    return tuple(dict.fromkeys(name for name in ordered if name in names))
+
+
+class VariantComparison:
+    """Scores of the same answers under every variant, added up over batches.
+
+    Args:
+        benchmark: The benchmark.
+    """
+
+    def __init__(self, benchmark: ClosedQuestions) -> None:
+        self._rows: dict[AnswersMetric, Counter[tuple[float, ...]]] = {
+            metric_of(benchmark)(variant=variant.name): Counter() for variant in benchmark.variants
+        }
+
+    def add(self, items: Sequence[AnswersItem]) -> None:
+        """Add bundles whose answers all have a response and a label."""
+        for metric, rows in self._rows.items():
+            rows.update([metric.score(item).statistics for item in items])
+
+    def scores(self) -> dict[str, dict[str, float | None]]:
+        """Return variant -> score -> value; None if it is undefined."""
+        return {metric.variant: _scores(metric, rows) for metric, rows in self._rows.items()}
+
+
+def _scores(
+    metric: AnswersMetric, rows: Mapping[tuple[float, ...], int]
+) -> dict[str, float | None]:
+    import numpy as np
+
+    sums = {name: np.array([total]) for name, total in metric.totals(rows).items()}
+    values = {score.name: float(score.value(sums)[0]) for score in metric.scores}
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
+@cache
+def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
+    """Return the metric of a benchmark: a class of its own, with a field for each option."""
+    counts = {each.name: each for score in benchmark.scores for each in score.counts}
+    means = tuple(score for score in benchmark.scores if score.over)
+    codes = {score.over: {v: n for n, v in enumerate(score.values, start=1)} for score in means}
+    columns = [Column(name=each.name, meaning=each.meaning) for each in counts.values()]
+    open_columns = _bounded(benchmark) if benchmark.bundle.partial else ()
+    if open_columns:
+        columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
+        columns += [
+            Column(name=f"{name}@{end}", meaning=f"{name} at its {end}", label=True)
+            for end in _ENDS
+            for name in open_columns
+        ]
+    if means:
+        columns.append(Column(name=UNSCORED, meaning=f"{benchmark.unit} that do not count"))
+        columns += [Column(name=name, meaning=f"{name}, as a number", label=True) for name in codes]
+    declared = {
+        "name": benchmark.name,
+        "summary": benchmark.summary,
+        "papers": benchmark.papers,
+        "variants": benchmark.variant_definitions,
+        "options": benchmark.options,
+        "unit": benchmark.unit,
+        # Columns of single values are made from whole tables, so rows must stay as they are.
+        "folds": not means,
+        "unresolved": OPEN if open_columns else UNSCORED if means else "",
+        "split_fields": benchmark.split_fields,
+        "columns": tuple(columns),
+        "score_definitions": tuple(score.definition for score in benchmark.scores),
+        "benchmark": benchmark,
+        "counts": tuple(counts.values()),
+        "means": means,
+        "codes": codes,
+        "open_columns": open_columns,
+        "_counts_alone": benchmark.bundle.alone
+        and not (benchmark.seen or means or benchmark.choices),
+        # Tables of published figures are found by the family's module.
+        "__module__": f"{__package__.rpartition('.')[0]}.{benchmark.name.replace('-', '_')}",
+    }
+    made = make_dataclass(
+        f"{benchmark.name.title().replace('-', '')}Metric",
+        [(option.name, str, field(default="")) for option in benchmark.options],
+        bases=(AnswersMetric,),
+        namespace=declared,
+        frozen=True,
+        slots=True,
+        kw_only=True,
+    )
+    return cast("type[AnswersMetric]", made)

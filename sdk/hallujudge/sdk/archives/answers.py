@@ -1,0 +1,279 @@
+"""Answers to closed questions: one record for each, or one for each bundle, for any benchmark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice
+
+from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
+from hallujudge.metrics.framework.fast_values import maker_of
+
+from ..errors import ArchiveError, InvalidInputError
+from .answer_bundles import read_bundles
+from .inputs import InputOptions, ItemSource, Reader, References, Responses
+from .joins import JoinCheck, numbered, refuse
+from .question_files import (
+    JOINS,
+    Question,
+    Questions,
+    given_questions,
+    id_of,
+    label_of,
+    labels_are_wrong,
+    read_questions,
+)
+from .records import (
+    TEXT_FLAG,
+    Record,
+    canonical_id,
+    choose_key,
+    fields_of,
+    no_records,
+    optional_text,
+    read_records,
+    shown,
+    text_of,
+)
+
+# Filling the slots of an item takes half the time of its constructor.
+_make_item = maker_of(AnswersItem, ("id", "group_id", "fields", "answers"))
+_WORD = re.compile(r"\w+")
+# Answers that are searched for question marks before a file of questions is refused.
+_LOOKED_AT = 100
+
+
+def reader_of(declared: ClosedQuestions) -> Reader:
+    """Return the archive reader of a benchmark."""
+    return partial(read_answers, declared)
+
+
+def read_answers(
+    declared: ClosedQuestions,
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Return the answers to a benchmark's questions, joined with files of questions if there are.
+
+    Args:
+        declared: The benchmark.
+        responses: The archive of answers.
+        references: Files of questions; None where answers carry their labels.
+        options: How the archive is read.
+        group_by: Fields to group by.
+
+    Raises:
+        ArchiveError: See :func:`read_items`; also if a label is not one of the benchmark's.
+        InvalidInputError: An option is given that the benchmark does not use.
+    """
+    _refuse_unused(declared, options)
+    if references is not None and not declared.question_files:
+        raise ArchiveError(f"{declared.name}'s files hold their labels; leave the references out")
+    if not declared.joins_by_text:
+        return read_bundles(declared, responses, references, options, group_by)
+    if options.join not in JOINS:
+        raise InvalidInputError(
+            f"InputOptions(join={options.join!r}) is unknown; choose one of {', '.join(JOINS)}"
+        )
+    if references is None:
+        return Answers(declared, responses, None, options, group_by).checked()
+    references = given_questions(declared, references, responses)
+    questions = read_questions(declared, references, responses, options, group_by)
+    return Answers(declared, responses, questions, options, group_by).checked()
+
+
+# Options of every benchmark, and those of some.
+_USED = frozenset({"text_key", "key_map", "tables"})
+_JOINED = frozenset({"allow_unknown", "allow_missing"})
+_JOINED_BY_TEXT = frozenset({"join", "allow_duplicates"})
+
+
+def _refuse_unused(declared: ClosedQuestions, options: InputOptions) -> None:
+    """Refuse an option that would change nothing.
+
+    Raises:
+        InvalidInputError: There is one.
+    """
+    used = _USED | (_JOINED if declared.question_files else set())
+    used |= _JOINED_BY_TEXT if declared.joins_by_text else set()
+    # The places of answers name bundles otherwise.
+    used |= set() if declared.bundle.names or declared.bundle.by else {"id_key"}
+    default = InputOptions()
+    for name in InputOptions.__slots__:
+        if name not in used and getattr(options, name) != getattr(default, name):
+            raise InvalidInputError(
+                f"{declared.name} does not use InputOptions({name}={getattr(options, name)!r:.60})"
+                "; leave it out"
+            )
+    known = [table.name for table in declared.tables]
+    for name in options.tables:
+        if name not in known:
+            raise InvalidInputError(
+                f"{declared.name} does not use InputOptions(tables={{{name!r}: …}}); known: "
+                f"{', '.join(known) or 'none'}"
+            )
+
+
+class Answers:
+    """An archive of answers, read once to check and once to score."""
+
+    def __init__(
+        self,
+        declared: ClosedQuestions,
+        responses: Responses,
+        questions: Questions | None,
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        keys = declared.keys
+        self._declared = declared
+        self._responses = responses
+        self._questions = questions
+        self._options = options
+        self._group_by = group_by
+        first = next(read_records(responses), None)
+        if first is None:
+            raise no_records(responses, "answers", "answer")
+        self._text_key = choose_key(first, options.text_key, keys.response, "the answer", TEXT_FLAG)
+        self._id_key = options.id_key
+        self._with_ids = any(key in first.values for key in keys.id)
+        self._label_key = (
+            choose_key(
+                first,
+                "label" if "label" in options.key_map else None,
+                [key for key in keys.label if key != self._text_key],
+                "the label",
+                "one of these names, or give the questions with references=…",
+            )
+            if questions is None
+            else ""
+        )
+
+    def checked(self) -> ItemSource:
+        """Return the items after checking every id."""
+        declared = self._declared
+        self._refuse_questions()
+        known = None if self._questions is None else self._questions.table
+        check = JoinCheck("questions", self._options, known)
+        bad: list[str] = []
+        others: list[str] = []
+        for record in read_records(self._responses):
+            key = self._key(record)
+            check.add(key)
+            text_of(record, self._text_key)
+            if other := self._other(record, key):
+                others.append(other)
+            if known is None and label_of(declared, record.values.get(self._label_key)) is None:
+                bad.append(f"{key} ({shown(record.values.get(self._label_key))})")
+        if bad:
+            raise labels_are_wrong(declared, bad, "the file of answers")
+        check.refuse(lambda: map(self._key, read_records(self._responses)))
+        if others:
+            raise refuse(
+                "answers repeat a question that differs from the joined one", others, self._remedy()
+            )
+        missing = check.missing()
+        return ItemSource(
+            count=len(check) + len(missing), make=lambda: self._items(missing), notes=()
+        )
+
+    def _refuse_questions(self) -> None:
+        """Refuse a file of questions: with the answers as labels, all would be right."""
+        records = islice(read_records(self._responses), _LOOKED_AT)
+        first = [record.values.get(self._text_key) for record in records]
+        if first and all(map(_asks, first)):
+            raise ArchiveError(
+                f"the responses are questions, such as {first[0]!s:.80}; give the model's "
+                "answers as responses and the questions as references"
+            )
+
+    def _other(self, record: Record, key: str) -> str:
+        """Return a question that differs from the joined one; empty with join='id'."""
+        if self._questions is None or self._options.join == "id":
+            return ""
+        known = self._questions.table.get(key)
+        asked = self._other_question(record, known.text) if known is not None else ""
+        if known is None or not asked:
+            return ""
+        return f"{known.identifier} ({asked.strip()!r:.80} for {known.text!r:.80})"
+
+    def _other_question(self, record: Record, text: str) -> str:
+        """Return the question that an answer repeats, if it differs from the joined question.
+
+        A prompt may add text around the question, such as instructions.
+        """
+        asked = optional_text(record, self._declared.keys.question)
+        if asked == text:
+            return ""
+        ours, theirs = (f" {' '.join(_WORD.findall(t.casefold()))} " for t in (text, asked))
+        # A text without words can't be compared.
+        return "" if ours in theirs or theirs in ours or not theirs.strip() else asked
+
+    def _remedy(self) -> str:
+        if self._options.join == "order":
+            return (
+                "Join by id, or by image and question "
+                "(InputOptions(join='text')); "
+                "if the order is correct, remove the questions from the answers"
+            )
+        return (
+            "Give the question file of the same split and release. If the ids are correct, set "
+            "InputOptions(join='id')"
+        )
+
+    def _key(self, record: Record) -> str:
+        if self._questions is not None and self._id_key is None:
+            return self._questions.key_of(record)
+        if self._id_key is not None:
+            return canonical_id(record.values.get(self._id_key), record.place)
+        return id_of(self._declared, record, with_category=False, required=self._with_ids)
+
+    def _items(self, missing: list[str]) -> Iterator[AnswersItem]:
+        records = read_records(self._responses)
+        if self._options.allow_duplicates:
+            keys = map(self._key, read_records(self._responses))
+            for record, identifier in zip(records, numbered(map(self._name, keys)), strict=True):
+                yield self._item(record, identifier)
+        else:
+            for record in records:
+                yield self._item(record, self._name(self._key(record)))
+        assert self._questions is not None or not missing, "only questions can lack an answer"
+        for key in missing:
+            yield self._made(self._questions.table[key], None, None)  # type: ignore[union-attr]  # see above
+
+    def _name(self, key: str) -> str:
+        known = self._questions.table.get(key) if self._questions is not None else None
+        return known.identifier if known is not None else key
+
+    def _item(self, record: Record, identifier: str) -> AnswersItem:
+        text = text_of(record, self._text_key)
+        if self._questions is None:
+            question = Question(
+                identifier,
+                optional_text(record, self._declared.keys.question),
+                label_of(self._declared, record.values.get(self._label_key)) or "",
+                optional_text(record, self._declared.keys.media),
+                {},
+            )
+        else:
+            unknown = Question(identifier, "", "", "", {})
+            question = self._questions.table.get(self._key(record), unknown)
+        return self._made(question._replace(identifier=identifier), text, record)
+
+    def _made(self, question: Question, text: str | None, record: Record | None) -> AnswersItem:
+        fields: Mapping[str, object] = record.values if record is not None else {}
+        answer = Answer(text, question.label, "", question.text)
+        own = fields_of(self._group_by, _filled(question.fields), fields)
+        return _make_item((question.identifier, question.image, own, (answer,)))
+
+
+def _asks(text: object) -> bool:
+    """Return whether a text is a question; a lone question mark is not one."""
+    return isinstance(text, str) and text.rstrip().endswith("?") and len(text.split()) > 2
+
+
+def _filled(fields: Mapping[str, str]) -> Mapping[str, object]:
+    return {key: value for key, value in fields.items() if value}

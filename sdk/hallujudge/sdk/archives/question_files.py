@@ -1,0 +1,327 @@
+"""Questions and labels in files of their own, with which answers to closed questions are joined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+
+from ..errors import ArchiveError
+from .formats import read_format
+from .inputs import InputOptions, References, Responses, are_paths
+from .joins import refuse
+from .records import (
+    Record,
+    Records,
+    canonical_id,
+    choose_key,
+    fields_of,
+    no_records,
+    optional_text,
+    read_records,
+    shown,
+)
+
+Source: TypeAlias = "Path | Records | list[Record]"
+JOINS = ("auto", "id", "text", "order")
+"""How answers find their questions."""
+
+
+def given_questions(
+    declared: ClosedQuestions, references: References, responses: Responses
+) -> References:
+    """Return the questions of one or more files, with labels and, if answers have it, a category.
+
+    Raises:
+        ArchiveError: See :func:`joined_labels`.
+    """
+    by_category = bool(declared.categories) and have_category(responses)
+    if are_paths(references):
+        sources = [(Path(path), read_format(Path(path)).source) for path in references]
+        if by_category:
+            sources = [(path, categorised(declared, path, source)) for path, source in sources]
+        return joined_labels(declared, [source for _, source in sources])
+    if by_category and isinstance(references, (str, Path)):
+        return categorised(declared, Path(references), Path(references))
+    return references
+
+
+def categorised(declared: ClosedQuestions, path: Path, source: Source) -> Source:
+    """Return the questions of a file, with the category that its name has and its lines lack.
+
+    POPE's files, ``coco_pope_random.json`` and so on, each number their questions from the
+    start; results of tools that ran all of them have the category in addition to the id.
+
+    Args:
+        declared: The benchmark.
+        path: Name of the file.
+        source: Where its records are read from.
+    """
+    # The category in a file's name, such as coco_pope_random.json, but not in a longer word.
+    pattern = rf"(?<![a-z])({'|'.join(declared.categories)})(?![a-z])"
+    found = re.search(pattern, path.name.lower())
+    if found is None:
+        return source
+    added = {"category": found[0]}
+    return Records(
+        lambda: (r._replace(values={**added, **r.values}) for r in read_records(source)), str(path)
+    )
+
+
+def have_category(answers: Responses) -> bool:
+    """Return whether the first answer has the category of its question."""
+    first = next(read_records(answers), None)
+    return first is not None and _has_category(first)
+
+
+def joined_labels(
+    declared: ClosedQuestions, sources: Sequence[Path | Iterable[object]]
+) -> list[Record]:
+    """Return the questions of several files; labels are joined by image and question text.
+
+    LLaVA's question file has ids and categories, but no labels. POPE's files, one for each
+    category, have labels, but their ids start over in each file. A label depends on image and
+    object only, and is therefore equal in every category.
+
+    Raises:
+        ArchiveError: One question has two labels, or a question has none.
+    """
+    records = [list(read_records(source)) for source in sources]
+    open_ones = [r for rows in records for r in rows if given_label(declared, r) is None]
+    if not open_ones:
+        return [
+            row._replace(position=position)
+            for position, row in enumerate(row for rows in records for row in rows)
+        ]
+    labels = _labels_by_text(
+        declared, (r for rows in records for r in rows if given_label(declared, r) is not None)
+    )
+    missing = [row for row in open_ones if _normal_text(declared, row) not in labels]
+    if missing:
+        raise refuse(
+            "questions have no label",
+            [id_of(declared, row, with_category=False, required=False) for row in missing],
+            "Give all label files of the benchmark with references=…",
+        )
+    return [
+        row._replace(
+            position=position, values={**row.values, "label": labels[_normal_text(declared, row)]}
+        )
+        for position, row in enumerate(open_ones)
+    ]
+
+
+def given_label(declared: ClosedQuestions, record: Record) -> object:
+    """Return the label as a record has it; None without one."""
+    keys = declared.keys.label
+    return next((record.values[key] for key in keys if key in record.values), None)
+
+
+def _labels_by_text(
+    declared: ClosedQuestions, records: Iterable[Record]
+) -> dict[tuple[str, str], object]:
+    labels: dict[tuple[str, str], object] = {}
+    for record in records:
+        label = given_label(declared, record)
+        key = _normal_text(declared, record)
+        if labels.setdefault(key, label) != label:
+            raise ArchiveError(
+                f"{record.place}: the label of {key[1]!r:.80} about {key[0]} is {label!r:.20}, but "
+                f"{labels[key]!r:.20} in another record; correct one of them"
+            )
+    return labels
+
+
+def _normal_text(declared: ClosedQuestions, record: Record) -> tuple[str, str]:
+    """Return image and question; instructions follow the question on further lines."""
+    text = optional_text(record, declared.keys.asked).strip().partition("\n")[0]
+    return optional_text(record, declared.keys.media), " ".join(text.split())
+
+
+class Question(NamedTuple):
+    """A question, its label, its image, and the fields that results are grouped by."""
+
+    identifier: str
+    text: str
+    label: str
+    image: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """Questions by join key."""
+
+    declared: ClosedQuestions
+    """The benchmark."""
+    by: str
+    """``id``, ``text`` or ``order``."""
+    table: Mapping[str, Question]
+    """Key -> question."""
+    with_category: bool
+    """Whether ids are only unique within a category, such as random, popular, adversarial."""
+
+    def key_of(self, record: Record) -> str:
+        """Return the join key of an answer."""
+        if self.by == "order":
+            return str(record.position)
+        if self.by == "text":
+            return _text_key(self.declared, record, answer=True)
+        return id_of(self.declared, record, with_category=self.with_category, required=True)
+
+
+def read_questions(
+    declared: ClosedQuestions,
+    references: References,
+    responses: Responses,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> Questions:
+    """Return the questions by the key that joins them with the answers.
+
+    Raises:
+        ArchiveError: A question is a duplicate, a label is neither yes nor no, or nothing joins
+            the questions with the answers.
+    """
+    question = next(_question_records(references), None)
+    if question is None:
+        raise no_records(references, "questions", "question")
+    first = next(read_records(responses), None)
+    if first is None:
+        raise no_records(responses, "answers", "answer")
+    by = options.join if options.join != "auto" else _way_to_join(declared, first, question)
+    label_key = choose_key(question, None, declared.keys.label, "the label")
+    with_category = by == "id" and _has_category(first) and _has_category(question)
+    table: dict[str, Question] = {}
+    duplicates: list[str] = []
+    bad: list[str] = []
+    shared: dict[object, Any] = {}
+    for record in _question_records(references):
+        identifier = id_of(declared, record, with_category=with_category, required=by == "id")
+        key = {"order": str(record.position), "text": ""}.get(by, identifier)
+        key = key or _text_key(declared, record, answer=False)
+        label = label_of(declared, record.values.get(label_key))
+        if label is None:
+            bad.append(f"{identifier} ({shown(record.values.get(label_key))})")
+        if key in table:
+            duplicates.append(identifier)
+        # Texts, images and fields repeat; share equal strings to save memory.
+        text, image = (
+            optional_text(record, declared.keys.asked),
+            optional_text(record, declared.keys.media),
+        )
+        fields = fields_of(group_by, record.values)
+        table[key] = Question(
+            identifier,
+            shared.setdefault(text, text),
+            label or "",
+            shared.setdefault(image, image),
+            shared.setdefault(tuple(fields.values()), fields),
+        )
+    if duplicates:
+        raise refuse(
+            "duplicate questions in the file of questions",
+            duplicates,
+            "Remove the duplicates, or join by text",
+        )
+    if bad:
+        raise labels_are_wrong(declared, bad, "the file of questions")
+    return Questions(declared=declared, by=by, table=table, with_category=with_category)
+
+
+def _has_category(record: Record) -> bool:
+    """Return whether a record has one category. VLMEvalKit's rows have several, and unique ids."""
+    category = record.values.get("category")
+    return isinstance(category, str) and "," not in category
+
+
+def _question_records(references: References) -> Iterator[Record]:
+    if not isinstance(references, Mapping):
+        yield from read_records(references)
+        return
+    for position, (key, value) in enumerate(references.items()):
+        row = value if isinstance(value, Mapping) else {"label": value}
+        values = {"question_id": key, **row}
+        yield Record(values=values, position=position, place=f"entry {key!r}")
+
+
+def _way_to_join(declared: ClosedQuestions, answer: Record, question: Record) -> str:
+    ids, media = declared.keys.id, declared.keys.media
+    has_id = [any(key in record.values for key in ids) for record in (answer, question)]
+    if all(has_id):
+        return "id"
+    if any(key in answer.values for key in media):
+        return "text"
+    found = "; found ".join(", ".join(sorted(record.values)) for record in (answer, question))
+    raise ArchiveError(
+        f"{answer.place}: answers and questions need a question id ({', '.join(ids)}), or an image "
+        f"({', '.join(media)}) and a question, to join by; found {found}. If they are in the order "
+        "of the questions, set InputOptions(join='order')"
+    )
+
+
+def id_of(declared: ClosedQuestions, record: Record, *, with_category: bool, required: bool) -> str:
+    """Return the id of a question or an answer; without one, its position counted from one.
+
+    Args:
+        declared: The benchmark.
+        record: The question or the answer.
+        with_category: Whether ids are only unique within a category.
+        required: Whether a record without an id is an error.
+
+    Raises:
+        ArchiveError: A required id is missing.
+    """
+    keys = declared.keys.id
+    key = next((key for key in keys if key in record.values), None)
+    if key is None and required:
+        raise ArchiveError(
+            f"{record.place}: no question id ({', '.join(keys)}), unlike other records; found "
+            f"{', '.join(sorted(record.values))}. Add the id, or remove the record"
+        )
+    if key is None:
+        return str(record.position + 1)
+    identifier = canonical_id(record.values[key], record.place)
+    return f"{record.values.get('category')}:{identifier}" if with_category else identifier
+
+
+def _text_key(declared: ClosedQuestions, record: Record, *, answer: bool) -> str:
+    # Prompts may end with instructions that the question file does not have.
+    keys = declared.keys.question if answer else declared.keys.asked
+    if answer and "answer" in record.values:
+        keys = declared.keys.asked
+    text, image = optional_text(record, keys), optional_text(record, declared.keys.media)
+    if not text or not image:
+        raise ArchiveError(
+            f"{record.place}: joining by text needs an image and a question; "
+            f"found {', '.join(sorted(record.values))}"
+        )
+    return f"{image}: {' '.join(text.split())}"
+
+
+def label_of(declared: ClosedQuestions, value: object) -> str | None:
+    """Return a label of the benchmark; None for anything else."""
+    named = declared.keys.labels
+    if isinstance(value, (bool, int, float)) and (named or not declared.labels):
+        value = str(int(value) if float(value).is_integer() else value)
+    if not isinstance(value, str) or not (text := value.strip()):
+        return None
+    label = text if not declared.labels else text.rstrip(".").casefold()
+    label = named.get(label, label)
+    return label if label in declared.labels or not declared.labels else None
+
+
+def labels_are_wrong(declared: ClosedQuestions, places: list[str], where: str) -> ArchiveError:
+    """Return the error of labels that the benchmark does not have.
+
+    Args:
+        declared: The benchmark.
+        places: The ids with the labels.
+        where: The file to correct.
+    """
+    known = " nor ".join(declared.labels) or "a text"
+    return refuse(f"labels are neither {known}", places, f"Correct these labels in {where}")

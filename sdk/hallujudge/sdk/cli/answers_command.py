@@ -1,0 +1,230 @@
+"""``hallujudge score NAME`` of every benchmark of closed questions, made from its declaration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, make_dataclass, replace
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.metrics import AnswersItem
+from hallujudge.metrics.answers.answers_metric import VariantComparison
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.families import benchmarks_of
+
+from ..archives import InputOptions
+from ..runs.manifest import PARSERS
+from ..score_run import ScoreRun
+from .app import examples, input_option, output_option, score_app
+from .declared_options import DeclaredBy, MetricOptions, grouped
+from .options import Estimate, JudgeOptions
+from .output import write_file
+from .run_options import AllowDuplicates, AllowMissing, Responses, RunOptions
+from .score_command import ScoreCommand
+
+# Answers are parsed in batches, so that a long archive is never in memory as a whole.
+_BATCH = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NoQuestions:
+    """Options of a benchmark whose files hold their labels."""
+
+    def inputs(self) -> InputOptions:
+        """Return the options as the archive reader takes them."""
+        names = {entry.name for entry in fields(self)} - {"references"}
+        return InputOptions(**{name: getattr(self, name) for name in names})
+
+    def files(self) -> list[str] | None:
+        """Return the files of questions; None without any."""
+        return getattr(self, "references", None) or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Questions(_NoQuestions):
+    """Options of a benchmark whose labels may come in files of their own."""
+
+    references: Annotated[
+        list[str] | None,
+        input_option(
+            "--references",
+            "-R",
+            metavar="FILE",
+            help="File of questions, and files of their labels; repeatable.",
+        ),
+    ] = None
+    allow_missing: AllowMissing = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JoinedByText(_Questions):
+    """Options of a benchmark whose answers may be joined by text or order."""
+
+    join: Annotated[
+        str, input_option("--join", help="Join by auto, id, text (image and question) or order.")
+    ] = "auto"
+    allow_duplicates: AllowDuplicates = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OneVariant:
+    """Options of a benchmark with one variant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variants(_OneVariant):
+    """Options of a benchmark with several variants."""
+
+    all_parsers: Annotated[
+        bool,
+        output_option("--all-parsers", help="Table of all answer parsers, also in parsers.json."),
+    ] = False
+    # The former name of --parser.
+    reader: Annotated[str, typer.Option("--reader", hidden=True)] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NoJudges:
+    """Options of a benchmark whose answers are parsed."""
+
+    def settings_of(self, server: str | None) -> dict[str, Any]:  # noqa: ARG002  # of judges
+        """Return the options as a run takes them."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judges(JudgeOptions, _NoJudges):
+    """Options of a benchmark whose answers a language model may judge."""
+
+    estimate: Estimate = False
+
+    def settings_of(self, server: str | None) -> dict[str, Any]:
+        """Return the judges' settings, and whether only the cost is estimated."""
+        return {"judges": self.settings(server), "only_estimate": self.estimate}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tables:
+    """Options of a benchmark's further files, one field for each."""
+
+    def given(self) -> dict[str, str | Path | Mapping[str, object]]:
+        """Return the files that were given, by the name of their table."""
+        found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: file for name, file in found.items() if file is not None}
+
+
+def _tables_of(benchmark: ClosedQuestions) -> type[_Tables]:
+    declared = [
+        (
+            table.name,
+            Annotated[
+                str | None,
+                input_option(f"--{table.name}", metavar="FILE", help=table.meaning),
+            ],
+            None,
+        )
+        for table in benchmark.tables
+    ]
+    return make_dataclass("_OwnTables", declared, bases=(_Tables,), frozen=True, kw_only=True)
+
+
+@cache
+def add_commands(family: str) -> None:
+    """Add the commands of a family's benchmarks to the command line."""
+    for benchmark in benchmarks_of(family):
+        command = _command_of(benchmark, family)
+        score_app.command(benchmark.name, epilog=_epilog(benchmark))(grouped(command))
+
+
+def _epilog(benchmark: ClosedQuestions) -> str:
+    given = "-r answers.jsonl -R questions.json" if benchmark.question_files else "-r answers/"
+    return examples(f"hallujudge score {benchmark.name} {given} -o results")
+
+
+def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
+    def command(
+        *,
+        responses: Responses,
+        questions: _NoQuestions,
+        metric: MetricOptions,
+        run: RunOptions,
+        variants: _OneVariant,
+        tables: _Tables,
+        judges: _NoJudges,
+    ) -> ScoreCommand:
+        reader = variants.reader if isinstance(variants, _Variants) else ""
+        scored = run.of(
+            ScoreRun(
+                benchmark.name,
+                responses=responses,
+                references=questions.files(),
+                variant=reader or metric.variant,
+                options=metric.options,
+                inputs=replace(questions.inputs(), tables=tables.given()),
+            ),
+            **judges.settings_of(run.at.server),
+        )
+        if not isinstance(variants, _Variants) or not variants.all_parsers:
+            return scored
+        return replace(scored, then=partial(_compare_parsers, benchmark))
+
+    flags = [f"--{name}" for name in benchmark.variant_names]
+    command.__doc__ = benchmark.title
+    command.__name__ = family
+    # Help pages list commands in the order of their families' modules.
+    command.__module__ = f"{__package__}.{family}"
+    command.__annotations__ |= {
+        "responses": Responses,
+        "questions": _JoinedByText
+        if benchmark.joins_by_text
+        else _Questions
+        if benchmark.question_files
+        else _NoQuestions,
+        "tables": _tables_of(benchmark),
+        "judges": _Judges if metric_entry(benchmark.name).judge_option else _NoJudges,
+        "metric": Annotated[MetricOptions, DeclaredBy(benchmark.name, *flags)],
+        "run": RunOptions,
+        "variants": _Variants if len(benchmark.variants) > 1 else _OneVariant,
+    }
+    return command
+
+
+def _compare_parsers(benchmark: ClosedQuestions, command: ScoreCommand) -> None:
+    """Score the same answers by every parser, and print and write the table.
+
+    Raises:
+        OutputError: The table can't be written.
+    """
+    comparison = VariantComparison(benchmark)
+    rest = iter(command.run.items())
+    while batch := list(islice(rest, _BATCH)):
+        comparison.add(list(filter(_is_complete, cast("list[AnswersItem]", batch))))
+    table = comparison.scores()
+    write_file(command.out / PARSERS, json.dumps(table, indent=1, allow_nan=False) + "\n")
+    if command.prints_table:
+        typer.echo("\n".join(_table_lines(table)))
+
+
+def _is_complete(item: AnswersItem) -> bool:
+    from hallujudge.judge_service.engine.responses import MAX_RESPONSE_CHARS
+
+    return all(
+        answer.response is not None and answer.label and len(answer.response) <= MAX_RESPONSE_CHARS
+        for answer in item.answers
+    )
+
+
+def _table_lines(table: Mapping[str, Mapping[str, float | None]]) -> Iterator[str]:
+    """Yield the lines of a table of parser -> score -> value."""
+    names = list(next(iter(table.values())))
+    yield "the same answers under every parser"
+    yield f"{'parser':<11}" + "".join(f"{name:>15}" for name in names)
+    for parser, scores in table.items():
+        cells = ("–" if (value := scores[name]) is None else f"{value:.4f}" for name in names)
+        yield f"{parser:<11}" + "".join(f"{cell:>15}" for cell in cells)

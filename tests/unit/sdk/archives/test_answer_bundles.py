@@ -1,0 +1,131 @@
+"""Bundles of answers from every form that an archive of closed questions may have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hallujudge.metrics import Answer, AnswersItem
+from hallujudge.metrics.answers.closed_questions import (
+    Bundling,
+    ClosedQuestions,
+    InputTable,
+    Keys,
+)
+from hallujudge.metrics.pope import BENCHMARK
+from hallujudge.sdk.archives.answers import read_answers
+from hallujudge.sdk.archives.inputs import InputOptions
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+
+KEYS = Keys(
+    response=("response", "answer"),
+    label=("label", "gt"),
+    id=("question_id", "id"),
+    media=("video",),
+    fields={"operator": ("operator",), "set": ("set",), "sensitive": ("order_sensitive",)},
+    labels={"1": "yes", "0": "no"},
+)
+PLAIN = replace(BENCHMARK, joins_by_text=False, keys=KEYS)
+LISTED = replace(
+    PLAIN, name="listed", keys=KEYS, bundle=Bundling(inside=("qa",)), question_files=False
+)
+ROWS = replace(
+    PLAIN, name="rows", keys=KEYS, bundle=Bundling(name=("operator",)), seen=("sensitive",)
+)
+SETS = replace(PLAIN, name="sets", keys=KEYS, bundle=Bundling(by=("set",), name=("operator",)))
+
+
+def read(
+    declared: ClosedQuestions, responses: Any, references: Any = None, **options: Any
+) -> list[AnswersItem]:
+    source = read_answers(declared, responses, references, InputOptions(**options), ())
+    return [item for item in source if isinstance(item, AnswersItem)]
+
+
+def row(number: int, operator: str, response: str | None, **more: Any) -> dict[str, Any]:
+    return {"question_id": number, "operator": operator, "response": response, "label": 1, **more}
+
+
+def test_a_list_in_a_record_is_a_bundle() -> None:
+    asked = [{"question": "A?", "label": "yes", "response": "Yes"}, {"label": "no", "response": ""}]
+    [item] = read(LISTED, [{"id": 7, "video": "v", "set": "s", "qa": asked}])
+    assert (item.id, item.group_id, dict(item.fields)) == ("7", "v", {"set": "s"})
+    assert item.answers == (
+        Answer(name="1", question="A?", label="yes", response="Yes"),
+        Answer(name="2", label="no", response=""),
+    )
+
+
+def test_rows_of_one_question_each_are_the_same_bundles() -> None:
+    rows = [{"id": 7, "label": "yes", "response": text} for text in ("Yes", "No")]
+    [item] = read(LISTED, rows)
+    assert [(a.name, a.response) for a in item.answers] == [("1", "Yes"), ("2", "No")]
+
+
+def test_a_record_without_its_list_is_an_error() -> None:
+    with pytest.raises(ArchiveError, match="tried qa; found id, my_qa"):
+        read(LISTED, [{"id": 7, "my_qa": []}])
+
+
+def test_rows_with_one_id_are_a_bundle_wherever_they_are() -> None:
+    rows = [row(1, "base", "Yes"), row(2, "base", "No"), row(1, "blur", None, order_sensitive=True)]
+    first, second = read(ROWS, rows)
+    assert [(a.name, a.response, a.label) for a in first.answers] == [
+        ("base", "Yes", "yes"),
+        ("blur", None, "yes"),
+    ]
+    assert [dict(a.fields) for a in first.answers] == [{"sensitive": ""}, {"sensitive": "true"}]
+    assert second.id == "2"
+
+
+def test_rows_with_equal_fields_are_a_bundle() -> None:
+    rows = [row(n, str(n), "Yes", set="a" if n < 3 else "b") for n in range(4)]
+    assert [(item.id, len(item.answers)) for item in read(SETS, rows)] == [("a", 3), ("b", 1)]
+
+
+def test_questions_have_what_rows_leave_out() -> None:
+    rows = [{"question_id": 1, "operator": "base", "response": "Yes"}]
+    [item] = read(ROWS, rows, [{"question_id": 1, "label": 0, "video": "v"}])
+    assert (item.answers[0].label, item.group_id) == ("no", "v")
+    questions = [{"question_id": n, "operator": "base", "label": 0} for n in (1, 2)]
+    with pytest.raises(ArchiveError, match=r"questions have no answer: 2 \(1 in all\)"):
+        read(ROWS, rows, questions)
+    first, second = read(ROWS, rows, questions, allow_missing=True)
+    assert (first.answers[0].response, second.answers[0].response) == ("Yes", None)
+    with pytest.raises(ArchiveError, match="that the references lack: 1"):
+        read(ROWS, rows, [{"question_id": 3, "label": 0}], allow_missing=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([row(1, "base", "Yes"), row(1, "base", "No")], r"more than once: 1 \(base\)"),
+        ([{"question_id": 1, "response": "Yes", "label": 1}], "tried operator; found"),
+        ([row(1, "base", "Yes", label=5)], r"neither yes nor no: 1 \(base: 5\)"),
+    ],
+)
+def test_rows_that_cannot_be_used_are_named(rows: list[dict[str, Any]], said: str) -> None:
+    with pytest.raises(ArchiveError, match=said):
+        read(ROWS, rows)
+
+
+def shown_letter(answer: Answer, values: Any) -> Answer:
+    """Return the answer with the letter that was shown for its label."""
+    letters = {str(rank): letter for letter, rank in values["shown"].items()}
+    return answer._replace(label=letters["1"], options=dict.fromkeys(letters.values(), "x"))
+
+
+def test_a_table_gives_each_record_the_value_of_its_id() -> None:
+    declared = replace(
+        PLAIN,
+        labels=(),
+        tables=(InputTable(name="shown", meaning="Letters that were shown."),),
+        complete=shown_letter,
+    )
+    rows = [{"id": 1, "response": "B", "label": "first"}]
+    [item] = read(declared, rows, tables={"shown": {"1": {"A": 2, "B": 1}}})
+    assert (item.label, dict(item.answers[0].options)) == ("B", {"A": "x", "B": "x"})
+    with pytest.raises(InvalidInputError, match="known: shown"):
+        read(declared, rows, tables={"other": {}})
