@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from support.threads import eventually
 
@@ -37,13 +37,16 @@ _ADDRESS_LINE = "hallujudge serves at "
 class ServerProcess:
     """A real server in a separate process."""
 
+    before: ClassVar[Sequence[str]] = ()
+    """The command that runs the server's; none by default."""
+
     def __init__(self, *arguments: str, **environment: str) -> None:
         # A file, not a pipe: a pipe that is not read fills up and stops the server.
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         # Jobs and verdicts of this server alone, unless the test names a folder.
         self._state = tempfile.TemporaryDirectory(prefix="hallujudge-state-")
         self.process = subprocess.Popen(
-            [BIN / "hallujudge", "serve", *_with_port(arguments)],
+            [*self.before, BIN / "hallujudge", "serve", *_with_port(arguments)],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,

@@ -75,6 +75,12 @@ class Caller:
     """What it may do."""
     limits: Limits = field(default_factory=Limits)
     """What it may use."""
+    levels: tuple[str, ...] = field(default=(), compare=False)
+    """What its calls count for, the widest first: a network and a connection, or its id."""
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            object.__setattr__(self, "levels", (self.id,))
 
     @property
     def is_admin(self) -> bool:

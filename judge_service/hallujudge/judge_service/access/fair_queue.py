@@ -113,7 +113,8 @@ class FairQueue:
         line.tag += cost / line.weight
         line.inside -= 1
         self._inside -= 1
-        self._wake()
+        if self._waiting:
+            self._wake()
         if not self._inside and not self._waiting:
             # Most often there is one, that of the caller.
             lines = self._lines.values()

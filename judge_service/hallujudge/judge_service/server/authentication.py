@@ -131,15 +131,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def anonymous(peer: str) -> Caller:
-    """Return the anonymous caller at an address, such as ``ipv4:10.0.0.7:40312``."""
-    return _anonymous(host_of(peer))
-
-
-# By host: the port of a peer differs between connections.
 @lru_cache(1024)
-def _anonymous(host: str) -> Caller:
-    return Caller(id=f"peer:{host}", name=f"anonymous ({host})", scopes=_ORDINARY)
+def anonymous(peer: str) -> Caller:
+    """Return the anonymous caller at an address, such as ``ipv4:10.0.0.7:40312``.
+
+    It is known by its host, because the port differs between connections. Places are counted by
+    connection too: programs of one machine, or behind one proxy, leave each other some.
+    """
+    host, network = host_of(peer), network_of(peer)
+    return Caller(
+        id=f"peer:{host}",
+        name=f"anonymous ({host})",
+        scopes=_ORDINARY,
+        levels=(f"peer:{network}", peer) if peer != host else (),
+    )
 
 
 def _key_of(context: _Context) -> str:
@@ -174,3 +179,15 @@ def host_of(peer: str) -> str:
     if not peer.startswith(("ipv4:", "ipv6:")):
         return peer
     return unquote(peer.rpartition(":")[0])
+
+
+def network_of(peer: str) -> str:
+    """Return what an address counts for: itself, or its network (/64) if it is of IPv6.
+
+    The owner of such a network can take any of its addresses.
+    """
+    host = host_of(peer)
+    if not host.startswith("ipv6:") or is_loopback(host[5:]):
+        return host
+    address = host[5:].strip("[]").partition("%")[0]
+    return f"ipv6:[{ipaddress.IPv6Network((address, 64), strict=False)}]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -20,13 +20,16 @@ _RESULT_FACTOR = 2
 _T = TypeVar("_T")
 # How late a call may be ended: all calls share one timer, which is not set more often than this.
 _LATE_SECONDS = 0.05
+# Health checks and the like at the same time. Each takes about 10 KB while its message is awaited.
+_OPEN_CALLS = 500
 
 
 class Admission:
     """Limits the number of running and of waiting calls.
 
     Callers get places in turn. No caller has more than three quarters of them, so that there is
-    always room for another one.
+    always room for another one. Of the places that callers without a key share because they have
+    one address, no connection has more than three quarters.
 
     gRPC's own limits respond with a bare CANCELLED or without details: callers could not
     distinguish a busy server from a broken one.
@@ -39,93 +42,119 @@ class Admission:
 
     def __init__(self, *, running: int, waiting: int, retry_after: float = 0.5) -> None:
         self._queue = FairQueue(running)
-        self._limit = running + waiting
-        self._share = _share(running)
-        self._own_limit = _share(running) + _share(waiting)
-        self._inside = 0
+        self._shares = (_share(running), _share(_share(running)))
         self._own: dict[str, FairQueue] = {}
-        self._idle: Counter[str] = Counter()
-        self._retry_after = retry_after
+        self._working, self._idle, self._open = (
+            _Counted(running, waiting, retry_after) for _ in range(3)
+        )
         self.limits = CallerLimits()
         """The use of each caller's own limits."""
 
-    def admitted(self, caller: Caller, *, idle: bool = False) -> AbstractAsyncContextManager[None]:
+    def admitted(
+        self, caller: Caller, *, idle: bool = False, open: bool = False
+    ) -> AbstractAsyncContextManager[None]:
         """Return a context that is entered when a call may run, and left when the call ends.
 
         Args:
             caller: The caller.
             idle: Whether the call mostly waits. Such calls have places of their own, as many as
                 all others, so that they never keep a working call out.
+            open: Whether the call mostly waits and needs no key: the same, with other places.
 
         Raises:
             OverloadedError: The caller has reached one of its limits, or the queue is full.
         """
-        return _Place(self, caller, idle=idle)
+        counted = self._open if open else self._idle if idle else None
+        return _Place(self, caller, counted)
 
-    async def enter(self, caller: Caller) -> None:
-        """Wait until a call of a caller may run; :meth:`leave` ends it.
+    async def enter(self, caller: Caller) -> list[tuple[FairQueue, str]]:
+        """Wait until a call of a caller may run; return its places, for :meth:`leave`.
 
         Raises:
             OverloadedError: The caller has too many calls, or the queue is full.
         """
-        own = self._begin(caller)
+        self._working.enter(caller)
+        # The widest place is entered last: a caller at its limit delays no other caller.
+        levels, own = caller.levels, self._own
+        names = (*levels[1:], levels[-1])
+        queues = [(self._queue, levels[0])]
+        for level, share, name in zip(levels, self._shares, names, strict=False):
+            if (queue := own.get(level)) is None:
+                queue = own[level] = FairQueue(share)
+            queues.insert(0, (queue, name))
+        entered: list[tuple[FairQueue, str]] = []
+        weight = caller.limits.weight
         try:
-            # First the caller's own places, then the shared ones: a caller at its limit delays no
-            # other caller.
-            await own.enter(caller.id, cost=1.0)
-            try:
-                await self._queue.enter(caller.id, cost=1.0, weight=caller.limits.weight)
-            except BaseException:
-                own.leave(caller.id)
-                raise
+            for place in queues:
+                await place[0].enter(place[1], cost=1.0, weight=weight)
+                entered.append(place)
         except BaseException:
-            self._end(caller, own)
+            self.leave(caller, entered)
             raise
+        return entered
 
-    def leave(self, caller: Caller) -> None:
-        """Release the place of a call."""
-        self._queue.leave(caller.id)
-        own = self._own[caller.id]
-        own.leave(caller.id)
-        self._end(caller, own)
+    def leave(self, caller: Caller, entered: list[tuple[FairQueue, str]]) -> None:
+        """Release the places of a call."""
+        for queue, name in entered[::-1]:
+            queue.leave(name)
+        for level in self._working.leave(caller):
+            del self._own[level]
 
-    def enter_idle(self, caller: Caller) -> None:
-        """Count a call that mostly waits; :meth:`leave_idle` ends it.
+
+class _Counted:
+    """The number of calls inside: in all, of each caller, and of each connection of one.
+
+    Args:
+        running: The maximum number of running calls.
+        waiting: The maximum number of waiting calls.
+        retry_after: The time after which a rejected call should be repeated, in seconds.
+    """
+
+    def __init__(self, running: int, waiting: int, retry_after: float) -> None:
+        share = _share(running) + _share(waiting)
+        self._limit = running + waiting
+        self._limits = (
+            ("{} has", share),
+            ("a connection of {} has", _share(_share(running)) + _share(_share(waiting))),
+        )
+        self._retry_after = retry_after
+        self._inside = 0
+        self._own: dict[str, int] = {}
+
+    def enter(self, caller: Caller) -> None:
+        """Count a call.
 
         Raises:
             OverloadedError: There are too many.
         """
-        self._check("the server has", self._idle.total(), self._limit)
-        self._check(f"{caller.name} has", self._idle[caller.id], self._own_limit)
-        self._idle[caller.id] += 1
-
-    def leave_idle(self, caller: Caller) -> None:
-        """Release the place of a call that mostly waited."""
-        self._idle[caller.id] -= 1
-        self._idle += Counter()  # drops callers without calls
-
-    def _begin(self, caller: Caller) -> FairQueue:
-        """Count a call, and return the queue of its caller."""
-        own = self._own.get(caller.id) or FairQueue(self._share)
-        self._check("the server has", self._inside, self._limit)
-        self._check(f"{caller.name} has", own.inside + own.waiting, self._own_limit)
+        own, levels = self._own, caller.levels
+        if self._inside >= self._limit:
+            raise self._full("the server has", self._inside, self._limit)
+        for level, (who, limit) in zip(levels, self._limits, strict=False):
+            if (inside := own.get(level, 0)) >= limit:
+                raise self._full(who.format(caller.name), inside, limit)
         self._inside += 1
-        self._own[caller.id] = own
-        return own
+        for level in levels:
+            own[level] = own.get(level, 0) + 1
 
-    def _end(self, caller: Caller, own: FairQueue) -> None:
+    def leave(self, caller: Caller) -> list[str]:
+        """Release a place; return the levels of the caller that have no calls now."""
+        own, empty = self._own, []
         self._inside -= 1
-        if not own.inside and not own.waiting:
-            self._own.pop(caller.id, None)
+        for level in caller.levels:
+            own[level] -= 1
+            if not own[level]:
+                del own[level]
+                empty.append(level)
+        return empty
 
-    def _check(self, who: str, inside: int, limit: int) -> None:
-        if inside >= limit:
-            calls = "call" if inside == 1 else "calls"
-            raise OverloadedError(
-                f"{who} {inside} {calls} running or waiting; try again in {self._retry_after:g} s",
-                metadata={"limit": str(limit)},
-                retry_after=self._retry_after,
-            )
+    def _full(self, who: str, inside: int, limit: int) -> OverloadedError:
+        calls = "call" if inside == 1 else "calls"
+        return OverloadedError(
+            f"{who} {inside} {calls} running or waiting; try again in {self._retry_after:g} s",
+            metadata={"limit": str(limit)},
+            retry_after=self._retry_after,
+        )
 
 
 class _Place:
@@ -135,31 +164,32 @@ class _Place:
     processor time of a small call.
     """
 
-    __slots__ = ("_admission", "_caller", "_idle", "_use")
+    __slots__ = ("_admission", "_caller", "_counted", "_entered", "_use")
 
-    def __init__(self, admission: Admission, caller: Caller, *, idle: bool) -> None:
+    def __init__(self, admission: Admission, caller: Caller, counted: _Counted | None) -> None:
         self._admission = admission
         self._caller = caller
-        self._idle = idle
+        self._counted = counted
+        self._entered: list[tuple[FairQueue, str]] = []
         self._use = admission.limits.call(caller)
 
     async def __aenter__(self) -> None:
         self._use.__enter__()
         try:
-            if self._idle:
-                self._admission.enter_idle(self._caller)
+            if self._counted is not None:
+                self._counted.enter(self._caller)
             else:
-                await self._admission.enter(self._caller)
+                self._entered = await self._admission.enter(self._caller)
         except BaseException:
             self._use.__exit__()
             raise
 
     async def __aexit__(self, *_: object) -> None:
         try:
-            if self._idle:
-                self._admission.leave_idle(self._caller)
+            if self._counted is not None:
+                self._counted.leave(self._caller)
             else:
-                self._admission.leave(self._caller)
+                self._admission.leave(self._caller, self._entered)
         finally:
             self._use.__exit__()
 
@@ -187,15 +217,21 @@ class CallClock:
     Args:
         times: How long calls may take.
         many: Whether the client streams messages, and is expected to continue.
+        open: Whether the call needs no key.
         running: The clocks of all running calls.
     """
 
-    def __init__(self, times: CallTimes, *, many: bool, running: RunningCalls) -> None:
+    def __init__(
+        self, times: CallTimes, *, many: bool, open: bool = False, running: RunningCalls
+    ) -> None:
         self._times = times
         self._running = running
         self._many = many
+        self.open = open
+        """Whether the call needs no key."""
         self._begun = False
         self._stopped = False
+        self._crowded = False
         self._over = False
         self._cancelled = False
         self._task: asyncio.Task[Any] | None = None
@@ -208,6 +244,11 @@ class CallClock:
     def stop(self) -> None:
         """End the call now, because the server is stopping."""
         self._stopped = True
+        self.over()
+
+    def make_room(self) -> None:
+        """End the call now, because newer ones need its place."""
+        self._crowded = True
         self.over()
 
     def over(self) -> None:
@@ -264,6 +305,11 @@ class CallClock:
                 "the server stops and ended the call; call again when it is back, or another one",
                 reason="SERVER_DRAINING",
             )
+        if self._crowded:
+            return OverloadedError(
+                f"more than {_OPEN_CALLS} calls without a key wait for their messages, this one "
+                "the longest; send the message with the call"
+            )
         if asyncio.get_running_loop().time() >= self._end:
             return DeadlineError(
                 f"the call took longer than {self._times.total:g} s; use a new call for the rest",
@@ -294,21 +340,31 @@ class RunningCalls:
     def __init__(self, times: CallTimes) -> None:
         self._times = times
         self._clocks: set[CallClock] = set()
+        # Ordered by age.
+        self._open: dict[CallClock, None] = {}
         self._stopped = False
         # One timer for all calls: most calls end before it is due and never touch it.
         self._timer: asyncio.TimerHandle | None = None
 
-    def clock(self, *, many: bool) -> CallClock:
+    def clock(self, *, many: bool, open: bool = False) -> CallClock:
         """Return the clock of a new call.
 
         Args:
             many: Whether the client streams messages.
+            open: Whether the call needs no key, and gets its only message at once. Where there are
+                too many, the oldest one ends, so that health always answers.
         """
-        return CallClock(self._times, many=many, running=self)
+        return CallClock(self._times, many=many, open=open, running=self)
 
     def begin(self, clock: CallClock) -> None:
         """Add a call; once the server is stopping, it is ended immediately."""
         self._clocks.add(clock)
+        if clock.open:
+            self._open[clock] = None
+            if len(self._open) > _OPEN_CALLS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                oldest.make_room()
         if self._stopped:
             clock.stop()
         else:
@@ -317,6 +373,8 @@ class RunningCalls:
     def end(self, clock: CallClock) -> None:
         """Remove a call that has ended."""
         self._clocks.discard(clock)
+        if clock.open:
+            self._open.pop(clock, None)
 
     def look_at(self, moment: float) -> None:
         """Make sure that the timer fires at a moment, or before."""

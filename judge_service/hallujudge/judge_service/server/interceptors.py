@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import grpc
@@ -19,7 +19,8 @@ from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import HallujudgeError
 from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
 from ..wire.errors import pushback, status_of
-from .authentication import Authenticator
+from .authentication import Authenticator, anonymous
+from .connections import ConnectionGuard
 from .flow_control import Admission, CallClock, RunningCalls
 from .logs import internal_error
 from .request_reader import Form, ProtobufForm, RequestReader, malformed
@@ -74,7 +75,7 @@ class MethodRule:
     scope: Scope | None = None
     """The scope that the caller needs, or None if every known caller may call it."""
     open: bool = False
-    """Whether unknown callers may call it too. Such calls are not limited."""
+    """Whether unknown callers may call it too. Such calls have places of their own."""
     idle: bool = False
     """Whether its calls mostly wait or do no work, so that they have places of their own."""
 
@@ -98,6 +99,9 @@ METHODS: Mapping[str, MethodRule] = {
     "/hallujudge.judge.v1.ScoringJobService/GetJobReport": MethodRule(scope=Scope.SCORE),
 }
 """The rules of this service's methods; a new method adds its line here."""
+
+# What gRPC and Python keep for an open stream, as measured.
+_OPEN_STREAM_BYTES = 16 << 10
 
 # Health and reflection: an orchestrator has no key, and must not restart a busy server.
 _FOREIGN = MethodRule(open=True)
@@ -125,6 +129,7 @@ class GuardInterceptor(WrappingInterceptor):
         admission: The limits of concurrent calls.
         memory: The memory budget of the process.
         running: The running calls, and how long they may take.
+        connections: Counts calls by connection.
         scheduler: Shares the processor between callers.
         form: Returns how the messages of a method are encoded, given its protobuf parser.
     """
@@ -135,6 +140,7 @@ class GuardInterceptor(WrappingInterceptor):
         admission: Admission,
         memory: MemoryBudget,
         running: RunningCalls,
+        connections: ConnectionGuard,
         scheduler: CpuScheduler | None = None,
         form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm,
     ) -> None:
@@ -143,12 +149,16 @@ class GuardInterceptor(WrappingInterceptor):
         self.admission = admission
         self.memory = memory
         self._running = running
+        self.connections = connections
         self._scheduler = scheduler or CpuScheduler()
         self._form = form
 
     def wrapped(self, method: str, handler: Handler) -> Handler:
         """Return a handler whose calls are admitted; see the base class."""
         rule = rule_of(method)
+        if rule.open:
+            # Streams of health and reflection wait; their other calls end at once.
+            rule = replace(rule, idle=bool(handler.response_streaming))
         call = _behaviour(handler)
         reader = RequestReader(self._form(handler.request_deserializer))
         if handler.response_streaming:
@@ -167,7 +177,7 @@ class GuardInterceptor(WrappingInterceptor):
         async def served(raws: AsyncIterable[bytes], context: Context) -> object:
             # Admission comes first: the message is not read before the caller has a place.
             async with _Admitted(self, rule, context) as memory:
-                with self._running.clock(many=many) as clock:
+                with self._running.clock(many=many, open=rule.open) as clock:
                     request = await self._request(raws, context, reader, memory, clock, many=many)
                     clock.moved()
                     return await call(request, context)
@@ -259,13 +269,14 @@ class _Admitted:
     A class and not a generator for speed, as in :class:`Admission`.
     """
 
-    __slots__ = ("_context", "_guard", "_memory", "_place", "_rule")
+    __slots__ = ("_context", "_guard", "_memory", "_peer", "_place", "_rule")
 
     def __init__(self, guard: GuardInterceptor, rule: MethodRule, context: Context) -> None:
         self._guard = guard
         self._rule = rule
         self._context = context
         self._memory = CallMemory(guard.memory)
+        self._peer = ""
         self._place: AbstractAsyncContextManager[None] | None = None
 
     async def __aenter__(self) -> CallMemory:
@@ -275,23 +286,39 @@ class _Admitted:
             HallujudgeError: The caller is unknown, may not call the method, or is over a limit.
         """
         begin_memory(self._memory)
-        rule = self._rule
-        if rule.open:
+        guard, rule = self._guard, self._rule
+        if rule.open and not rule.idle:
             return self._memory
-        caller = self._guard.known(rule, self._context)
-        record_waiting()
-        place = self._guard.admission.admitted(caller, idle=rule.idle)
-        await place.__aenter__()
+        try:
+            peer = self._context.peer()
+            if rule.open:
+                caller = anonymous(peer)
+                self._memory.take(_OPEN_STREAM_BYTES)
+            else:
+                caller = guard.known(rule, self._context)
+                guard.connections.entered(peer)
+                self._peer = peer
+            record_waiting()
+            place = guard.admission.admitted(caller, idle=rule.idle, open=rule.open)
+            await place.__aenter__()
+        except BaseException:
+            self._leave()
+            raise
         self._place = place
         record_running()
         return self._memory
+
+    def _leave(self) -> None:
+        if self._peer:
+            self._guard.connections.left(self._peer)
+        self._memory.close()
 
     async def __aexit__(self, *ended: Any) -> None:
         try:
             if self._place is not None:
                 await self._place.__aexit__(*ended)
         finally:
-            self._memory.close()
+            self._leave()
 
 
 async def _noted(raws: AsyncIterable[bytes], clock: CallClock) -> AsyncIterator[bytes]:

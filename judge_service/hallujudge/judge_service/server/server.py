@@ -36,6 +36,7 @@ from ..settings.server_settings import (
 from ..state_files import make_private, warn_of_readers
 from ..stopping import MARGIN_SECONDS, Grace, in_daemon_thread
 from .authentication import describes_itself, is_loopback, new_authenticator
+from .connections import raise_file_limit
 from .jobs_servicer import job_service, jobs_address, with_verdict_cache
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
@@ -92,6 +93,7 @@ class RunningServer:
     ) -> None:
         self._server = server
         self._calls = services.calls
+        self._connections = services.connections
         self._checks = checks
         self._jobs = services.jobs
         self._http = http
@@ -146,8 +148,12 @@ class RunningServer:
             self._jobs.drain()
             parts["the runner of jobs"] = self._jobs.close(period)
         await asyncio.gather(*(period.end(name, part) for name, part in parts.items()))
-        closing = in_daemon_thread(self._observation.close)
+        closing = in_daemon_thread(self._close)
         await Grace(0, margin=min(margin, _LOG_SECONDS)).end("the log of calls", closing)
+
+    def _close(self) -> None:
+        self._connections.end()
+        self._observation.close()
 
     async def _end_grpc(self, period: Grace) -> None:
         stopping = asyncio.ensure_future(self._server.stop(_NO_END_SECONDS))
@@ -189,7 +195,7 @@ async def start(
         recorder=observation.recorder,
         workers=workers,
     )
-    server = new_server(settings, services.interceptors())
+    server = new_server(services)
     methods: Any = UnnamedMethods(server, named=("Check",))
     services.register(methods)
     checks = HealthServicer(SERVICE_NAMES)
@@ -214,6 +220,7 @@ async def start(
     await server.start()
     if listener is not None:
         listener.begin()
+    services.connections.begin({port, listener.port} if listener is not None else {port})
     return RunningServer(server, checks, services, port, observation, listener)
 
 
@@ -253,6 +260,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
             settings.host,
             settings.port,
         )
+    raise_file_limit()
     # Busy threads then delay the event loop by a millisecond at most.
     sys.setswitchinterval(_SWITCH_SECONDS)
     shutdown = Shutdown(settings.drain_seconds)

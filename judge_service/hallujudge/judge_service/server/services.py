@@ -19,6 +19,7 @@ from ..errors import InvalidInputError, MissingExtraError
 from ..observe.recorder import Recorder
 from ..settings.connection import with_port
 from .authentication import Authenticator
+from .connections import ConnectionGuard, ConnectionLimits, open_file_limit
 from .flow_control import Admission, CallTimes, RunningCalls
 from .interceptors import GuardInterceptor
 from .jobs_servicer import JobsServicer
@@ -72,6 +73,8 @@ class Services:
     """The limits of concurrent calls."""
     calls: RunningCalls = field(init=False)
     """The running calls."""
+    connections: ConnectionGuard = field(init=False)
+    """Closes connections that are too many."""
 
     def __post_init__(self) -> None:
         settings = self.settings
@@ -84,7 +87,9 @@ class Services:
             total=settings.max_call_seconds,
         )
         object.__setattr__(self, "admission", admission)
+        limits = ConnectionLimits.of(settings, open_file_limit())
         object.__setattr__(self, "calls", RunningCalls(times))
+        object.__setattr__(self, "connections", ConnectionGuard(limits))
 
     def interceptors(
         self, form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm
@@ -97,7 +102,13 @@ class Services:
         memory = self.engine.resources.memory
         wraps: list[grpc.aio.ServerInterceptor] = [
             GuardInterceptor(
-                self.authenticator, self.admission, memory, self.calls, self.scheduler, form
+                self.authenticator,
+                self.admission,
+                memory,
+                self.calls,
+                self.connections,
+                self.scheduler,
+                form,
             )
         ]
         # The base recorder drops every record, so that without logs and metrics none is made.
@@ -179,20 +190,22 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
         self._change = asyncio.Event()
 
 
-def new_server(
-    settings: ServerSettings, interceptors: Sequence[grpc.aio.ServerInterceptor]
-) -> grpc.aio.Server:
+def new_server(services: Services) -> grpc.aio.Server:
     """Return a server with the limits of the settings."""
+    settings = services.settings
     # gRPC cancels calls above its own limit without details, so admission must reject them first.
     pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
     return grpc.aio.server(
-        interceptors=interceptors,
+        interceptors=services.interceptors(),
         options=[
             ("grpc.max_receive_message_length", settings.max_message_bytes),
             ("grpc.max_send_message_length", settings.max_message_bytes),
             ("grpc.server.max_pending_requests", pending),
             ("grpc.server.max_pending_requests_hard_limit", pending),
             ("grpc.so_reuseport", 0),
+            ("grpc.max_allowed_incoming_connections", services.connections.limits.burst),
+            # For TLS and the client's settings; gRPC's default is two minutes.
+            ("grpc.server_handshake_timeout_ms", int(settings.first_message_seconds * 1000)),
             # Clients ping a busy server to see if it is alive; gRPC's default forbids that.
             ("grpc.http2.min_ping_interval_without_data_ms", 500),
             *_keepalive(settings),

@@ -57,6 +57,14 @@ class ServerSettings:
     """The maximum number of running calls."""
     max_waiting_calls: int = _setting(256, "maximum number of waiting calls", high=100_000)
     """The maximum number of waiting calls; further ones are rejected with a time to retry."""
+    max_connections: int = _setting(
+        4096, "maximum number of connections; fewer if the limit of open files is low", low=1
+    )
+    """The maximum number of connections; the limit of open files may allow fewer."""
+    max_connections_by_address: int = _setting(
+        1024, "maximum number of connections of one address", low=1
+    )
+    """The maximum number of connections of one address; of one network (/64) if it is IPv6."""
     first_message_seconds: float = _setting(
         30.0, "time for the first message of a call", low=0.001, high=86_400
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,13 +10,15 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 from support.rpc import health_stub, raw_call, refused
-from support.threads import PATIENCE
+from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import jobs_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access.caller import Caller, current_caller
+from hallujudge.judge_service.access.memory import MemoryBudget
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
+from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.interceptors import METHODS
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
@@ -74,6 +77,66 @@ async def test_health_can_be_watched() -> None:
         answer = await anext(aiter(watch))
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
         watch.cancel()
+
+
+async def test_watching_health_without_a_key_is_bounded_and_gives_its_memory_back() -> None:
+    engine = Engine(Resources(memory=MemoryBudget(1 << 30)))
+    memory, request = engine.resources.memory, health_pb2.HealthCheckRequest()
+    async with channel_to(engine, max_running_calls=8, max_waiting_calls=8) as channel:
+        stub = health_stub(channel)
+        watches = [stub.Watch(request, timeout=PATIENCE) for _ in range(40)]
+        answers = await asyncio.gather(*(watch.read() for watch in watches), return_exceptions=True)
+        refusals = [one for one in answers if isinstance(one, grpc.aio.AioRpcError)]
+        # One connection has three quarters of what one address has, which is three quarters of all.
+        assert len(refusals) == 40 - 10
+        codes = {refused(one) for one in refusals}
+        assert codes == {(grpc.StatusCode.RESOURCE_EXHAUSTED, "SERVER_OVERLOADED")}
+        assert memory.held >= 10 * (10 << 10)
+        await stub.Check(request, timeout=PATIENCE)
+        metrics = raw_call(channel, _METRICS)
+        assert await metrics(b"", timeout=PATIENCE)
+        for watch in watches:
+            watch.cancel()
+        await until(lambda: memory.held == 0)
+        assert (await anext(aiter(stub.Watch(request, timeout=PATIENCE)))).status
+
+
+async def test_health_answers_beside_checks_whose_message_does_not_come() -> None:
+    async with channel_to() as channel:
+        check = raw_call(channel, "/grpc.health.v1.Health/Check", "stream_unary")
+        silent = [check(timeout=PATIENCE) for _ in range(600)]
+        await until(lambda: sum(call.done() for call in silent) >= 100)
+        ended = [call for call in silent if call.done()]
+        codes = {await call.code() for call in ended}
+        assert (len(ended), codes) == (100, {grpc.StatusCode.RESOURCE_EXHAUSTED})
+        await health_stub(channel).Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
+        for call in silent:
+            call.cancel()
+
+
+async def test_one_connection_without_a_key_does_not_have_all_places_of_its_machine() -> None:
+    spec = pb.ScoreStreamRequest(spec=scoring_pb2.ScoreSpec(metric="chair"))
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    server = await start(ServerSettings(port=0))
+    try:
+        async with (
+            grpc.aio.insecure_channel(server.address, options=options) as greedy,
+            grpc.aio.insecure_channel(server.address, options=options) as other,
+        ):
+            streams = [pb_grpc.JudgeServiceStub(greedy).ScoreStream() for _ in range(64)]
+            for stream in streams:
+                await stream.write(spec)
+            reads = [asyncio.ensure_future(stream.read()) for stream in streams]
+            await until(lambda: sum(one.done() for one in reads) >= 36)
+            # All others of the greedy one wait; the machine has twelve more places.
+            request = pb.ScoreRequest(spec=scoring_pb2.ScoreSpec(metric="chair"))
+            await pb_grpc.JudgeServiceStub(other).Score(request, timeout=PATIENCE)
+            assert sum(one.done() for one in reads) == 36
+            for stream in streams:
+                stream.cancel()
+            await asyncio.gather(*reads, return_exceptions=True)
+    finally:
+        await server.stop(0)
 
 
 class NotingEngine(Engine):

@@ -15,6 +15,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.access.caller import Caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
+from hallujudge.judge_service.server.authentication import anonymous
 from hallujudge.judge_service.server.flow_control import Admission, CallTimes, RunningCalls
 from hallujudge.judge_service.server.judge_servicer import JudgeServicer
 from hallujudge.judge_service.settings.server_settings import ServerSettings
@@ -88,6 +89,72 @@ async def test_calls_that_do_no_work_have_places_of_their_own() -> None:
     async with admission.admitted(ANA), admission.admitted(ANA, idle=True):
         with pytest.raises(OverloadedError):
             await admission.admitted(ANA, idle=True).__aenter__()
+
+
+FIRST, SECOND, ELSEWHERE = (
+    anonymous(peer) for peer in ("ipv4:10.0.0.7:1", "ipv4:10.0.0.7:2", "ipv4:10.0.0.8:1")
+)
+
+
+async def test_no_connection_has_all_places_of_an_address_without_a_key() -> None:
+    admission = Admission(running=8, waiting=8)
+    async with AsyncExitStack() as held:
+        for _ in range(5):
+            await held.enter_async_context(admission.admitted(FIRST))
+        sixth = asyncio.ensure_future(held.enter_async_context(admission.admitted(FIRST)))
+        await held.enter_async_context(admission.admitted(SECOND))
+        assert not sixth.done()
+        # Together, the connections of one address leave places to others.
+        seventh = asyncio.ensure_future(held.enter_async_context(admission.admitted(SECOND)))
+        await asyncio.sleep(0)
+        assert not seventh.done()
+        await held.enter_async_context(admission.admitted(ELSEWHERE))
+        for waiting in (sixth, seventh):
+            waiting.cancel()
+        await asyncio.gather(sixth, seventh, return_exceptions=True)
+    # Nothing is left behind.
+    async with AsyncExitStack() as held:
+        for _ in range(5):
+            await held.enter_async_context(admission.admitted(FIRST))
+
+
+@pytest.mark.parametrize("open", [False, True])
+async def test_no_connection_has_all_places_of_calls_that_wait(open: bool) -> None:
+    admission = Admission(running=8, waiting=8)
+    async with AsyncExitStack() as held:
+        for _ in range(10):
+            await held.enter_async_context(admission.admitted(FIRST, idle=True, open=open))
+        with pytest.raises(
+            OverloadedError,
+            match=expected_message(
+                "judge_service.server.flow_control:a-connection-has-calls-running-or-waiting"
+            ),
+        ):
+            await admission.admitted(FIRST, idle=True, open=open).__aenter__()
+        for _ in range(2):
+            await held.enter_async_context(admission.admitted(SECOND, idle=True, open=open))
+        with pytest.raises(OverloadedError):
+            await admission.admitted(SECOND, idle=True, open=open).__aenter__()
+        await held.enter_async_context(admission.admitted(ELSEWHERE, idle=True, open=open))
+        # The places of calls that need no key are not those of the others.
+        await held.enter_async_context(admission.admitted(FIRST, idle=True, open=not open))
+
+
+async def test_the_oldest_of_too_many_calls_without_key_and_message_ends() -> None:
+    running = RunningCalls(CallTimes(first_message=100, idle=100, total=100))
+
+    async def call(*, open: bool) -> None:
+        with running.clock(many=False, open=open):
+            await asyncio.Event().wait()
+
+    known = asyncio.ensure_future(call(open=False))
+    calls = [asyncio.ensure_future(call(open=True)) for _ in range(502)]
+    await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(calls[:2])
+    assert all(isinstance(one.exception(), OverloadedError) for one in calls[:2])
+    assert not any(one.done() for one in (known, *calls[2:]))
+    running.stop()
+    await asyncio.gather(known, *calls, return_exceptions=True)
 
 
 class Reader:

@@ -12,6 +12,7 @@ import pytest
 
 from hallujudge.judge_service.access.memory import MemoryBudget
 from hallujudge.judge_service.server.authentication import Authenticator
+from hallujudge.judge_service.server.connections import ConnectionGuard, ConnectionLimits
 from hallujudge.judge_service.server.flow_control import Admission, CallTimes, RunningCalls
 from hallujudge.judge_service.server.interceptors import GuardInterceptor
 
@@ -50,7 +51,10 @@ async def test_a_call_whose_server_has_stopped_is_cancelled_and_is_no_defect(
 ) -> None:
     times = CallTimes(first_message=10, idle=10, total=10)
     admission = Admission(running=1, waiting=1)
-    guard = GuardInterceptor(Authenticator(), admission, MemoryBudget(1 << 20), RunningCalls(times))
+    connections = ConnectionGuard(ConnectionLimits(files=9, total=9, by_address=9))
+    guard = GuardInterceptor(
+        Authenticator(), admission, MemoryBudget(1 << 20), RunningCalls(times), connections
+    )
     make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler
     guarded: Any = guard.wrapped(SCORE, cast(Any, make)(unheard))
     call = (

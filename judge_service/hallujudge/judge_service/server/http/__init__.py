@@ -28,5 +28,10 @@ async def listener_of(services: Services) -> HttpListener:
     )
     app = HttpApp(routes, settings, services.authenticator, services.recorder)
     return HttpListener(
-        app, settings, services.calls, services.recorder, tls=server_context(settings)
+        app,
+        settings,
+        services.calls,
+        services.recorder,
+        services.connections,
+        tls=server_context(settings),
     )

@@ -39,7 +39,7 @@ from .exchange import (
 )
 from .http_errors import CallFailedError, name_of
 from .json_messages import to_json
-from .routes import GZIP, coding_of, crowded, foreign_host, kind_of, refusal_of, two_lengths
+from .routes import GZIP, coding_of, foreign_host, kind_of, refusal_of, two_lengths
 
 if TYPE_CHECKING:
     from google.rpc import status_pb2
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 _TIMEOUT = "connect-timeout-ms"
 _MAX_TIMEOUT_DIGITS = 10
-# Clients keep connections open between calls, so that there are more connections than calls.
-_CONNECTIONS_BY_CALL, _MORE_CONNECTIONS = 4, 1000
 
 
 class HttpApp:
@@ -75,8 +73,6 @@ class HttpApp:
         self._routes = routes
         self._recorder = recorder
         self._limit = settings.max_message_bytes
-        most = settings.max_running_calls + settings.max_waiting_calls
-        self._most_connections = _CONNECTIONS_BY_CALL * most + _MORE_CONNECTIONS
         self._authenticator = authenticator
         self._open = describes_itself(settings, settings.http_host)
         # A web page can make its reader's browser call a server that needs no key. Over TLS, the
@@ -88,8 +84,7 @@ class HttpApp:
         """Serve one request."""
         exchange, (path, host) = Exchange.of(scope, send), target_of(scope)
         # All checks come before the body is read.
-        refusal = crowded(len(scope["state"]["connections"]), self._most_connections)
-        refusal = refusal or two_lengths(exchange)
+        refusal = two_lengths(exchange)
         refusal = refusal or refusal_of(exchange, scope["method"], path, self._routes)
         if refusal is None and self._checks_host:
             refusal = foreign_host(host or exchange.header("host"), self._names)

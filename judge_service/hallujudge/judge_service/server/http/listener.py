@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...observe.recorder import Recorder
     from ...settings.server_settings import ServerSettings
     from ...stopping import Grace
+    from ..connections import ConnectionGuard
     from ..flow_control import RunningCalls
     from .asgi_app import HttpApp
 
@@ -42,6 +43,7 @@ class HttpListener:
         settings: The address, and the limits of connections.
         calls: The running calls, including those over gRPC.
         recorder: Records requests that are not valid HTTP; the application records all others.
+        connections: Closes connections that would take the process's last files.
         tls: The TLS context, or None for plain text.
 
     Raises:
@@ -54,12 +56,14 @@ class HttpListener:
         settings: ServerSettings,
         calls: RunningCalls,
         recorder: Recorder,
+        connections: ConnectionGuard,
         *,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._calls = calls
-        self._socket = _listening(settings)
-        self.address = with_port(settings.http_host, self._socket.getsockname()[1])
+        self._socket = _Listening(_listening(settings), connections)
+        self.port = self._socket.getsockname()[1]
+        self.address = with_port(settings.http_host, self.port)
         config = uvicorn.Config(
             app,
             http=_protocol(settings.first_message_seconds, recorder),
@@ -104,6 +108,23 @@ class HttpListener:
         await asyncio.gather(self._serving, return_exceptions=True)
 
 
+class _Listening(socket.socket):
+    """A listening socket whose connections leave the process its last files.
+
+    Args:
+        found: The socket, which this one replaces.
+        connections: Chooses connections.
+    """
+
+    def __init__(self, found: socket.socket, connections: ConnectionGuard) -> None:
+        super().__init__(found.family, found.type, found.proto, found.detach())
+        self._connections = connections
+
+    def accept(self) -> Any:
+        """Return the next connection, if there is one that may stay."""
+        return self._connections.accept(super().accept)
+
+
 class _Server(uvicorn.Server):
     """A server that does not handle signals, which the process does."""
 
@@ -128,10 +149,7 @@ def _protocol(seconds: float, recorder: Recorder) -> type[H11Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.app_state = {
-                "certificate": _certificate_of(transport),
-                "connections": self.connections,
-            }
+            self.app_state = {"certificate": _certificate_of(transport)}
             self._expect()
 
         def connection_lost(self, exc: Exception | None) -> None:

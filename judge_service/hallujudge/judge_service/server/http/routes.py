@@ -157,20 +157,6 @@ def refusal_of(
     return None
 
 
-def crowded(connections: int, limit: int) -> Refusal | None:
-    """Refuse a request while too many connections are open, and close its connection.
-
-    Args:
-        connections: Number of open connections.
-        limit: Maximum number of open connections.
-    """
-    if connections < limit:
-        return None
-    problem = f"{connections} connections are open; use fewer, and try again in a second"
-    headers = (("connection", "close"), ("retry-after", "1"))
-    return _refusal(503, problem, *headers, code=grpc.StatusCode.UNAVAILABLE)
-
-
 def two_lengths(exchange: Exchange) -> Refusal | None:
     """Refuse a request with two lengths of its body, and close its connection.
 

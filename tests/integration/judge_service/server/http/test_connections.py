@@ -6,11 +6,9 @@ import asyncio
 import contextlib
 import json
 import os
-import resource
 import socket
 import ssl
 import urllib.request
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from urllib.error import URLError
@@ -39,8 +37,6 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.installation import __version__
 
 _SCORE = JUDGE + "Score"
-# What a server with one place for a call serves, and with none for calls that wait.
-_MOST_CONNECTIONS = 1_004
 
 
 class NotingEngine(Engine):
@@ -203,41 +199,6 @@ async def test_a_body_that_breaks_off_in_a_stream_leaves_no_traceback(
                 await reader.read()
         writer.close()
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []
-
-
-@pytest.fixture
-def many_files() -> Iterator[None]:
-    """Let this process have both ends of so many connections."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = 2 * _MOST_CONNECTIONS + 1_000
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], needed), before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-@pytest.mark.usefixtures("many_files")
-async def test_a_request_is_refused_while_too_many_connections_are_open() -> None:
-    asked = head_of(JUDGE + "GetServerInfo", 2) + b"{}"
-    loop = asyncio.get_running_loop()
-    async with serving(
-        max_running_calls=1, max_waiting_calls=0, first_message_seconds=PATIENCE
-    ) as server:
-        host, _, port = server.http_address.rpartition(":")
-        with contextlib.ExitStack() as stack:
-            for _ in range(_MOST_CONNECTIONS - 1):
-                one = stack.enter_context(socket.socket())
-                one.setblocking(False)
-                await loop.sock_connect(one, (host, int(port)))
-            refused = await _answer(server.http_address, asked)
-            assert refused.startswith(b"HTTP/1.1 503 ")
-            assert b"%d connections are open" % _MOST_CONNECTIONS in refused
-            # The server closed that connection; when another one closes, requests are served again.
-            one.close()
-            reader, writer = await connected(server)
-            writer.write(asked)
-            async with asyncio.timeout(PATIENCE):
-                assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
-            writer.close()
 
 
 async def _answer(address: str, sent: bytes) -> bytes:

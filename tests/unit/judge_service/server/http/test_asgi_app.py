@@ -20,8 +20,6 @@ from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.errors import status_of
 
 SETTINGS = ServerSettings(max_running_calls=2, max_waiting_calls=3)
-# Four for each call that may run or wait, and a thousand more.
-LIMIT = 1_020
 
 
 class Calls(Recorder):
@@ -35,7 +33,9 @@ class Calls(Recorder):
         self.ended.append(call)
 
 
-async def asked(connections: int) -> tuple[list[MutableMapping[str, Any]], list[CallRecord]]:
+async def asked(
+    *headers: tuple[bytes, bytes],
+) -> tuple[list[MutableMapping[str, Any]], list[CallRecord]]:
     """Ask for the API's description; return the events of the response, and what was recorded."""
     recorder, sent = Calls(), []
 
@@ -48,27 +48,25 @@ async def asked(connections: int) -> tuple[list[MutableMapping[str, Any]], list[
     scope = {
         "method": "GET",
         "path": "/openapi.json",
-        "headers": [(b"host", b"localhost"), (b"x-request-id", b"run-9")],
+        "headers": [(b"host", b"localhost"), (b"x-request-id", b"run-9"), *headers],
         "client": ("127.0.0.1", 4000),
-        "state": {"connections": range(connections)},
     }
     await HttpApp({}, SETTINGS, Authenticator(), recorder)(scope, receive, send)
     return sent, recorder.ended
 
 
-async def test_a_request_beyond_the_limit_is_refused_and_recorded() -> None:
-    (head, body), [call] = await asked(LIMIT)
-    assert head["status"] == 503
-    assert {(b"connection", b"close"), (b"retry-after", b"1")} <= set(head["headers"])
-    told = json.loads(body["body"])
-    assert told["code"] == "unavailable"
-    assert told["message"].startswith("1020 connections are open")
-    assert (call.method, call.status, call.request_id) == ("HTTP", "UNAVAILABLE", "run-9")
+async def test_a_refused_request_is_recorded() -> None:
+    lengths = ((b"content-length", b"2"), (b"transfer-encoding", b"chunked"))
+    (head, body), [call] = await asked(*lengths)
+    assert head["status"] == 400
+    assert (b"connection", b"close") in head["headers"]
+    assert json.loads(body["body"])["code"] == "invalid_argument"
+    assert (call.method, call.status, call.request_id) == ("HTTP", "INVALID_ARGUMENT", "run-9")
     assert call.peer == "ipv4:127.0.0.1"
 
 
-async def test_a_request_below_the_limit_is_answered() -> None:
-    (head, *_), recorded = await asked(LIMIT - 1)
+async def test_a_request_that_nothing_is_wrong_with_is_answered() -> None:
+    (head, *_), recorded = await asked()
     assert (head["status"], recorded) == (200, [])
 
 
