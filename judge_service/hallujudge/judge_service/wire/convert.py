@@ -283,12 +283,8 @@ def items_of(read: Sequence[Item | MalformedError], *, within: str) -> list[Item
     return items
 
 
-def check_unique(items: Sequence[Item], *, within: str = "items") -> None:
-    """Refuse items with equal ids.
-
-    Args:
-        items: The items.
-        within: The field of the request that holds them.
+def check_unique(items: Sequence[Item]) -> None:
+    """Refuse items of one message with equal ids.
 
     Raises:
         InvalidInputError: Two items have the same id.
@@ -297,8 +293,8 @@ def check_unique(items: Sequence[Item], *, within: str = "items") -> None:
     for index, item in enumerate(items):
         known = first.setdefault(item.id, index)
         if known != index:
-            problem = f"{item.id!r} is also the id of {within}[{known}]; ids must be unique"
-            raise invalid(MalformedError(problem, f"{within}[{index}].id"))
+            problem = f"{item.id!r} is also the id of items[{known}]; ids must be unique"
+            raise invalid(MalformedError(problem, f"items[{index}].id"))
 
 
 def _item(message: pb.Item) -> Item:
