@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import lru_cache
+from hashlib import blake2b
 from typing import ClassVar, Generic, TypeVar
+
+from msgspec.json import encode
 
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.metric import Metric
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import Evidence, ScoredItem
-from hallujudge.metrics.framework.signature import record_hash
+from hallujudge.metrics.framework.results import CanonicalRecord, Evidence, ScoredItem
 
 from ..cpu_work import map_cpu
 from ..errors import InvalidInputError, Violation
@@ -127,6 +131,11 @@ def _item_violation(index: int, item: Item, item_type: type[Item]) -> Violation:
     )
 
 
+# Two records have equal hashes by chance once in 2^64 times.
+_HASH_BYTES = 8
+# Questions and labels of yes/no benchmarks repeat; longer texts would only fill the cache.
+_REPEATING_CHARS = 80
+
 # Made for every item: filling its slots takes half the time of its constructor.
 _make_result = maker_of(ItemResult, tuple(entry.name for entry in fields(ItemResult)))
 
@@ -135,32 +144,36 @@ def scored_result(
     item: Item,
     statistics: tuple[float, ...],
     scores: Mapping[str, float | None],
-    evidence: Evidence,
+    evidence: Evidence | None,
+    unscored: tuple[Outcome, str, str] = (Outcome.SCORED, "", ""),
 ) -> ItemResult:
-    """Return the result of a scored item."""
-    head = (item.id, item.group_id or item.id, Outcome.SCORED, "", "")
-    return _make_result((*head, statistics, scores, evidence, item.fields, *_hashes(item)))
+    """Return the result of a scored item; :func:`unscored_result` gives the last argument."""
+    asked, group = item.question_record(), item.group_id or item.id
+    hashes = (record_hash(asked) if asked else "", record_hash(item.reference_record()))
+    head = (item.id, group, *unscored)
+    return _make_result((*head, statistics, scores, evidence, item.fields, *hashes))
 
 
 def unscored_result(
     item: Item, reason: UnscoredReason, detail: str, evidence: Evidence | None = None
 ) -> ItemResult:
     """Return the result of an unscored item, with its reason."""
-    question, reference = _hashes(item)
-    return ItemResult(
-        id=item.id,
-        group_id=item.group_id or item.id,
-        outcome=Outcome.UNSCORED,
-        reason=reason,
-        detail=detail,
-        evidence=evidence,
-        fields=item.fields,
-        question_hash=question,
-        reference_hash=reference,
-    )
+    return scored_result(item, (), {}, evidence, (Outcome.UNSCORED, reason, detail))
 
 
-def _hashes(item: Item) -> tuple[str, str]:
-    """Return the hashes of an item's question, empty without one, and of its reference."""
-    asked = item.question_record()
-    return record_hash(asked) if asked else "", record_hash(item.reference_record())
+def record_hash(record: CanonicalRecord) -> str:
+    """Return the hash of a record as 16 hexadecimal digits, the same on every machine."""
+    if isinstance(record, str) and len(record) <= _REPEATING_CHARS:
+        return _repeating_hash(record)
+    return _json_hash(record)
+
+
+def _json_hash(record: CanonicalRecord) -> str:
+    try:
+        text = encode(record)
+    except UnicodeEncodeError:  # half a surrogate pair, which the standard library escapes
+        text = json.dumps(record).encode()
+    return blake2b(text, digest_size=_HASH_BYTES).hexdigest()
+
+
+_repeating_hash = lru_cache(maxsize=4096)(_json_hash)

@@ -55,7 +55,8 @@ class OneRow:
 
     def __init__(self, metric: Metric, statistics: Sequence[float]) -> None:
         self._metric = metric
-        names = (metric.unit, *(column.name for column in metric.columns))
+        # A list within: a generator is resumed for each column.
+        names = (metric.unit, *[column.name for column in metric.columns])
         self.numbers = dict(zip(names, map(float, (1, *statistics)), strict=True))
         """The statistics by column, and a one by the metric's unit."""
         self._values = [(score, _value(score, self.numbers)) for score in metric.scores]

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
-from json import JSONEncoder
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .results import CanonicalRecord, ItemResult
+    from .results import ItemResult
 
 ITEM_SET, REFERENCES = "items", "refs"
 """The fields that say what was scored: which items, and with which references."""
@@ -64,31 +62,13 @@ CARD_NOTE = "The report card"
 
 _SUM_BYTES = 16
 _MODULUS = 1 << 8 * _SUM_BYTES
-# Two records of one item have equal hashes by chance once in 2^64 times.
-_RECORD_BYTES = 8
 # Signatures show so many hexadecimal digits of a sum; report.json has all 32.
 _SHOWN_DIGITS = 8
-# Questions and labels of yes/no benchmarks repeat; longer texts would only fill the cache.
-_REPEATING_CHARS = 80
+# Ids may have half a surrogate pair, which UTF-8 alone can't encode.
+_UTF8 = ("utf-8", "surrogatepass")
 _EXTENSIONS = frozenset(
     ["jpg", "jpeg", "png", "webp", "bmp", "gif", "mp4", "avi", "mkv", "mov", "webm"]
 )
-# Escapes everything but ASCII, so that no encoding or half surrogate pair matters.
-_encode = JSONEncoder(separators=(",", ":")).encode
-
-
-def record_hash(record: CanonicalRecord) -> str:
-    """Return the hash of a record as 16 hexadecimal digits, the same on every machine."""
-    if isinstance(record, str) and len(record) <= _REPEATING_CHARS:
-        return _repeating_hash(record)
-    return _record_hash(record)
-
-
-def _record_hash(record: CanonicalRecord) -> str:
-    return blake2b(_encode(record).encode(), digest_size=_RECORD_BYTES).hexdigest()
-
-
-_repeating_hash = lru_cache(maxsize=4096)(_record_hash)
 
 
 def media_name(path: str) -> str:
@@ -96,11 +76,6 @@ def media_name(path: str) -> str:
     name = path.rpartition("/")[2]
     stem, _, extension = name.rpartition(".")
     return stem if extension.lower() in _EXTENSIONS else name
-
-
-def _number(text: str) -> int:
-    data = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(data, digest_size=_SUM_BYTES).digest())
 
 
 class DataSums:
@@ -117,14 +92,19 @@ class DataSums:
 
     def add(self, results: Iterable[ItemResult]) -> None:
         """Add items, scored and unscored ones."""
+        number = int.from_bytes
         for result in results:
             if not (reference := result.reference_hash):
                 self._unknown += 1
                 continue
+            name, group = result.id, result.group_id
+            if "." in group or "/" in group:
+                group = media_name(group)
             # Lengths tell apart records whose texts are the same one after another.
-            name, group = result.id, media_name(result.group_id)
-            self._items += _number(f"{len(name)},{len(group)},{name}{group}{result.question_hash}")
-            self._references += _number(f"{name}{reference}")
+            item = f"{len(name)},{len(group)},{name}{group}{result.question_hash}".encode(*_UTF8)
+            self._items += number(blake2b(item, digest_size=_SUM_BYTES).digest())
+            record = f"{name}{reference}".encode(*_UTF8)
+            self._references += number(blake2b(record, digest_size=_SUM_BYTES).digest())
 
     def merge(self, other: DataSums) -> None:
         """Add the sums of another part."""
@@ -140,13 +120,14 @@ class DataSums:
         """Return both sums as 32 hexadecimal digits; empty if they are unknown."""
         if self._unknown:
             return "", ""
-        items, references, _ = self.to_json()
-        return f"{items:032x}", f"{references:032x}"
+        return f"{self._items % _MODULUS:032x}", f"{self._references % _MODULUS:032x}"
 
-    def fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the first digits of both as fields of a signature; none if they are unknown."""
-        found = zip((ITEM_SET, REFERENCES), self.texts(), strict=True)
-        return tuple((key, text[:_SHOWN_DIGITS]) for key, text in found if text)
+
+def data_fields(items: str, references: str) -> tuple[tuple[str, str], ...]:
+    """Return the first digits of both sums as fields of a signature; none if they are unknown."""
+    if not items:
+        return ()
+    return (ITEM_SET, items[:_SHOWN_DIGITS]), (REFERENCES, references[:_SHOWN_DIGITS])
 
 
 def signature_value(text: str) -> str:

@@ -16,7 +16,7 @@ from .intervals import IntervalSettings, small_sample_notes
 from .one_item_report import OneRow, one_row
 from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_notes
 from .results import ItemResult, Outcome
-from .signature import DataSums
+from .signature import DataSums, data_fields
 from .statistics_table import BUCKETS, Clusters, Rows, Table
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class Tally:
             ("ci", counted.method),
             ("n", str(coverage.items)),
             ("unscored", str(coverage.unscored)),
-            *counted.data.fields(),
+            *data_fields(items, references),
             ("v", version),
         )
         return Report(
@@ -235,10 +235,7 @@ class Tally:
             variant=metric.variant,
             signature=str(signature),
             scores=counted.overall.scores(intervals),
-            groups={
-                key: {value: scores for value, (scores, _) in parts.items()}
-                for key, parts in counted.groups.items()
-            },
+            groups=counted.groups,
             coverage=coverage,
             totals=totals,
             settings=settings or {},
@@ -249,13 +246,7 @@ class Tally:
                 *notes,
                 *metric.notes_on(totals),
                 *cascade_notes(counted.judging),
-                *small_sample_notes(
-                    counted.overall.clusters_by_score(),
-                    {
-                        key: {value: size for value, (_, size) in parts.items()}
-                        for key, parts in counted.groups.items()
-                    },
-                ),
+                *small_sample_notes(counted.overall.clusters_by_score(), counted.sizes),
             ),
         )
 
@@ -264,12 +255,20 @@ class Tally:
         if one is not None:
             data = DataSums()
             data.add(filter(None, (self._only,)))
-            return _Counted(one, {}, _ONE_SCORED, (), intervals.text, data)
+            return _Counted(one, {}, {}, _ONE_SCORED, (), intervals.text, data)
         table = self._table()
         overall, method = self._repeated(table), intervals.text
+        groups = self._groups_of(table, intervals, check)
         return _Counted(
             overall=overall,
-            groups=self._groups_of(table, intervals, check),
+            groups={
+                key: {value: scores for value, (scores, _) in parts.items()}
+                for key, parts in groups.items()
+            },
+            sizes={
+                key: {value: size for value, (_, size) in parts.items()}
+                for key, parts in groups.items()
+            },
             coverage=self._coverage(overall),
             judging=self._judging.shares(),
             method=f"{method}-{BUCKETS}-groups" if self._rows.folded else method,
@@ -345,8 +344,10 @@ class _Counted(NamedTuple):
     """What a report contains about the items."""
 
     overall: Table | OneRow
-    groups: Mapping[str, Mapping[str, tuple[dict[str, Score], int]]]
-    """Every group's scores and number of clusters, by field and value."""
+    groups: Mapping[str, Mapping[str, Mapping[str, Score]]]
+    """Every group's scores, by field and value."""
+    sizes: Mapping[str, Mapping[str, int]]
+    """Every group's number of clusters, by field and value."""
     coverage: Coverage
     judging: tuple[JudgeShare, ...]
     method: str

@@ -418,9 +418,9 @@ async def test_a_report_that_does_not_fit_discards_no_run() -> None:
         "chair",
         responses=[
             {"image_id": str(n), "caption": "A dog and a cat.", "model": f"m{n}"}
-            for n in range(300)
+            for n in range(280)
         ],
-        references={str(n): ["dog"] for n in range(300)},
+        references={str(n): ["dog"] for n in range(280)},
         group_by=["model"],
     )
     items = [item_to_proto(item) for item in run.items()]
@@ -431,7 +431,7 @@ async def test_a_report_that_does_not_fit_discards_no_run() -> None:
             response = await stub.Score(request, timeout=PATIENCE)
     finally:
         await server.stop(0)
-    assert len(response.results) == 300
+    assert len(response.results) == 280
     assert {score.name: score.value for score in response.report.scores}["chair_i"] == 0.5
     assert not response.report.groups
     assert "leaves out groups" in response.report.notes[-1]

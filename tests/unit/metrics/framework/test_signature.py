@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
 from hallujudge.metrics import ItemResult, Outcome
-from hallujudge.metrics.framework.results import CanonicalRecord
 from hallujudge.metrics.framework.signature import (
     SIGNATURE_FIELDS,
     DataSums,
+    data_fields,
     media_name,
-    record_hash,
 )
 
 ROOT = Path(__file__).resolve().parents[4]
 
 
+def digest(record: object) -> str:
+    return blake2b(repr(record).encode(), digest_size=8).hexdigest()
+
+
 def result(
-    name: str, group: str = "a", question: str = "", reference: CanonicalRecord = "yes"
+    name: str, group: str = "a", question: str = "", reference: object = "yes"
 ) -> ItemResult:
     return ItemResult(
         id=name,
         group_id=group,
         outcome=Outcome.SCORED,
-        question_hash=question and record_hash(question),
-        reference_hash=record_hash(reference),
+        question_hash=question and digest(question),
+        reference_hash=digest(reference),
     )
 
 
@@ -57,24 +61,11 @@ def test_the_page_explains_the_fields_in_their_order() -> None:
     assert f"|---|---|\n{rows}\n" in page
 
 
-@pytest.mark.parametrize(
-    ("record", "digest"),
-    [
-        (None, "7376b2cbfa0ad26e"),
-        ("yes", "dec2da0b68a0d289"),
-        (["cat", "dog"], "8dad5a3906fcfb17"),
-        ("Ein Zäpfchen \ud800?", "0fd8c1b47261f3c0"),
-    ],
-)
-def test_hashes_of_records_are_pinned(record: CanonicalRecord, digest: str) -> None:
-    assert record_hash(record) == digest
-
-
 def test_sums_are_pinned() -> None:
-    assert sums(RESULTS) == ("528fae0037f6f5e38ffdab4db8b4b2a3", "5314e3da622955cd7bb7f8a45418ca06")
+    assert sums(RESULTS) == ("e6629b38707afb89d62c38145a8e4ba1", "24dc90be5d384c151deb83ec9b1b72d9")
     made = DataSums()
     made.add(RESULTS)
-    assert made.fields() == (("items", "528fae00"), ("refs", "5314e3da"))
+    assert data_fields(*made.texts()) == (("items", "e6629b38"), ("refs", "24dc90be"))
 
 
 def test_sums_depend_on_neither_order_nor_parts() -> None:
@@ -131,4 +122,4 @@ def test_one_item_without_a_hash_makes_the_sums_unknown() -> None:
     assert sums([*RESULTS, old]) == ("", "")
     made = DataSums()
     made.add([old])
-    assert made.fields() == ()
+    assert data_fields(*made.texts()) == ()
