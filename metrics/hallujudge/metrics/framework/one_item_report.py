@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from .columns_and_scores import Ratio
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .results import ItemResult
 
 
+_name_of = attrgetter("name")
 _make_score = maker_of(Score, ("name", "value", "ci_low", "ci_high", "n"))
 
 
@@ -55,8 +57,8 @@ class OneRow:
 
     def __init__(self, metric: Metric, statistics: Sequence[float]) -> None:
         self._metric = metric
-        # A list within: a generator is resumed for each column.
-        names = (metric.unit, *[column.name for column in metric.columns])
+        # A generator would be resumed for each column.
+        names = (metric.unit, *map(_name_of, metric.columns))
         self.numbers = dict(zip(names, map(float, (1, *statistics)), strict=True))
         """The statistics by column, and a one by the metric's unit."""
         self._values = [(score, _value(score, self.numbers)) for score in metric.scores]
