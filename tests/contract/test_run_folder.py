@@ -14,6 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.messages import expected_message
 from support.metric_runs import RUNS
+from support.running import here
 from support.terminals import Terminal
 
 from hallujudge.sdk import Client, RunReport, read_run, recompute
@@ -24,6 +25,7 @@ from hallujudge.sdk.errors import (
     OutputError,
 )
 from hallujudge.sdk.schemas import item_schema
+from hallujudge.sdk.viewer.run_pages import find_runs
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +227,58 @@ def test_progress_is_shown_when_it_is_asked_for(
     assert "3/3" in terminal.getvalue()
     assert told.scores == silent.scores
     assert capsys.readouterr().out == ""
+
+
+def _put(content: Any, field: str, value: object) -> None:
+    *path, last = field.split(".")
+    for key in path:
+        content = content[key]
+    content[last] = value
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("scores.chair_i.value", float("nan")),
+        ("scores.chair_s.ci_low", float("-inf")),
+        ("scores.recall.n", 10**400),
+        ("coverage.scored", float("nan")),
+        ("coverage.bounds.chair_i.worst", "x"),
+        ("totals.mentioned", [1]),
+        ("settings.graph", float("nan")),
+    ],
+)
+def test_a_damaged_value_of_a_report_is_named(
+    client: Client, tmp_path: Path, field: str, value: object
+) -> None:
+    scored(client).save(tmp_path)
+    told = _damaged(tmp_path / "report.json", field, value)
+    with pytest.raises(ArchiveError) as caught:
+        read_run(tmp_path)
+    assert told in str(caught.value)
+
+
+def test_every_command_names_a_number_that_is_none(client: Client, tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    for folder in (a, b):
+        scored(client).save(folder)
+    told = _damaged(a / "report.json", "scores.chair_i.value", float("nan"))
+    for command in (
+        *(["report", a], ["report", a, "--format", "html"], ["compare", a, b]),
+        *(["gate", b, "--baseline", a, "--max-regression", "chair_i=0.1"], ["leaderboard", a, b]),
+    ):
+        ended = here(*command)
+        assert ended.returncode in (1, 2), command
+        assert told in ended.stderr.replace("\n", " "), command
+    assert told in find_runs(tmp_path)[0].problem
+
+
+def _damaged(path: Path, field: str, value: object) -> str:
+    """Change a value of a report, and return how errors begin."""
+    content = json.loads(path.read_text())
+    _put(content, field, value)
+    path.write_text(json.dumps(content))
+    return f"{path}: not a report of hallujudge: {field} is "
 
 
 def test_a_report_whose_values_are_not_numbers_is_refused(client: Client, tmp_path: Path) -> None:

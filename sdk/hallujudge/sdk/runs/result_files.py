@@ -36,6 +36,8 @@ from .manifest import CALIBRATION
 _INTERVAL = re.compile(r"jackknife-wilson-(?P<confidence>\d[\d.e-]*\d)(-\d+-groups)?")
 # A tally has four bytes for a whole number.
 _MOST = 2**31
+_MOST_ITEMS = 2**63
+_HUGE = 1e300
 _KINDS = {
     "metric": str,
     "variant": str,
@@ -79,20 +81,28 @@ def stored_report(head: Mapping[str, Any], path: Path) -> Report:
             metric=head["metric"],
             variant=head["variant"],
             signature=head["signature"],
-            scores=_scores(head["scores"]),
+            scores=_scores(head["scores"], "scores"),
             coverage=_coverage(head["coverage"]),
             groups={
-                key: {value: _scores(scores) for value, scores in values.items()}
+                key: {
+                    value: _scores(scores, f"groups.{key}.{value}")
+                    for value, scores in values.items()
+                }
                 for key, values in head["groups"].items()
             },
-            totals={name: float(total) for name, total in head["totals"].items()},
-            settings=dict(head["settings"]),
+            totals={
+                name: float(_number(total, f"totals.{name}"))
+                for name, total in head["totals"].items()
+            },
+            settings={
+                name: _text(head["settings"], name, "settings.") for name in head["settings"]
+            },
             item_set=str(head.get("item_set", "")),
             references=str(head.get("references", "")),
-            notes=tuple(head.get("notes", ())),
-            judging=tuple(JudgeShare(**share) for share in head.get("judging", ())),
+            notes=tuple(_text({"note": note}, "note") for note in head.get("notes", ())),
+            judging=tuple(_share(share) for share in head.get("judging", ())),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as err:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as err:
         raise ArchiveError(
             f"{path}: not a report of hallujudge: {fault_of(err)}; score again"
         ) from err
@@ -181,9 +191,12 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
             reason=line.get("reason", ""),
             detail=line.get("detail", ""),
             statistics=tuple(
-                _number(column, statistics[column.name]) for column in columns if statistics
+                _statistic(column, statistics[column.name]) for column in columns if statistics
             ),
-            scores={name: _own_score(value) for name, value in _object(line, "scores").items()},
+            scores={
+                name: _number_or_none(value, f"scores.{name}")
+                for name, value in _object(line, "scores").items()
+            },
             fields=dict(_object(line, "fields")),
             # Lines of a run that does not say what it compared with have no hashes.
             question_hash=str(line.get("question_hash", "")),
@@ -195,11 +208,11 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
         ) from err
 
 
-def _text(line: Mapping[str, object], key: str) -> str:
+def _text(line: Mapping[str, object], key: str, where: str = "") -> str:
     value = line[key]
     if not isinstance(value, str):
         # Callers catch ValueError and show its message.
-        raise ValueError(f"{key} is {shown(value)}, not a text")  # noqa: TRY004
+        raise ValueError(f"{where}{key} is {shown(value)}, not a text")  # noqa: TRY004
     return value
 
 
@@ -216,50 +229,87 @@ def _outcome(value: object) -> Outcome:
     return _OUTCOMES[value]
 
 
-def _number(column: Column, value: Any) -> int | float:
+def _statistic(column: Column, value: object) -> int | float:
     """Return a statistic.
 
     Raises:
-        ValueError: A whole number is too large for a tally.
+        ValueError: It is not a number, or a whole number too large for a tally.
     """
-    number = (int if column.integral else float)(value)
-    if column.integral and abs(number) >= _MOST:
-        raise ValueError(f"{column.name} is {value!r:.40}")
-    return number
+    number = _number(value, column.name)
+    if column.integral and (number != int(number) or abs(number) >= _MOST):
+        raise ValueError(f"{column.name} is {shown(value)}")
+    return int(number) if column.integral else float(number)
 
 
-def _own_score(value: Any) -> float | None:
-    if value is not None and not isinstance(value, int | float):
-        raise ValueError(f"the score {value!r:.40} is not a number")
+def _number(value: object, field: str) -> int | float:
+    """Return a number of a file.
+
+    Raises:
+        ValueError: It is not one, or is NaN or infinite.
+    """
+    # NaN is in no range; and isfinite() fails for whole numbers of hundreds of digits.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_HUGE < value < _HUGE:
+        raise ValueError(f"{field} is {shown(value)}, not a finite number")
     return value
 
 
-def _number_or_none(value: Any) -> float | None:
-    return None if value is None else float(value)
+def _number_or_none(value: object, field: str) -> float | None:
+    return None if value is None else _number(value, field)
 
 
-def _scores(values: Mapping[str, Any]) -> dict[str, Score]:
-    return {
-        name: Score(
-            name=name,
-            value=_number_or_none(score["value"]),
-            ci_low=_number_or_none(score["ci_low"]),
-            ci_high=_number_or_none(score["ci_high"]),
-            n=score["n"],
-        )
-        for name, score in values.items()
-    }
+def _count(values: Mapping[str, Any], key: str, field: str) -> int:
+    value = values[key]
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST_ITEMS:
+        raise ValueError(f"{field}.{key} is {shown(value)}, not a number of items")
+    return value
+
+
+def _counts(values: Mapping[str, Any], key: str, field: str) -> dict[str, int]:
+    counts = _object(values, key)
+    return {name: _count(counts, name, f"{field}.{key}") for name in counts}
+
+
+def _scores(values: Mapping[str, Any], field: str) -> dict[str, Score]:
+    return {name: _score(_object(values, name), name, f"{field}.{name}") for name in values}
+
+
+def _score(score: Mapping[str, Any], name: str, field: str) -> Score:
+    value, low, high = (
+        None if score[key] is None else float(_number(score[key], f"{field}.{key}"))
+        for key in ("value", "ci_low", "ci_high")
+    )
+    return Score(name=name, value=value, ci_low=low, ci_high=high, n=_count(score, "n", field))
 
 
 def _coverage(values: Mapping[str, Any]) -> Coverage:
+    items, scored, unscored = (
+        _count(values, key, "coverage") for key in ("items", "scored", "unscored")
+    )
+    bounds = _object(values, "bounds")
     return Coverage(
-        items=values["items"],
-        scored=values["scored"],
-        unscored=values["unscored"],
-        reasons=dict(values["reasons"]),
-        bounds={
-            name: Bound(best=bound["best"], worst=bound["worst"])
-            for name, bound in values["bounds"].items()
+        items=items,
+        scored=scored,
+        unscored=unscored,
+        reasons=_counts(values, "reasons", "coverage"),
+        bounds={name: _bound(_object(bounds, name), f"coverage.bounds.{name}") for name in bounds},
+    )
+
+
+def _bound(values: Mapping[str, Any], field: str) -> Bound:
+    best, worst = (_number(values[key], f"{field}.{key}") for key in ("best", "worst"))
+    return Bound(best=best, worst=worst)
+
+
+def _share(values: Mapping[str, Any]) -> JudgeShare:
+    counts = ("decided", "calls", "prompt_tokens", "completion_tokens")
+    return JudgeShare(
+        judge=_text(values, "judge"),
+        declined=_counts(values, "declined", "judging"),
+        cost=_number_or_none(values.get("cost"), "judging.cost"),
+        **{
+            key: _count(values, key, "judging")
+            for key in counts
+            if key in values or key == "decided"
         },
     )
 

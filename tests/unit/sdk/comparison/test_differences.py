@@ -297,7 +297,11 @@ def test_a_report_without_its_items_is_refused(better: RunReport) -> None:
     [
         ({"id": 5}, "id is 5, not a text"),
         ({"group_id": None}, "group_id is null, not a text"),
-        ({"scores": {"chair_i": "high"}}, "the score 'high' is not a number"),
+        ({"scores": {"chair_i": "high"}}, 'scores.chair_i is "high", not a finite number'),
+        ({"scores": {"chair_i": float("nan")}}, "scores.chair_i is NaN, not a finite number"),
+        ({"huge": float("nan")}, "mentioned is NaN, not a finite number"),
+        ({"huge": "5"}, 'mentioned is "5", not a finite number'),
+        ({"huge": 1.5}, "mentioned is 1.5"),
         ({"scores": ["chair_i"]}, 'scores is \\["chair_i"\\], not an object'),
         ({"statistics": {"mentioned": 1}}, "the statistics are"),
         ({"statistics": None}, "the statistics are null"),
