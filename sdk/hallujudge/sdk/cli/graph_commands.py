@@ -44,9 +44,14 @@ def show(
     """Show roots and forms of words."""
     opened = _open(graph)
     typer.echo(opened.label)
+    forms: dict[str, list[str]] = {root: [] for root in opened.roots}
+    for form, roots in opened.edges:
+        for root in roots:
+            if form != root:
+                forms.setdefault(root, []).append(form)
     if not words:
         for root in sorted(opened.roots):
-            typer.echo(f"{root}: {_named(opened, root)}")
+            typer.echo(f"{root}: {_named(forms[root])}")
         return ExitCode.OK
     lost = 0
     for word in words:
@@ -54,12 +59,12 @@ def show(
         lost += not roots
         typer.echo(f"{word}: {'unknown' if not roots else 'leads to ' + ', '.join(roots)}")
         for root in roots:
-            typer.echo(f"  {root}: {_named(opened, root)}")
+            typer.echo(f"  {root}: {_named(forms[root])}")
     return ExitCode.FAILED if lost else ExitCode.OK
 
 
-def _named(graph: SynonymGraph, root: str) -> str:
-    return ", ".join(form for form in graph.forms_of(root) if form != root) or "(no other form)"
+def _named(forms: list[str]) -> str:
+    return ", ".join(sorted(forms)) or "(no other form)"
 
 
 @graph_app.command(epilog=examples("hallujudge graph validate my_graph.json"))

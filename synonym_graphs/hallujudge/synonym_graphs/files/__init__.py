@@ -15,7 +15,7 @@ from ..errors import GraphFormatError, GraphInvalidError, GraphNotFoundError
 from ..graph import SynonymGraph
 from ..word_forms import clean_word
 from .graph_parser import MAX_BYTES, MAX_FORMS, Layout, parse_graph
-from .json_layouts import released_graph
+from .json_layouts import named_cycle, released_graph
 from .released_pickles import is_pickle, read_released_pickle
 
 _DATA: Final = resources.files("hallujudge.synonym_graphs") / "data"
@@ -209,7 +209,7 @@ def _cycle_messages(edges: Iterable[tuple[str, str]]) -> Iterator[str]:
         if len(tied) > 1:
             # The search starts at a fixed word, so that a graph always has the same message.
             path = [one for one, _ in nx.find_cycle(links.subgraph(tied), min(tied))]
-            yield "a cycle: " + " -> ".join([*path, path[0]])
+            yield named_cycle([*path, path[0]])
 
 
 def _cleaned(row: tuple[str, ...]) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from typing import Final
 
 from ..errors import GraphFormatError, GraphInvalidError
@@ -12,6 +13,7 @@ from ..graph import SynonymGraph
 from ..word_forms import clean_word
 
 _VERSION = "plain"
+_NAMED_WORDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +57,13 @@ def plain_graph(data: Mapping[str, object], name: str) -> SynonymGraph | None:
             targets.setdefault(form, {})[root] = None
     _refuse_cycles(targets, name)
     roots = {word: None for word in words if word in plain.roots or word not in targets}
+    found = _terminals(targets, roots)
+    own = {word: {word: None} if word in roots else {} for word in words}
     return SynonymGraph(
         name=name,
         version=_VERSION,
         roots=tuple(roots),
-        edges=tuple((word, tuple(_terminals(word, targets, roots))) for word in words),
+        edges=tuple((word, tuple(own[word] | found.get(word, {}))) for word in words),
         ambiguous=plain.ambiguous,
         compounds=tuple((word, None) for word in sorted(plain.blocked)),
     )
@@ -139,7 +143,7 @@ def _refuse_cycles(targets: Mapping[str, Mapping[str, None]], name: str) -> None
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_edges_from((form, root) for form, roots in targets.items() for root in roots)
     problems = [
-        "a cycle: " + " -> ".join(sorted(cycle))
+        named_cycle(sorted(cycle))
         for cycle in nx.strongly_connected_components(graph)
         if len(cycle) > 1
     ]
@@ -147,24 +151,26 @@ def _refuse_cycles(targets: Mapping[str, Mapping[str, None]], name: str) -> None
         raise GraphInvalidError(sorted(problems), name=name)
 
 
+def named_cycle(words: Sequence[str]) -> str:
+    """Return the problem of a cycle, which names no more words than a person reads."""
+    if len(words) <= _NAMED_WORDS:
+        return "a cycle: " + " -> ".join(words)
+    return f"a cycle of {len(words):,} words: {' -> '.join(words[:_NAMED_WORDS])} -> …"
+
+
 def _terminals(
-    word: str, targets: Mapping[str, dict[str, None]], roots: Mapping[str, None]
-) -> dict[str, None]:
-    """Return the roots that a word leads to, the nearest and first written ones first."""
-    found: dict[str, None] = {}
-    seen: set[str] = set()
-    waiting = [word]
-    while waiting:
-        current = waiting.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        if current in roots:
-            found[current] = None
-        # A root is not followed further, unless the search starts there. Reversed, since the last
-        # word on the stack is visited first.
-        if current == word or current not in roots:
-            waiting.extend(reversed(targets.get(current, {})))
+    targets: Mapping[str, Mapping[str, None]], roots: Mapping[str, None]
+) -> dict[str, dict[str, None]]:
+    """Return the roots that each word leads to, the nearest and first written ones first.
+
+    A root is not followed further, unless the search starts there.
+    """
+    found: dict[str, dict[str, None]] = {}
+    # What a word leads to comes before it, so that each link is followed once.
+    for word in TopologicalSorter(targets).static_order():
+        found[word] = {}
+        for target in targets.get(word, {}):
+            found[word] |= {target: None} if target in roots else found[target]
     return found
 
 

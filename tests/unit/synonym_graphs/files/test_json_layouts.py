@@ -79,6 +79,38 @@ def test_a_node_without_links_is_a_root() -> None:
     assert read.root_of("lamps") == "lamp"
 
 
+def test_a_long_cycle_is_named_in_part() -> None:
+    links = {f"w{number}": f"w{(number + 1) % 3_000}" for number in range(3_000)}
+    with pytest.raises(GraphInvalidError, match="a cycle of 3,000 words: w0 -> w1") as caught:
+        parse_graph(json.dumps(links), name="c")
+    assert len(str(caught.value)) < 300
+    head = {"format": "hallujudge-synonyms/1", "name": "c", "version": "1"}
+    own = head | {"categories": [{"root": "a", "forms": ["b"]}], "reads_as": links}
+    problems = validate_graph(parse_graph(json.dumps(own), name="c"))
+    [cycle] = [problem for problem in problems if problem.startswith("a cycle")]
+    assert len(cycle) < 300
+
+
+def test_a_chain_of_forms_is_followed_link_by_link() -> None:
+    """Each link once: a walk from each form would be 50,000 times as long."""
+    links = {f"w{number}": f"w{number + 1}" for number in range(50_000)}
+    graph = parse_graph(json.dumps(links), name="c")
+    assert graph.roots == ("w50000",)
+    assert graph.roots_of("w5") == ("w50000",)
+
+
+def test_a_root_inside_a_chain_is_found_first_and_followed_from_itself_only() -> None:
+    nodes = [{"id": "b", "root": True}, {"id": "d", "root": True}]
+    links = [("a", "c"), ("a", "b"), ("b", "d"), ("c", "b"), ("c", "d")]
+    text = json.dumps(
+        {"nodes": nodes, "links": [{"source": one, "target": other} for one, other in links]}
+    )
+    graph = parse_graph(text, name="c")
+    assert {word: graph.roots_of(word) for word in "abcd"} == {
+        "a": ("b", "d"), "b": ("b", "d"), "c": ("b", "d"), "d": ("d",)
+    }  # fmt: skip
+
+
 def test_an_undirected_graph_is_refused() -> None:
     undirected: nx.Graph[str] = nx.Graph([("couch", "sofa")])
     text = json.dumps(nx.node_link_data(undirected, edges="links"))
