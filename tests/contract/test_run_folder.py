@@ -263,10 +263,11 @@ def test_every_command_names_a_number_that_is_none(client: Client, tmp_path: Pat
     for folder in (a, b):
         scored(client).save(folder)
     told = _damaged(a / "report.json", "scores.chair_i.value", float("nan"))
-    for command in (
+    commands: tuple[list[str | Path], ...] = (
         *(["report", a], ["report", a, "--format", "html"], ["compare", a, b]),
         *(["gate", b, "--baseline", a, "--max-regression", "chair_i=0.1"], ["leaderboard", a, b]),
-    ):
+    )
+    for command in commands:
         ended = here(*command)
         assert ended.returncode in (1, 2), command
         assert told in ended.stderr.replace("\n", " "), command

@@ -73,6 +73,8 @@ def test_other_texts_are_no_web_addresses(text: str) -> None:
         ("127.0.0.1/evil.example", False),
         ("evil.example#127.0.0.1", False),
         ("localhost\\.evil.example", False),
+        ("unix:evil", False),
+        ("unix:/run/evil", False),
         ("[::1", False),
         ("[evil.example]", False),
         (":80", False),

@@ -296,12 +296,14 @@ async def test_messages_may_be_in_protobufs_own_form() -> None:
 async def test_web_pages_cannot_call_a_server_without_keys() -> None:
     async with serving() as server:
         page = await post(server, _INFO, {}, host="evil.example")
+        socket = await post(server, _INFO, {}, host="unix:evil")
         port = server.http_address.rpartition(":")[2]
         mine = [
             await post(server, _INFO, {}, host=host)
             for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}", "Localhost")
         ]
     assert (page.status, page.json["code"]) == (403, "permission_denied")
+    assert (socket.status, socket.json["code"]) == (403, "permission_denied")
     assert [answer.status for answer in mine] == [200] * 4
     assert not any(name.startswith("access-control") for name in mine[0].headers)
 
