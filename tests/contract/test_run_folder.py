@@ -259,11 +259,11 @@ def test_a_damaged_value_of_a_report_is_named(
 
 
 def test_every_command_names_a_number_that_is_none(client: Client, tmp_path: Path) -> None:
-    a, b = tmp_path / "a", tmp_path / "b"
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
     for folder in (a, b):
         scored(client).save(folder)
-    told = _damaged(a / "report.json", "scores.chair_i.value", float("nan"))
-    commands: tuple[list[str | Path], ...] = (
+    told = _damaged(Path(a) / "report.json", "scores.chair_i.value", float("nan"))
+    commands = (
         *(["report", a], ["report", a, "--format", "html"], ["compare", a, b]),
         *(["gate", b, "--baseline", a, "--max-regression", "chair_i=0.1"], ["leaderboard", a, b]),
     )

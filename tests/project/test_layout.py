@@ -119,6 +119,13 @@ def test_no_input_can_become_code() -> None:
     assert [place for path in modules() for place in code_run_from_data(path)] == []
 
 
+def test_tasks_begin_where_their_errors_are_retrieved() -> None:
+    """Otherwise asyncio may log "Task exception was never retrieved"."""
+    begins = re.compile(r"\b(create_task|ensure_future)\(")
+    found = [show(path) for path in modules() if begins.search(path.read_text(encoding="utf-8"))]
+    assert found == ["judge_service/hallujudge/judge_service/stopping.py"]
+
+
 def test_light_layers_load_no_models() -> None:
     heavy = {
         show(path): sorted(names)

@@ -48,8 +48,8 @@ class Grace:
         """Wait until all work is done, or until the period is over. Nothing is cancelled."""
         if not work:
             return
-        done = asyncio.ensure_future(asyncio.wait(work))
-        hurried = asyncio.ensure_future(self._hurry.wait())
+        done = begun(asyncio.wait(work))
+        hurried = begun(self._hurry.wait())
         try:
             await asyncio.wait(
                 {done, hurried}, timeout=self.left, return_when=asyncio.FIRST_COMPLETED
@@ -65,7 +65,7 @@ class Grace:
             part: Its name, for the log.
             ending: Ends it.
         """
-        work = asyncio.ensure_future(ending)
+        work = begun(ending)
         await self.wait(work)
         if not work.done():
             await asyncio.wait({work}, timeout=self._margin)
@@ -78,6 +78,24 @@ class Grace:
             work.cancel()
         elif not work.cancelled() and (error := work.exception()) is not None:
             _LOG.error("%s did not end well", part, exc_info=error)
+
+
+def begun(work: Awaitable[_T]) -> asyncio.Task[_T]:
+    """Return the task of some work, whose error is for those who wait for it.
+
+    If they have gone, asyncio would log that it was never retrieved, at any later moment.
+
+    Args:
+        work: What the task does.
+    """
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(_retrieve)
+    return task
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 async def in_daemon_thread(work: Callable[[], None]) -> None:
@@ -135,9 +153,9 @@ class CallDrain:
             HeldBackError: It was ended, because the calls of all work are held back.
         """
         token = _DRAIN.set(self)
-        task = asyncio.ensure_future(work)
+        task = begun(work)
         _DRAIN.reset(token)
-        idle = asyncio.ensure_future(self._idle.wait())
+        idle = begun(self._idle.wait())
         self._works += 1
         try:
             await asyncio.wait({task, idle}, return_when=asyncio.FIRST_COMPLETED)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+from ..stopping import begun
+
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 _T = TypeVar("_T")
@@ -138,11 +140,11 @@ async def ordered_map(
         try:
             async for value in source:
                 await room.acquire()
-                pending.put_nowait(asyncio.ensure_future(work(value)))
+                pending.put_nowait(begun(work(value)))
         finally:
             pending.put_nowait(None)
 
-    feeder = asyncio.ensure_future(feed())
+    feeder = begun(feed())
     try:
         while (task := await pending.get()) is not None:
             try:
@@ -168,7 +170,7 @@ async def with_ticks(
     """
     async with aclosing(source):
         while True:
-            coming = asyncio.ensure_future(anext(source))
+            coming = begun(anext(source))
             try:
                 while not (await asyncio.wait({coming}, timeout=seconds))[0]:
                     yield None

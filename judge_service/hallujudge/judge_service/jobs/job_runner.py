@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..access.caller import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
 from ..llm.failures import CONFIGURATION_REASONS
+from ..stopping import begun
 from .job import Job, JobLimits, Problem, caller_of
 from .job_scoring import JobScoring, StoppedError
 
@@ -135,7 +136,7 @@ class JobRunner:
         while (job := self._next_of(ready)) is not None:
             ready.remove(job)
             self._running[job.number] = _Running(
-                job.owner, self._judged[job.number], asyncio.create_task(self._job(job.number))
+                job.owner, self._judged[job.number], begun(self._job(job.number))
             )
 
     def _next_of(self, ready: Sequence[Job]) -> Job | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import HallujudgeError, InvalidInputError, UnavailableError, VersionMismatchError
-from ..stopping import CallDrain, Grace
+from ..stopping import CallDrain, Grace, begun
 from ..threads import import_in_thread
 from .job import (
     FINISHED,
@@ -120,7 +120,7 @@ class JobService:
             await self._open_once()
         except UnavailableError as err:
             _LOG.warning("jobs wait: %s", err)
-            self._waking = asyncio.create_task(self._open_later())
+            self._waking = begun(self._open_later())
 
     def drain(self) -> None:
         """Begin no further work, and end the calls that watch jobs."""
@@ -285,7 +285,7 @@ class JobService:
                 raise stopping_error()
             self._activity.begin()
             # Not in the context of the call that opens it: every job would be in that call's trace.
-            opening = asyncio.create_task(self._made(), context=self._context.copy())
+            opening = self._context.copy().run(begun, self._made())
             self._opening = opening
         return await asyncio.shield(opening)
 
@@ -323,7 +323,7 @@ class JobService:
             database=database,
             store=JobStore(database, self._limits),
             runner=runner,
-            task=asyncio.create_task(runner.run()),
+            task=begun(runner.run()),
         )
 
     async def _open_later(self) -> None:

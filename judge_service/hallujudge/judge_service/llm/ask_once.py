@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from ..access.caller import current_caller
-from ..stopping import open_call
+from ..stopping import begun, open_call
 from ..work_recorder import recorder
 from .budget import VerdictStore
 from .cache_file import Record
@@ -152,7 +152,7 @@ class AskOnce(Generic[_T]):
         self, key: str, call: Callable[[], Awaitable[Answer]], cache: VerdictStore
     ) -> Answer:
         """One call, whose claim is renewed while it is under way."""
-        asked = asyncio.ensure_future(call())
+        asked = begun(call())
         try:
             while not asked.done():
                 await asyncio.wait({asked}, timeout=self._renew_seconds)
@@ -240,7 +240,7 @@ class _Flight(Generic[_T]):
         self.question = question
         self.waiting = 0
         self._payer = payer
-        self.task = asyncio.ensure_future(self._value(call))
+        self.task = begun(self._value(call))
 
     @property
     def is_needed(self) -> bool:
@@ -310,7 +310,7 @@ async def run_bounded(
         for job in queue:
             await work(job)
 
-    tasks = [asyncio.ensure_future(worker()) for _ in range(workers)]
+    tasks = [begun(worker()) for _ in range(workers)]
     try:
         await asyncio.gather(*tasks)
     finally:

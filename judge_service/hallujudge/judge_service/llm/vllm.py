@@ -17,6 +17,7 @@ from pathlib import Path
 from ..errors import InvalidInputError, MissingExtraError, UnavailableError
 from ..settings.connection import Secret, masked
 from ..settings.judge_settings import JudgeSettings
+from ..stopping import begun
 from .failures import CallFailedError
 from .http import Endpoint, HttpEndpoint
 
@@ -154,7 +155,7 @@ class VllmServer:
         except BaseException:
             await self.stop()
             raise
-        self._watcher = asyncio.ensure_future(self._watch())
+        self._watcher = begun(self._watch())
 
     async def stop(self) -> None:
         """Stop it and the processes that it started."""

@@ -23,23 +23,9 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from ..access.caller import current_caller
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
-from ..settings.connection import (
-    OTHER_HOST,
-    is_ipv6,
-    is_own_host,
-    plain_host,
-    web_address,
-    with_port,
-)
+from ..settings.connection import OTHER_HOST, is_own_host, plain_host, web_address, with_port
 from ..work_recorder import JudgeCall, JudgeState, Outcomes
-from .recorder import (
-    CallRecord,
-    JobsActivity,
-    Recorder,
-    Stage,
-    WorkerState,
-    key_label,
-)
+from .recorder import CallRecord, JobsActivity, Recorder, Stage, WorkerState, key_label
 
 try:
     from prometheus_client import (
@@ -403,8 +389,9 @@ class _Server(ThreadingWSGIServer):
 
     request_queue_size = _MOST_CONNECTIONS
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, address: tuple[str, int], handler: Any) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
         self._open: dict[socket.socket, None] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -426,12 +413,6 @@ class _Server(ThreadingWSGIServer):
         """Ignore clients that say nothing or go; the base class writes all to standard error."""
         if not isinstance(error := sys.exception(), OSError):
             _LOG.error("the metrics page failed", exc_info=error)
-
-
-class _Ipv6Server(_Server):
-    """Listens on an IPv6 address."""
-
-    address_family = socket.AF_INET6
 
 
 class MetricsPage:
@@ -465,9 +446,8 @@ class MetricsPage:
         self._answers = {"/healthz": alive, "/readyz": ready}
         self._names = names
         handler = type("Handler", (_Handler,), {"timeout": idle_seconds})
-        kind = _Ipv6Server if is_ipv6(host) else _Server
         try:
-            self._server = make_server(plain_host(host), port, self._answer, kind, handler)
+            self._server = make_server(plain_host(host), port, self._answer, _Server, handler)
         except OSError as err:
             raise InvalidInputError(
                 f"metrics cannot listen on {with_port(host, port)}: {err.strerror or err}; set "

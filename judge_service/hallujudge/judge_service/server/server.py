@@ -34,7 +34,7 @@ from ..settings.server_settings import (
     state_folder,
 )
 from ..state_files import make_private, warn_of_readers
-from ..stopping import MARGIN_SECONDS, Grace, in_daemon_thread
+from ..stopping import MARGIN_SECONDS, Grace, begun, in_daemon_thread
 from .authentication import describes_itself, is_loopback, new_authenticator
 from .connections import raise_file_limit
 from .jobs_servicer import job_service, jobs_address, with_verdict_cache
@@ -117,7 +117,7 @@ class RunningServer:
     def watch(self) -> None:
         """Check the server regularly, and publish the result as its health."""
         if self._settings.self_check_seconds:
-            self._watch = asyncio.ensure_future(self._observation.check.run(self._checks.update))
+            self._watch = begun(self._observation.check.run(self._checks.update))
 
     async def stop(
         self,
@@ -156,7 +156,7 @@ class RunningServer:
         self._observation.close()
 
     async def _end_grpc(self, period: Grace) -> None:
-        stopping = asyncio.ensure_future(self._server.stop(_NO_END_SECONDS))
+        stopping = begun(self._server.stop(_NO_END_SECONDS))
         await period.wait(stopping)
         if not stopping.done():
             self._calls.stop()
@@ -211,7 +211,7 @@ async def start(
         listener = await _http(services)
         # Before the first call: a server that can't open its jobs must not start to serve.
         if jobs is not None:
-            await asyncio.create_task(_started(jobs, observation.recorder, services.scheduler))
+            await begun(_started(jobs, observation.recorder, services.scheduler))
     except HallujudgeError:
         if listener is not None:
             await listener.stop(Grace(0))
@@ -437,8 +437,8 @@ def _ledger(resolved: ResolvedSettings) -> Ledger | None:
 
 async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> None:
     """Run a coroutine until it is done or the server has to stop."""
-    task = asyncio.ensure_future(work)
-    waiting = asyncio.ensure_future(stopping.wait())
+    task = begun(work)
+    waiting = begun(stopping.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     if not task.done():

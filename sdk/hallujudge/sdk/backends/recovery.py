@@ -17,6 +17,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import TYPE_CHECKING, Self
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge_service.stopping import begun
 
 from ..errors import DeadlineError, HallujudgeError, UnavailableError
 
@@ -92,7 +93,7 @@ class Outbox:
         self._sent = 0
         self._wake()
         if self._reader is None:
-            self._reader = asyncio.ensure_future(self._read())
+            self._reader = begun(self._read())
         return self._sending(self._connection)
 
     @property

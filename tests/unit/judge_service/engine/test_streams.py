@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -36,6 +37,28 @@ async def test_slow_values_come_with_ticks_and_quick_ones_without() -> None:
             gate.set()
     assert seen[:3] == [1, None, None]
     assert [value for value in seen if value is not None] == [1, 2]
+
+
+async def test_a_failure_of_the_source_that_comes_too_late_is_not_logged() -> None:
+    logged: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
+    gate, failed = asyncio.Event(), asyncio.Event()
+
+    async def source() -> AsyncGenerator[int, None]:
+        await gate.wait()
+        failed.set()
+        raise ValueError
+        yield 1
+
+    async with aclosing(with_ticks(source(), SOON)) as values:
+        assert await anext(values) is None
+        gate.set()
+        await failed.wait()
+        await asyncio.sleep(0)
+    del values
+    gc.collect()
+    await asyncio.sleep(0)
+    assert logged == []
 
 
 async def test_closing_it_early_cancels_and_closes_the_source() -> None:

@@ -18,6 +18,7 @@ from hallujudge.judge.v1 import jobs_pb2 as pb
 from ...errors import DeadlineError, HallujudgeError
 from ...installation import __version__
 from ...settings.connection import web_address
+from ...stopping import begun
 from ...wire.errors import status_of
 from ..authentication import describes_itself
 from ..logs import internal_error
@@ -155,9 +156,9 @@ class HttpApp:
 
 async def _while_followed(body: Body, serving: Coroutine[Any, Any, None]) -> None:
     """Serve until the response is sent or the client has gone."""
-    call = asyncio.create_task(serving)
+    call = begun(serving)
     # ASGI reports that a client has gone only to an application that keeps reading.
-    following = asyncio.create_task(body.follow())
+    following = begun(body.follow())
     try:
         await asyncio.wait({call, following}, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidInputError, MissingExtraError
 from ...settings.connection import is_ipv6, plain_host, with_port
+from ...stopping import begun
 from ..authentication import peer_of
 from ..observation import record_refused, request_id
 
@@ -84,7 +85,7 @@ class HttpListener:
 
     def begin(self) -> None:
         """Serve."""
-        self._serving = asyncio.create_task(self._server.serve([self._socket]))
+        self._serving = begun(self._server.serve([self._socket]))
 
     async def stop(self, period: Grace) -> None:
         """Stop accepting connections, and wait for running requests to finish.

@@ -18,6 +18,7 @@ from ...cpu_work import LONG_CHARS
 from ...errors import InvalidInputError, UnavailableError
 from ...observe.recorder import WorkerState
 from ...settings.server_settings import ServerSettings
+from ...stopping import begun
 from ...threads import usable_cores
 from ...work_recorder import recorder
 from .processes import Forker, Worker
@@ -182,7 +183,7 @@ class WorkerPool:
         queue, working_for = self._long if long else self._short, current_caller()
         caller = working_for.id
         await queue.enter(caller, weight=working_for.limits.weight)
-        work = asyncio.ensure_future(self._done(task))
+        work = begun(self._done(task))
         # Fair queueing by processor time, which is known only when the worker has replied.
         work.add_done_callback(lambda _: queue.leave(caller, cost=_cost(work)))
         try:
@@ -250,7 +251,7 @@ class WorkerPool:
             "no worker process starts (%s); the server's process scores until one does",
             str(error) or type(error).__name__,
         )
-        self._retrying = asyncio.create_task(self._retry())
+        self._retrying = begun(self._retry())
 
     async def _retry(self) -> None:
         while True:
