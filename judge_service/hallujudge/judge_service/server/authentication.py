@@ -123,7 +123,7 @@ def describes_itself(settings: ServerSettings, host: str) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach an address that a server listens on."""
-    if host.lower() == "localhost" or host.startswith("unix:"):
+    if host.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback

@@ -30,6 +30,9 @@ _USER = re.compile(
 _IN_QUERY = re.compile(
     r"([?&;][^\s,=&'\"]*(?:key|token|secret|passw|pwd|sig)[^\s,=&'\"]*=)[^\s,&#'\"]+", re.IGNORECASE
 )
+# Underscores are no part of host names, but services of Compose have them.
+_LABEL = r"[a-zA-Z0-9_]([\w-]*[a-zA-Z0-9_])?"
+_HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?", re.ASCII)
 # No part of a Host header, and read differently by different parsers.
 _NO_HOST = re.compile(r"[^\w.:\[\]%~-]")
 
@@ -63,6 +66,11 @@ def is_ipv6(host: str) -> bool:
 def with_port(host: str, port: int) -> str:
     """Return an address such as ``127.0.0.1:50051`` or ``[::1]:50051``."""
     return f"[{plain_host(host)}]:{port}" if is_ipv6(host) else f"{host}:{port}"
+
+
+def is_host(text: str) -> bool:
+    """Return whether a text is an IP address or the name of a host, without a port."""
+    return _is_address(plain_host(text)) or _HOST_NAME.fullmatch(text) is not None
 
 
 OTHER_HOST = "call localhost or an IP address, or add the name to the server's setting host_names"

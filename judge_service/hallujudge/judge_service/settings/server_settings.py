@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, fault_of
-from .connection import masked, masked_repr
+from .connection import is_host, masked, masked_repr
 from .judge_settings import CHOICES as JUDGE_CHOICES
 from .judge_settings import JudgeKeys, JudgeSettings, load_judge_keys
 
@@ -170,6 +170,8 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "reflection": ("auto", "on", "off"),
     **JUDGE_CHOICES,
 }
+# gRPC would take others for addresses of another kind, such as files of sockets.
+_HOSTS = frozenset({"host", "http_host", "metrics_host"})
 # Workers read untrusted input: they get no key, address or proxy of the server.
 _WORKER_NAMES = frozenset({"PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "NLTK_DATA"})
 _WORKER_PREFIXES = ("LC_", "PYTHON", "COVERAGE_")
@@ -335,6 +337,10 @@ def _checked(entry: Any, value: object, source: str) -> object:
         if "***@" in value:
             raise InvalidInputError(
                 f"{place} is {value!r}, with a masked password; write the password itself"
+            )
+        if entry.name in _HOSTS and not is_host(value):
+            raise InvalidInputError(
+                f"{place} is {value!r}; give an IP address or the name of a host, without a port"
             )
         return value
     # bool is a subclass of int, and TOML's true would be read as 1.

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.llm.client import ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.settings.connection import (
     Secret,
+    is_host,
     is_own_host,
     masked,
     web_address,
     with_port,
 )
+from hallujudge.judge_service.settings.server_settings import load_settings
 
 
 @pytest.mark.parametrize(
@@ -24,11 +27,38 @@ from hallujudge.judge_service.settings.connection import (
         ("[::1]", "[::1]:5"),
         ("::", "[::]:5"),
         ("fe80::1%eth0", "[fe80::1%eth0]:5"),
-        ("unix:/run/h", "unix:/run/h:5"),
     ],
 )
 def test_an_address_of_ipv6_has_brackets_beside_a_port(host: str, address: str) -> None:
     assert with_port(host, 5) == address
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "0.0.0.0",
+        "::",
+        "[::1]",
+        "fe80::1%eth0",
+        "localhost",
+        "lab_server",
+        "a-b.c1.org.",
+    ],
+)
+def test_addresses_and_names_are_hosts(host: str) -> None:
+    assert is_host(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "unix:evil", "unix:/run/h", "dns:a", "ipv4:1.2.3.4", "a:1", "1.2.3.4:5", "a/b", "a b",
+     "-a", "a..b", "a\n", "http://a", "unix-abstract:a", "é.org"],
+)  # fmt: skip
+def test_other_texts_are_not(host: str) -> None:
+    assert not is_host(host)
+    with pytest.raises(InvalidInputError, match="host"):
+        load_settings({"host": host}, environ={})
 
 
 @pytest.mark.parametrize(
