@@ -10,8 +10,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import ClassVar, Generic, TypeVar
 
-from msgspec.json import encode
-
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.metric import Metric
@@ -169,6 +167,9 @@ def record_hash(record: CanonicalRecord) -> str:
 
 
 def _json_hash(record: CanonicalRecord) -> str:
+    # Imported here because a client of a server hashes nothing.
+    from msgspec.json import encode
+
     try:
         text = encode(record)
     except UnicodeEncodeError:  # half a surrogate pair, which the standard library escapes
