@@ -21,9 +21,9 @@ import needs  # noqa: F401  # it says what is missing
 from hallujudge.judge_service.engine.session import KeptPipelines
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
-from hallujudge.metrics.framework import one_item_report, tally
+from hallujudge.metrics.framework.one_item_report import OneItemReport
 
-_ONE_ROW = one_item_report.one_row
+_ONE_ITEM = OneItemReport.of
 _GET, _ADD = KeptPipelines.get, KeptPipelines.add
 
 
@@ -37,25 +37,25 @@ def _set(module: Any, name: str, value: Callable[..., object]) -> None:
 
 def as_shipped() -> None:
     """Use everything."""
-    _set(tally, "one_row", _ONE_ROW)
+    _set(OneItemReport, "of", _ONE_ITEM)
     _set(KeptPipelines, "get", _GET)
     _set(KeptPipelines, "add", _ADD)
 
 
-def without_one_row() -> None:
+def without_report_of_one_item() -> None:
     """Make the report of one item with tables, as that of many items."""
     as_shipped()
-    _set(tally, "one_row", _nothing)
+    _set(OneItemReport, "of", _nothing)
 
 
 def without_kept_pipelines() -> None:
-    """Open a pipeline for every call."""
+    """Open a pipeline for every call, and make its report with tables, as nothing is kept."""
     as_shipped()
     _set(KeptPipelines, "get", _nothing)
     _set(KeptPipelines, "add", _nothing)
 
 
-MODES = (as_shipped, without_one_row, without_kept_pipelines)
+MODES = (as_shipped, without_report_of_one_item, without_kept_pipelines)
 
 
 async def measure(rounds: int, calls: int) -> None:
@@ -82,7 +82,7 @@ async def measure(rounds: int, calls: int) -> None:
     for mode, found in seconds.items():
         ratios = [own / all_ for own, all_ in zip(found, seconds[as_shipped], strict=True)]
         print(
-            f"{mode.__name__.replace('_', ' '):24}{statistics.median(found) * 1e6:6.0f} µs"
+            f"{mode.__name__.replace('_', ' '):28}{statistics.median(found) * 1e6:6.0f} µs"
             f"{statistics.median(ratios):8.2f}"
         )
 

@@ -13,6 +13,7 @@ from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.engine.registry import open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Outcome, Report, Tally
+from hallujudge.metrics.framework.one_item_report import OneItemReport
 
 RESOURCES = Resources()
 UNSCORED = ItemResult(id="u", group_id="u", outcome=Outcome.UNSCORED, reason="RESPONSE_EMPTY")
@@ -48,4 +49,32 @@ def test_groups_leave_the_report_on_one_item_as_it_is(
     # Groups need a table of the items.
     of_table = report_of(metric, results, ["model"])
     notes = tuple(note for note in of_table.notes if "groups by" not in note)
-    assert report_of(metric, results, []) == replace(of_table, groups={}, notes=notes)
+    of_table = replace(of_table, groups={}, notes=notes)
+    assert report_of(metric, results, []) == of_table
+    made = OneItemReport(metric, IntervalSettings(), version="1", settings={}).of(scored)
+    assert unscored or made in (of_table, None)
+
+
+@pytest.mark.parametrize("name", ["chair", "infact", "amber"])
+def test_the_usual_item_needs_no_table(name: str) -> None:
+    metric = metric_of(name)
+    row = tuple(1.0 for _ in metric.columns)
+    one = ItemResult(
+        id="1",
+        group_id="photo.jpg",
+        outcome=Outcome.SCORED,
+        statistics=row,
+        question_hash="0123456789abcdef",
+        reference_hash="fedcba9876543210",
+    )
+    maker = OneItemReport(
+        metric, IntervalSettings(), version="1", settings={"a": "b"}, notes=("n",)
+    )
+    tally = Tally(metric)
+    tally.add(one)
+    known = tally.finish(IntervalSettings(), version="1", settings={"a": "b"}, notes=("n",))
+    assert known.references
+    assert maker.of(one) == known
+    assert [maker.of(other) for other in (None, UNSCORED, replace(one, statistics=()))] == [
+        None
+    ] * 3

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
+from hallujudge.metrics.framework.one_item_report import OneItemReport
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
 from ..cpu_work import check_wanted, in_thread, map_cpu
@@ -67,7 +68,7 @@ class Engine:
         """
         kept = self._kept.get(spec)
         if kept is not None:  # only pipelines without models are kept
-            return ScoringSession(spec, kept.pipeline, settings=kept.settings)
+            return ScoringSession(spec, kept.pipeline, one_item=kept.one_item)
         entry = metric_entry(spec.metric)
         # Signatures need the version of a language model's server, which has to be requested.
         if entry.asks_llm(spec):
@@ -106,7 +107,7 @@ class ScoringSession:
         spec: The specification of the run.
         pipeline: The metric with its graphs, extractors and judges.
         judges: The judges, if language models judge or extract.
-        settings: The pipeline's settings, sorted, if they no longer change.
+        one_item: Makes the report of a single item, if it is kept for the spec.
     """
 
     def __init__(
@@ -115,10 +116,10 @@ class ScoringSession:
         pipeline: Pipeline,
         judges: JudgeFactory | None = None,
         *,
-        settings: Mapping[str, str] | None = None,
+        one_item: OneItemReport | None = None,
     ) -> None:
         self._judges = judges
-        self._settings = settings
+        self._one_item = one_item
         self._spec = spec
         self._pipeline = pipeline
         self._tally = Tally(pipeline.metric, spec.group_by)
@@ -137,8 +138,6 @@ class ScoringSession:
     @property
     def settings(self) -> dict[str, str]:
         """The settings of the signature in full, for the report."""
-        if self._settings is not None:
-            return dict(self._settings)
         return dict(sorted(self._pipeline.settings.items()))
 
     @property
@@ -182,8 +181,11 @@ class ScoringSession:
     async def score(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, and add them to the report."""
         results = await self.evaluate(items)
-        parts = [results[at : at + _PART] for at in range(0, len(results), _PART)]
-        await map_cpu(self.add, parts, chars=lambda part: _RESULT_CHARS * len(part))
+        if len(results) <= _SHORT_REPORT:
+            self.add(results)
+        else:
+            parts = [results[at : at + _PART] for at in range(0, len(results), _PART)]
+            await map_cpu(self.add, parts, chars=lambda part: _RESULT_CHARS * len(part))
         return results
 
     def tally_of(self, results: Sequence[ItemResult]) -> bytes:
@@ -225,6 +227,9 @@ class ScoringSession:
 
     def report(self) -> Report:
         """Return the report over all items scored so far."""
+        one_item = self._one_item
+        if one_item is not None and (report := one_item.of(self._tally.only)) is not None:
+            return report
         return self._tally.finish(
             self._spec.interval,
             version=__version__,
@@ -240,12 +245,12 @@ async def _in_some_thread(work: Callable[[], _T], *, long: bool) -> _T:
 
 
 class KeptPipeline(NamedTuple):
-    """A pipeline and its settings, which stay the same."""
+    """A pipeline, and what else stays the same for a spec."""
 
     pipeline: Pipeline
     """The pipeline."""
-    settings: Mapping[str, str]
-    """Its settings, sorted."""
+    one_item: OneItemReport | None
+    """Makes the report of a single item; None if the spec asks for groups."""
     chars: int
     """The characters of its spec."""
 
@@ -275,19 +280,24 @@ class KeptPipelines:
 
     def add(self, spec: ScoreSpec, pipeline: Pipeline) -> None:
         """Keep a pipeline if it may be kept; the least recently used ones are dropped."""
-        chars = sum(
-            len(graph.text) for graph in spec.graphs.values() if isinstance(graph, InlineGraph)
-        )
-        chars += sum(map(len, spec.options.values()))
-        inline = any(isinstance(graph, InlineGraph) for graph in spec.graphs.values())
+        inline = [graph for graph in spec.graphs.values() if isinstance(graph, InlineGraph)]
         if metric_entry(spec.metric).needs_models(spec) or (inline and not self._keep_graphs):
             return
-        settings = dict(sorted(pipeline.settings.items()))
-        self._pipelines[_key_of_spec(spec)] = KeptPipeline(pipeline, settings, chars)
+        chars = sum(map(len, [*spec.options.values(), *(graph.text for graph in inline)]))
+        kept = KeptPipeline(pipeline, _one_item(spec, pipeline), chars)
+        self._pipelines[_key_of_spec(spec)] = kept
         self._chars += chars
         while len(self._pipelines) > _MOST_PIPELINES or self._chars > _MOST_GRAPH_CHARS:
             _, dropped = self._pipelines.popitem(last=False)
             self._chars -= dropped.chars
+
+
+def _one_item(spec: ScoreSpec, pipeline: Pipeline) -> OneItemReport | None:
+    if spec.group_by:
+        return None
+    settings = dict(sorted(pipeline.settings.items()))
+    metric, notes = pipeline.metric, pipeline.notes
+    return OneItemReport(metric, spec.interval, version=__version__, settings=settings, notes=notes)
 
 
 def _key_of_spec(spec: ScoreSpec) -> Hashable:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .columns_and_scores import Ratio
 from .fast_values import maker_of
+from .intervals import small_sample_notes
 from .metric import Metric
-from .report import Score
+from .report import Coverage, Report, Score
 from .results import Outcome
+from .signature import DataSums, data_fields
 
 if TYPE_CHECKING:
     from .columns_and_scores import ScoreDefinition
@@ -19,81 +20,105 @@ if TYPE_CHECKING:
     from .results import ItemResult
 
 
-_name_of = attrgetter("name")
+_ONE_SCORED = Coverage(items=1, scored=1, unscored=0)
+
 _make_score = maker_of(Score, ("name", "value", "ci_low", "ci_high", "n"))
 
 
-def one_row(metric: Metric, result: ItemResult | None) -> OneRow | None:
-    """Return the row of a run's only item.
+class OneItemReport:
+    """Makes reports of runs with one scored item, equal to those of :meth:`Tally.finish`.
+
+    Arrays of one number take numpy far longer than the numbers take Python, and what such reports
+    share is made once (docs/decisions/one-item.md).
 
     Args:
         metric: The metric.
-        result: The item.
-
-    Returns:
-        None if the scores need a table: there is no item, it has no statistics, it has claims
-        without a verdict, a judge was called, or the metric makes more columns than an item has.
-    """
-    if result is None or result.outcome is not Outcome.SCORED or not result.statistics:
-        return None
-    kind = type(metric)
-    plain = kind.derive is Metric.derive and kind.expand is Metric.expand
-    if not plain or hasattr(result.evidence, "judging"):
-        return None
-    row = OneRow(metric, result.statistics)
-    return None if metric.unresolved and row.numbers[metric.unresolved] else row
-
-
-class OneRow:
-    """A :class:`Table` with one row, of a plain metric, with the same numbers.
-
-    Arrays of one number take numpy far longer than the numbers take Python: with tables, a call
-    with one caption takes a fifth more processor time (docs/decisions/one-item.md).
-
-    Args:
-        metric: A metric whose scores are made of its items' statistics as they are.
-        statistics: The item's, one number for each of the metric's columns.
+        intervals: How intervals would be made; one item has none, but its signature names them.
+        version: The version of Hallujudge, for the signature.
+        settings: The settings behind the signature, in full.
+        notes: What limits the use of the scores, whatever the items are.
     """
 
-    def __init__(self, metric: Metric, statistics: Sequence[float]) -> None:
+    def __init__(
+        self,
+        metric: Metric,
+        intervals: IntervalSettings,
+        *,
+        version: str,
+        settings: Mapping[str, str],
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        kind = type(metric)
+        plain = kind.derive is Metric.derive and kind.expand is Metric.expand
+        self._fits = plain and not metric.repeated_by
         self._metric = metric
-        # A generator would be resumed for each column.
-        names = (metric.unit, *map(_name_of, metric.columns))
-        self.numbers = dict(zip(names, map(float, (1, *statistics)), strict=True))
-        """The statistics by column, and a one by the metric's unit."""
-        self._values = [(score, _value(score, self.numbers)) for score in metric.scores]
+        self._settings = settings
+        self._notes = notes
+        self._names = (metric.unit, *[column.name for column in metric.columns])
+        # Without labels, whose sums have no meaning.
+        self._summed = [metric.unit, *[one.name for one in metric.columns if not one.label]]
+        self._scores = [(score, _function(score)) for score in metric.scores]
+        numbers = (("ci", intervals.text), ("n", "1"), ("unscored", "0"))
+        self._signature = str(metric.signature.extended(*numbers))
+        self._version = version
 
-    def totals(self) -> dict[str, float]:
-        """Return the statistics of the item, without labels, whose sums have no meaning."""
-        labels = {column.name for column in self._metric.columns if column.label}
-        return {name: of for name, of in self.numbers.items() if name not in labels}
+    def of(self, result: ItemResult | None) -> Report | None:
+        """Return the report of a run's only item.
 
-    def scores(self, _: IntervalSettings) -> dict[str, Score]:
-        """Return every score of the metric; one item has no intervals."""
-        numbers, unit = self.numbers, self._metric.unit
-        return {
-            score.name: _make_score(
-                (score.name, value, None, None, int(numbers[score.count or unit]))
-            )
-            for score, value in self._values
-        }
+        Args:
+            result: The item.
 
-    def clusters_by_score(self) -> dict[str, int]:
-        """Return for each defined score whether it depends on the item: 1, or 0."""
-        number = self.numbers.__getitem__
-        return {
-            score.name: int(any(map(number, score.columns)))
-            for score, value in self._values
-            if value is not None
-        }
+        Returns:
+            None if the scores need a table: there is no item, it has no statistics, it has claims
+            without a verdict, a judge was called, or the metric makes more columns than an item
+            has or counts an item repeatedly.
+        """
+        if result is None or result.outcome is not Outcome.SCORED or not result.statistics:
+            return None
+        if not self._fits or hasattr(result.evidence, "judging"):
+            return None
+        numbers = dict(zip(self._names, map(float, (1, *result.statistics)), strict=True))
+        unresolved = self._metric.unresolved
+        if unresolved and numbers[unresolved]:
+            return None
+        data = DataSums()
+        data.add((result,))
+        return self._report(numbers, data.texts())
+
+    def _report(self, numbers: Mapping[str, float], sums: tuple[str, str]) -> Report:
+        fields = (*data_fields(*sums), ("v", self._version))
+        metric, totals = self._metric, {name: numbers[name] for name in self._summed}
+        scores, items = {}, {}
+        for score, value_of in self._scores:
+            number = value_of(numbers)
+            value = None if math.isnan(number) else number
+            if value is not None:  # whether the score depends on the item at all
+                items[score.name] = int(any(map(numbers.__getitem__, score.columns)))
+            count = int(numbers[score.count or metric.unit])
+            scores[score.name] = _make_score((score.name, value, None, None, count))
+        return Report(
+            metric=metric.name,
+            variant=metric.variant,
+            signature="|".join([self._signature, *[f"{key}:{value}" for key, value in fields]]),
+            scores=scores,
+            coverage=_ONE_SCORED,
+            totals=totals,
+            settings=dict(self._settings),
+            item_set=sums[0],
+            references=sums[1],
+            notes=(*self._notes, *metric.notes_on(totals), *small_sample_notes(items, {})),
+        )
 
 
-def _value(score: ScoreDefinition, numbers: Mapping[str, float]) -> float | None:
+def _function(score: ScoreDefinition) -> Callable[[Mapping[str, float]], float]:
+    """Return the function from an item's numbers to a score; NaN if the score is undefined."""
     if isinstance(score.value, Ratio):
-        value = score.value.of(numbers)
-    else:
+        return score.value.of
+
+    def value(numbers: Mapping[str, float]) -> float:
         import numpy as np
 
         columns = {name: np.array([numbers[name]]) for name in score.columns}
-        value = float(score.value(columns)[0])
-    return None if math.isnan(value) else value
+        return float(score.value(columns)[0])
+
+    return value

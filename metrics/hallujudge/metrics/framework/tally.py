@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import MergeError
 from .intervals import IntervalSettings, small_sample_notes
-from .one_item_report import OneRow, one_row
 from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_notes
 from .results import ItemResult, Outcome
 from .signature import DataSums, data_fields
@@ -31,8 +30,6 @@ MISSING = ""
 """The group of items without a value."""
 
 _BATCH = 4096
-
-_ONE_SCORED = Coverage(items=1, scored=1, unscored=0)
 
 
 class Tally:
@@ -54,8 +51,9 @@ class Tally:
         # The overall scores always need the groups by which items repeat.
         keys = (*group_by, *filter(None, [self._repeated_by]))
         self._groups = {key: GroupCodes(split=key in metric.split_fields) for key in keys}
-        # The only item so far: most calls of a server have one, and its report needs no columns.
-        self._only: ItemResult | None = None
+        # Most calls of a server have one item, whose report needs no columns: one_item_report.py.
+        self.only: ItemResult | None = None
+        """The item, while there is no second one."""
         self._empty = True
         self._unscored_rows = 0
         self._unscored_times = 0
@@ -97,7 +95,7 @@ class Tally:
         where it has a row that counts in that score only.
         """
         if self._empty and len(results) == 1:
-            self._only, self._empty = results[0], False
+            self.only, self._empty = results[0], False
             return
         self._settle()
         self._put(results)
@@ -105,8 +103,8 @@ class Tally:
     def _settle(self) -> None:
         """Put the only item into its columns, before these are read or grow."""
         self._empty = False
-        if self._only is not None:
-            only, self._only = self._only, None
+        if self.only is not None:
+            only, self.only = self.only, None
             self._put((only,))
 
     def _put(self, results: Sequence[ItemResult]) -> None:
@@ -251,11 +249,6 @@ class Tally:
         )
 
     def _counted(self, intervals: IntervalSettings, check: Callable[[], None]) -> _Counted:
-        one = None if self._groups else one_row(self._metric, self._only)
-        if one is not None:
-            data = DataSums()
-            data.add(filter(None, (self._only,)))
-            return _Counted(one, {}, {}, _ONE_SCORED, (), intervals.text, data)
         table = self._table()
         overall, method = self._repeated(table), intervals.text
         groups = self._groups_of(table, intervals, check)
@@ -343,7 +336,7 @@ def _keys(results: Iterable[ItemResult]) -> Sequence[int]:
 class _Counted(NamedTuple):
     """What a report contains about the items."""
 
-    overall: Table | OneRow
+    overall: Table
     groups: Mapping[str, Mapping[str, Mapping[str, Score]]]
     """Every group's scores, by field and value."""
     sizes: Mapping[str, Mapping[str, int]]
