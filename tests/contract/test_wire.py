@@ -210,6 +210,14 @@ def test_an_address_of_ipv6_is_shown_with_its_brackets() -> None:
     assert "UNKNOWN: ipv6:[::1]:50051: Failed to connect" in told
 
 
+def test_a_call_that_begins_while_its_connection_breaks_may_be_repeated() -> None:
+    nothing = grpc.aio.Metadata()
+    error = grpc.aio.AioRpcError(
+        grpc.StatusCode.INTERNAL, nothing, nothing, "Internal error from Core", None
+    )
+    assert error_from_rpc(error, target="t").reason == "SERVER_UNREACHABLE"
+
+
 @pytest.mark.parametrize("reason", REASONS)
 def test_every_reason_comes_back_as_the_class_it_was(reason: str) -> None:
     row = REASONS[reason]

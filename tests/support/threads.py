@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["PATIENCE", "Gate", "busy_switching", "eventually", "run_in_threads", "until"]
+__all__ = [
+    "PATIENCE",
+    "Gate",
+    "busy_switching",
+    "eventually",
+    "run_in_threads",
+    "unseen_errors",
+    "until",
+]
 
 PATIENCE = 120.0
 """Seconds after which a test that waits for something fails; far more than a busy machine needs."""
@@ -28,6 +37,19 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.01)
+
+
+@contextmanager
+def unseen_errors() -> Iterator[list[str]]:
+    """Collect what asyncio would log of tasks that failed, and that nobody looked at."""
+    loop, found = asyncio.get_running_loop(), list[str]()
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(lambda _loop, context: found.append(str(context["message"])))
+    try:
+        yield found
+    finally:
+        gc.collect()
+        loop.set_exception_handler(before)
 
 
 @contextmanager

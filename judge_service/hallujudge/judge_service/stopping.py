@@ -124,6 +124,16 @@ async def in_daemon_thread(work: Callable[[], None]) -> None:
     await done
 
 
+async def cancel_all(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and wait for their ends.
+
+    One may have failed at this very moment. asyncio would log an error that nobody looks at.
+    """
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 class HeldBackError(Exception):
     """The work was ended, because all its judge calls are held back."""
 
@@ -163,9 +173,7 @@ class CallDrain:
                 raise HeldBackError
             return task.result()
         finally:
-            task.cancel()
-            idle.cancel()
-            await asyncio.gather(task, idle, return_exceptions=True)
+            await cancel_all(task, idle)
             self._works -= 1
             if self.is_closed and not self._works:
                 # Calls that are left have callers of another kind, who wait for the same reply.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-from ..stopping import begun
+from ..stopping import begun, cancel_all
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -158,7 +158,7 @@ async def ordered_map(
         while not pending.empty():
             if (task := pending.get_nowait()) is not None:
                 task.cancel()
-        await asyncio.gather(feeder, return_exceptions=True)
+        await cancel_all(feeder)
 
 
 async def with_ticks(
@@ -175,9 +175,7 @@ async def with_ticks(
                 while not (await asyncio.wait({coming}, timeout=seconds))[0]:
                     yield None
             finally:
-                if not coming.done():
-                    coming.cancel()
-                    await asyncio.gather(coming, return_exceptions=True)
+                await cancel_all(coming)
             try:
                 value = coming.result()
             except StopAsyncIteration:

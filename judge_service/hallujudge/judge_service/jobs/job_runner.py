@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..access.caller import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
 from ..llm.failures import CONFIGURATION_REASONS
-from ..stopping import begun
+from ..stopping import begun, cancel_all
 from .job import Job, JobLimits, Problem, caller_of
 from .job_scoring import JobScoring, StoppedError
 
@@ -81,9 +81,7 @@ class JobRunner:
         """
         tasks = [running.task for running in self._running.values()]
         await period.wait(*tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(*tasks)
         await self._scoring.threads.run(self._lock.release)
 
     def cancel(self, number: int) -> None:

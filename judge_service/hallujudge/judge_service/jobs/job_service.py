@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import HallujudgeError, InvalidInputError, UnavailableError, VersionMismatchError
-from ..stopping import CallDrain, Grace, begun
+from ..stopping import CallDrain, Grace, begun, cancel_all
 from ..threads import import_in_thread
 from .job import (
     FINISHED,
@@ -135,8 +135,7 @@ class JobService:
         """
         self.drain()
         if self._waking is not None:
-            self._waking.cancel()
-            await asyncio.gather(self._waking, return_exceptions=True)
+            await cancel_all(self._waking)
         opened = await self._last_opened()
         if opened is not None:
             await opened.task

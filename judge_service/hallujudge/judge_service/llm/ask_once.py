@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from ..access.caller import current_caller
-from ..stopping import begun, open_call
+from ..stopping import begun, cancel_all, open_call
 from ..work_recorder import recorder
 from .budget import VerdictStore
 from .cache_file import Record
@@ -160,9 +160,7 @@ class AskOnce(Generic[_T]):
                     await cache.renew(key)
             return asked.result()
         finally:
-            if not asked.done():
-                asked.cancel()
-                await asyncio.gather(asked, return_exceptions=True)
+            await cancel_all(asked)
 
     def _remember(self, key: str, value: _T) -> None:
         self._memory[key] = value
@@ -314,6 +312,4 @@ async def run_bounded(
     try:
         await asyncio.gather(*tasks)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(*tasks)

@@ -34,7 +34,7 @@ from ..settings.server_settings import (
     state_folder,
 )
 from ..state_files import make_private, warn_of_readers
-from ..stopping import MARGIN_SECONDS, Grace, begun, in_daemon_thread
+from ..stopping import MARGIN_SECONDS, Grace, begun, cancel_all, in_daemon_thread
 from .authentication import describes_itself, is_loopback, new_authenticator
 from .connections import raise_file_limit
 from .jobs_servicer import job_service, jobs_address, with_verdict_cache
@@ -441,11 +441,9 @@ async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> 
     waiting = begun(stopping.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
-    if not task.done():
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return
-    await task
+    if task.done():
+        await task
+    await cancel_all(task)
 
 
 def _new_vllm(settings: JudgeSettings) -> VllmServer:

@@ -46,6 +46,9 @@ _METADATA_PAIRS = 6
 # gRPC writes IPv6 addresses as parts of a URI.
 _IPV6 = re.compile(r"ipv6:%5B[0-9A-Za-z:.%]{2,64}?%5D")
 
+# grpc.aio says this, with INTERNAL, of a call that begins while its connection breaks.
+_BROKEN = "Internal error from Core"
+
 _BY_CODE: dict[grpc.StatusCode, type[HallujudgeError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidInputError,
     grpc.StatusCode.NOT_FOUND: NotFoundError,
@@ -161,7 +164,7 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
     text = (error.details() if has_status else "") or ""
     details = _IPV6.sub(lambda found: unquote(found[0]), text)
     kind = _BY_CODE.get(code, InternalError)
-    if kind is UnavailableError:
+    if kind is UnavailableError or details == _BROKEN:
         return UnavailableError(
             f"no Hallujudge server answers at {target!r} ({_why(details)}); "
             "check the address and port, start one with 'hallujudge serve', "

@@ -1,4 +1,4 @@
-"""Ids that repeat, and ticks between the results of slow work."""
+"""Ids that repeat, results of concurrent work in order, and ticks between those of slow work."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from contextlib import aclosing
 
 import pytest
 from support.messages import expected_message
+from support.threads import unseen_errors
 
 from hallujudge.judge_service.engine.streams import (
     ID_BYTES,
     StreamIds,
     distinct,
     keys_of,
+    ordered_map,
     with_ticks,
 )
 from hallujudge.judge_service.errors import InvalidInputError
@@ -137,3 +139,44 @@ async def test_what_is_kept_of_a_stream_is_counted() -> None:
         await anext(batches)
     assert seen == [["a", "b"], [], ["c"]]
     assert kept == [2 * ID_BYTES, 0, ID_BYTES, 2 * ID_BYTES]
+
+
+async def test_a_source_that_ends_while_the_consumer_is_cancelled_is_looked_at() -> None:
+    consumers: list[asyncio.Task[None]] = []
+
+    async def source() -> AsyncGenerator[int, None]:
+        yield 1
+        consumers.pop().cancel()
+
+    async def consume() -> None:
+        async for _ in with_ticks(source(), 60.0):
+            pass
+
+    with unseen_errors() as unseen:
+        consumers.append(asyncio.create_task(consume()))
+        ((ended,), _) = await asyncio.wait(consumers)
+        assert ended.cancelled()
+        del ended
+    assert unseen == []
+
+
+async def test_work_that_fails_beside_other_failed_work_is_looked_at() -> None:
+    async def source() -> AsyncGenerator[int, None]:
+        for number in range(3):
+            yield number
+
+    all_begun = asyncio.Event()
+
+    async def work(number: int) -> int:
+        if number == 2:
+            all_begun.set()
+        await all_begun.wait()
+        raise ValueError(f"broken {number}")
+
+    async def consume() -> None:
+        async for _ in ordered_map(source(), work, limit=3):
+            pass
+
+    with unseen_errors() as unseen, pytest.raises(ValueError, match="broken 0"):
+        await consume()
+    assert unseen == []

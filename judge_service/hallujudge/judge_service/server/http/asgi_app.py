@@ -18,7 +18,7 @@ from hallujudge.judge.v1 import jobs_pb2 as pb
 from ...errors import DeadlineError, HallujudgeError
 from ...installation import __version__
 from ...settings.connection import web_address
-from ...stopping import begun
+from ...stopping import begun, cancel_all
 from ...wire.errors import status_of
 from ..authentication import describes_itself
 from ..logs import internal_error
@@ -162,9 +162,7 @@ async def _while_followed(body: Body, serving: Coroutine[Any, Any, None]) -> Non
     try:
         await asyncio.wait({call, following}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (call, following):
-            task.cancel()
-        await asyncio.gather(call, following, return_exceptions=True)
+        await cancel_all(call, following)
 
 
 async def _streamed(responses: AsyncGenerator[Any, None], exchange: Exchange) -> None:
