@@ -191,6 +191,11 @@ class ScriptedLlm:
     def chats(self) -> int:
         return len(self.requests)
 
+    @property
+    def connections(self) -> int:
+        """Open connections."""
+        return len(self._connections)
+
     async def __aenter__(self) -> ScriptedLlm:
         await self.start()
         return self
