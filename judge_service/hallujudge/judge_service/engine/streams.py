@@ -154,11 +154,10 @@ async def ordered_map(
                 task.cancel()
         await feeder
     finally:
-        feeder.cancel()
-        while not pending.empty():
-            if (task := pending.get_nowait()) is not None:
-                task.cancel()
+        # The feeder first: it adds to the queue. Nothing of a stream works on after its end.
         await cancel_all(feeder)
+        left = (pending.get_nowait() for _ in range(pending.qsize()))
+        await cancel_all(*(task for task in left if task is not None))
 
 
 async def with_ticks(

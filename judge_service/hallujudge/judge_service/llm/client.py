@@ -342,7 +342,8 @@ class ChatClient:
             return
         failure, until = rejected
         if not self._has_answered and self._tools.clock() < until:
-            raise failure
+            # A copy: an error keeps the frames of every call that it was raised in.
+            raise failure.with_detail(failure.detail)
         del self._rejected[current_caller().id]
 
     def _not_sent(self) -> CallFailedError:

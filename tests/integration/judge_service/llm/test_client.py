@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -163,6 +164,21 @@ async def test_a_rejected_key_or_an_unknown_model_stops_at_once_and_is_tried_aga
     assert "sk-secret" not in str(caught.value)
     assert f"HTTP {status}: bad key ***" in str(caught.value)
     assert caught.value.reason in ("JUDGE_AUTH_FAILED", "JUDGE_MODEL_UNKNOWN")
+
+
+async def test_a_remembered_rejection_keeps_nothing_of_the_calls_that_it_ends() -> None:
+    depths = []
+    async with llm.ScriptedLlm(llm.always(llm.error(401, "bad key"))) as server:
+        client = client_of(server)
+        for _ in range(4):
+            with pytest.raises(InvalidInputError) as caught:
+                await client.ask(REQUEST)
+            cause = caught.value.__cause__
+            assert cause is not None
+            depths.append(len(traceback.extract_tb(cause.__traceback__)))
+        await client.close()
+    assert server.chats == 1
+    assert depths[1] == depths[2] == depths[3]
 
 
 REJECTED = [

@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 import pytest
 from support.messages import expected_message
-from support.threads import unseen_errors
+from support.threads import PATIENCE, unseen_errors
 
 from hallujudge.judge_service.engine.streams import (
     ID_BYTES,
@@ -160,23 +160,28 @@ async def test_a_source_that_ends_while_the_consumer_is_cancelled_is_looked_at()
     assert unseen == []
 
 
-async def test_work_that_fails_beside_other_failed_work_is_looked_at() -> None:
+async def test_work_has_ended_with_its_stream_and_is_looked_at() -> None:
+    ended: list[int] = []
+
     async def source() -> AsyncGenerator[int, None]:
         for number in range(3):
             yield number
 
-    all_begun = asyncio.Event()
-
     async def work(number: int) -> int:
         if number == 2:
-            all_begun.set()
-        await all_begun.wait()
-        raise ValueError(f"broken {number}")
+            raise ValueError("broken")
+        try:
+            await asyncio.sleep(0 if number == 0 else PATIENCE)
+        except asyncio.CancelledError:
+            # As a group of calls does of which one fails at the moment of the cancellation.
+            await asyncio.sleep(0)
+            ended.append(number)
+            raise ValueError("broken as well") from None
+        return number
 
-    async def consume() -> None:
-        async for _ in ordered_map(source(), work, limit=3):
-            pass
-
-    with unseen_errors() as unseen, pytest.raises(ValueError, match="broken 0"):
-        await consume()
+    with unseen_errors() as unseen:
+        async with aclosing(ordered_map(source(), work, limit=3)) as results:
+            assert await anext(results) == 0
+        assert ended == [1]
+        del results
     assert unseen == []
