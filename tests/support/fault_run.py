@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from support.fault_callers import Books, Caller
+from support.fault_judge import owner_of
 from support.fault_life import Nursery
 from support.fault_schedule import Schedule
-from support.fault_world import World
+from support.fault_world import AT_ONCE, World
 
 from hallujudge.judge_service.access.caller import Limits, Scope
 from hallujudge.judge_service.access.key_store import create_key
@@ -138,17 +140,32 @@ def check_payments(world: World, books: Books) -> None:
     with closing(world.database("spending")) as file:
         rows = file.execute("SELECT key, calls, cost FROM spending").fetchall()
     names = {key.split("_")[1]: name for name, key in books.keys.items()}
+    written: Counter[str] = Counter()
     for key, calls, cost in rows:
+        written[names[key]] += calls
         fits = (names[key] != "ben" or calls <= _CALLS_OF_BEN) and (
             names[key] != "cy" or cost <= _MONEY_OF_CY + 1e-9
         )
         books.check(fits, f"{names[key]} spent {calls} calls and {cost} in a day")
-    written = sum(row[1] for row in rows)
-    books.check(written >= judge.chats, f"{judge.chats} calls, and {written} written down")
+    _check_written(world, books, written)
     if "verdicts" not in world.troubled:
         with closing(world.database("verdicts")) as file:
             kept = file.execute("SELECT count(*) FROM answers").fetchone()[0]
         books.check(kept >= len(books.settled), f"{len(books.settled)} verdicts, {kept} kept")
+
+
+def _check_written(world: World, books: Books, written: Counter[str]) -> None:
+    """Check that calls are written down: those of a key with a budget before they are sent."""
+    judge = world.judge
+    for name in ("ben", "cy"):
+        own = sum(count for claim, count in judge.sent.items() if owner_of(claim) == name)
+        books.check(
+            own <= written[name], f"{name} made {own} calls, of which {written[name]} count"
+        )
+    # Those of other keys are written down soon, also while the file is locked.
+    if not (world.kills and "spending" in world.troubled):
+        lost = judge.chats - written.total()
+        books.check(lost <= AT_ONCE * world.kills, f"{lost} of {judge.chats} calls do not count")
 
 
 async def _check_rest(world: World, books: Books) -> None:

@@ -145,6 +145,7 @@ class World:
         troubled: The databases that had a fault, in any life.
         cache_troubled: Whether the verdict cache had a fault in this life.
         ends: How often a process ended.
+        kills: How often it was killed.
         sockets_at_start: The sockets of a process that nobody has called yet.
         on_death: Called between two lives.
         serving: Set while there is a process to call.
@@ -157,6 +158,7 @@ class World:
         self.troubled: set[str] = set()
         self.cache_troubled = False
         self.ends = 0
+        self.kills = 0
         self.sockets_at_start = 0
         self.serving = asyncio.Event()
         self.on_death: Callable[[], None] = lambda: None
@@ -253,6 +255,7 @@ class World:
             await asyncio.sleep(_PAUSE)
 
     async def _kill(self, fault: Fault) -> None:
+        self.kills += 1
         if fault.what:
             self.judge.holds = True
             await self._calls(AT_ONCE)
