@@ -152,7 +152,10 @@ class Caller:
             try:
                 return await call()
             except grpc.RpcError as err:
-                if not (life.is_ending and _is_grpcs_own(err)):
+                if not life.is_ending:
+                    # The error ends the run's other calls, whose replies may be on their way.
+                    self._books.excuse(self._work.claims)
+                if not _is_grpcs_own(err, is_ending=life.is_ending):
                     self._check_failure(err)
             except asyncio.CancelledError:
                 # gRPC cancels the calls of a channel that is closed, and nobody cancels this task
@@ -166,8 +169,6 @@ class Caller:
         known = error_from_rpc(error, target="server")
         early = known.reason in CONFIGURATION_REASONS and self._world.judge.rejected_early
         waited = known.reason == "JUDGE_NO_PROGRESS" and bool(self._world.judge.failed)
-        if early or waited:  # it ends the run's other calls, whose replies may be on their way
-            self._books.excuse(self._work.claims)
         self._books.check(
             error.code() in _REPEATED or early or waited, f"{self._name}: {error.code()} {known!r}"
         )
@@ -325,14 +326,15 @@ class Caller:
         self._books.check(not wrong, f"{self._name}: not answered once: {wrong}")
 
 
-def _is_grpcs_own(error: grpc.RpcError) -> bool:
-    """Whether gRPC ended a call by itself, as it may at the end of a connection.
+def _is_grpcs_own(error: grpc.RpcError, *, is_ending: bool) -> bool:
+    """Whether gRPC ended a call by itself; the SDK repeats such calls too.
 
-    A server that ends cancels calls that no method has got yet, and a client that reads just then
-    fails in its own core. The SDK repeats both.
+    A server that ends cancels calls that no method has got yet, and a client that writes just when
+    its call or connection ends fails in its own core.
     """
     text = error.details() if isinstance(error, grpc.aio.AioRpcError) else ""
-    return error.code() is grpc.StatusCode.CANCELLED or text == "Internal error from Core"
+    cancelled = is_ending and error.code() is grpc.StatusCode.CANCELLED
+    return cancelled or text == "Internal error from Core"
 
 
 def _claims_of(result: pb.ItemResult) -> list[str]:
