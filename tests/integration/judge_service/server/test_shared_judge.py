@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
 
 import grpc
 import pytest
@@ -216,25 +216,38 @@ async def test_a_job_with_scores_waits_for_the_judge_after_a_restart(
     assert (job.state, job.scored) == (jobs_pb2.JobState.JOB_STATE_DONE, 84)
 
 
-async def _asked_on(call: Any) -> None:
-    while True:  # the server looks at the file of keys once a second
-        await call.read()
-        await call.write(pb.ScoreStreamRequest(batch=pb.ItemBatch()))
-
-
 async def status_of_ending(
     server: RunningServer, key: str, item: TriHeItem, *, deadline: float | None
 ) -> str:
     """Stream an item, then more messages; return the status that ends the call."""
-    async with grpc.aio.insecure_channel(server.address) as channel:
+    return await asyncio.to_thread(_status_of_ending, server.address, key, item, deadline)
+
+
+# In a thread: with gRPC's asyncio, a message that is written into a call at the moment of its end
+# replaces the status that the server has sent by INTERNAL.
+def _status_of_ending(address: str, key: str, item: TriHeItem, deadline: float | None) -> str:
+    replies: SimpleQueue[bool] = SimpleQueue()
+
+    def requests() -> Iterator[pb.ScoreStreamRequest]:
+        yield pb.ScoreStreamRequest(spec=spec_to_proto(SPEC))
+        yield pb.ScoreStreamRequest(batch=pb.ItemBatch(items=[item_to_proto(item)]))
+        while replies.get():  # the server looks at the file of keys once a second
+            yield pb.ScoreStreamRequest(batch=pb.ItemBatch())
+
+    with grpc.insecure_channel(address) as channel:
         call = pb_grpc.JudgeServiceStub(channel).ScoreStream(
-            metadata=(("authorization", f"Bearer {key}"),), timeout=deadline or PATIENCE
+            requests(),
+            metadata=(("authorization", f"Bearer {key}"),),
+            timeout=deadline or PATIENCE,
         )
-        await call.write(pb.ScoreStreamRequest(spec=spec_to_proto(SPEC)))
-        await call.write(pb.ScoreStreamRequest(batch=pb.ItemBatch(items=[item_to_proto(item)])))
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await _asked_on(call)
-        return caught.value.code().name
+        try:
+            for _ in call:
+                replies.put(True)
+        except grpc.RpcError:
+            return str(call.code().name)
+        finally:
+            replies.put(False)
+    raise AssertionError("the call ended without an error")
 
 
 @pytest.mark.parametrize(
