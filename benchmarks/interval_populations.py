@@ -389,10 +389,12 @@ def _amber(folder: Path) -> Iterator[Population]:
             folder / "drawn_1.answers.json",
             folder / "annotations.json",
             options=InputOptions(
-                nouns=folder / "drawn_1.nouns.jsonl",
-                questions=folder / "query_all.json",
-                associations=folder / "relation.json",
-                safe_words=folder / "safe_words.txt",
+                own={
+                    "nouns": folder / "drawn_1.nouns.jsonl",
+                    "questions": folder / "query_all.json",
+                    "associations": folder / "relation.json",
+                    "safe_words": folder / "safe_words.txt",
+                }
             ),
         )
     )

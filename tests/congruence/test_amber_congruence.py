@@ -15,7 +15,11 @@ from hallujudge.sdk.errors import NotFoundError
 RUN: dict[str, Any] = {
     **amber.RUN,
     "inputs": InputOptions(
-        questions=amber.QUESTIONS, associations=amber.ASSOCIATIONS, safe_words=amber.SAFE
+        own={
+            "questions": amber.QUESTIONS,
+            "associations": amber.ASSOCIATIONS,
+            "safe_words": amber.SAFE,
+        }
     ),
 }
 FILES = ("report.json", "items.jsonl", "report.html")

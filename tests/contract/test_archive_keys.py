@@ -89,10 +89,17 @@ def test_a_mapped_key_is_found(name: str, common: str, key: str, place: int) -> 
     [
         ("video-hallucer", InputOptions(allow_missing=True)),
         ("video-hallucer", InputOptions(id_key="question_id")),
-        ("pope, alone", InputOptions(claims_only=True)),
+        ("pope, alone", InputOptions(own={"claims_only": True})),
+        ("chair", InputOptions(allow_missing=True)),
+        ("chair", InputOptions(own={"nouns": "nouns.json"})),
+        ("tri-he", InputOptions(join="order")),
+        ("mementos", InputOptions(own={"model_key": "gpt"})),
+        ("amber", InputOptions(allow_duplicates=True)),
+        ("amber", InputOptions(own={"id_map": "ids.json"})),
     ],
 )
 def test_an_option_that_changes_nothing_is_refused(name: str, options: InputOptions) -> None:
-    metric, responses, references = ARCHIVES[name]
+    other = (name, [{"id": 1, "response": "A dog."}], None)
+    metric, responses, references = ARCHIVES.get(name, other)
     with pytest.raises(InvalidInputError, match=metric):
         read_items(metric, responses, references, options=options)

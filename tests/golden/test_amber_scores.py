@@ -42,10 +42,12 @@ def scored(goldens: Path, variant: str) -> Report:
             references=folder / "annotations.json",
             variant=variant,
             inputs=InputOptions(
-                nouns=folder / "drawn_1.nouns.jsonl",
-                questions=folder / "query_all.json",
-                associations=folder / "relation.json",
-                safe_words=folder / "safe_words.txt",
+                own={
+                    "nouns": folder / "drawn_1.nouns.jsonl",
+                    "questions": folder / "query_all.json",
+                    "associations": folder / "relation.json",
+                    "safe_words": folder / "safe_words.txt",
+                }
             ),
         )
 
@@ -143,7 +145,7 @@ def test_every_score_has_an_interval_around_it(published: Report) -> None:
 
 def test_items_of_one_image_are_one_cluster(goldens: Path) -> None:
     folder = goldens / "amber"
-    questions = InputOptions(questions=folder / "query_all.json")
+    questions = InputOptions(own={"questions": folder / "query_all.json"})
     given = (folder / "drawn_1.answers.json", folder / "annotations.json")
     items = list(read_items("amber", *given, options=questions))
     assert len(items) == 14216

@@ -27,9 +27,9 @@ FILES = {
     "vidhal/random_naive_ordering.predictions.json": ("responses", "vidhal-ordering", 1000),
 }
 BESIDE = {
-    "amber/drawn_1.nouns.jsonl": "InputOptions(nouns=…)",
-    "amber/query_all.json": "InputOptions(questions=…)",
-    "amber/relation.json": "InputOptions(associations=…)",
+    "amber/drawn_1.nouns.jsonl": "InputOptions(own=dict(nouns=…))",
+    "amber/query_all.json": "InputOptions(own=dict(questions=…))",
+    "amber/relation.json": "InputOptions(own=dict(associations=…))",
     "vidhal/options.json": "InputOptions(display=…)",
 }
 

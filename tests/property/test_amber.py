@@ -42,7 +42,7 @@ def scored(
         {"id": n, "nouns": nouns} for n, (_, _, nouns) in enumerate(rows)
     ]
     responses += [{"id": 100 + n, "response": text} for n, (_, _, text) in enumerate(asked)]
-    inputs = InputOptions(associations=ASSOCIATIONS, safe_words=SAFE)
+    inputs = InputOptions(own={"associations": ASSOCIATIONS, "safe_words": SAFE})
     with Client.embedded() as client:
         report = client.score(
             "amber", responses=responses, references=annotations, variant=variant, inputs=inputs

@@ -56,6 +56,8 @@ NOUNS: list[dict[str, Any]] = [
     {"id": 2, "nouns": ["tree", "tree", "person"]},
 ]
 QUESTIONS = [{"id": n, "image": f"{n % 3}.jpg", "query": "Is it so?"} for n in range(1, 9)]
-INPUTS = InputOptions(nouns=NOUNS, questions=QUESTIONS, associations=ASSOCIATIONS, safe_words=SAFE)
+INPUTS = InputOptions(
+    own={"nouns": NOUNS, "questions": QUESTIONS, "associations": ASSOCIATIONS, "safe_words": SAFE}
+)
 RUN: dict[str, Any] = {"responses": RESPONSES, "references": ANNOTATIONS, "inputs": INPUTS}
 """Arguments of a run over everything."""

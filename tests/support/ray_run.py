@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
             responses=claims,
             references=graphs,
             folder=judged,
-            inputs=InputOptions(claims_only=True),
+            inputs=InputOptions(own={"claims_only": True}),
             options={"judge": "llm", "extractor": "given"},
             engine="ray",
             workers=2,

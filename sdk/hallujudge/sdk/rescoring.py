@@ -171,4 +171,6 @@ def _graph(graphs: Mapping[str, str]) -> str | Mapping[str, str] | None:
 
 def _inputs(values: Mapping[str, Any]) -> InputOptions:
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return InputOptions(**{**values, **lists})
+    given = {**values, **lists}
+    shared = {name: given.pop(name) for name in InputOptions.__slots__ if name in given}
+    return InputOptions(**shared, own=given)

@@ -93,11 +93,11 @@ class ScoreRun:
     def paths(self) -> tuple[Path, ...]:
         """Return the files that the run reads."""
         from .archives.found_files import is_url
+        from .archives.inputs import own_files
 
         references = self.references if isinstance(self.references, list) else [self.references]
         graphs = self.graph.values() if isinstance(self.graph, Mapping) else [self.graph]
-        inputs = self.inputs
-        more = [] if inputs is None else _files(inputs)
+        more = own_files(self.metric, self.inputs).values() if self.inputs else ()
         given = (self.responses, *references, *graphs, *more)
         return tuple(
             Path(path) for path in given if isinstance(path, (str, Path)) and not is_url(path)
@@ -182,9 +182,3 @@ def called_with(
         return called
 
     return decorate
-
-
-def _files(inputs: InputOptions) -> list[object]:
-    """Return what may be files among the input options."""
-    tables = [inputs.nouns, inputs.questions, inputs.associations, inputs.safe_words]
-    return [inputs.id_map, inputs.display, *tables, *inputs.tables.values()]

@@ -15,12 +15,13 @@ def test_every_file_that_a_run_reads_is_known() -> None:
         references=["instances.json", Path("captions.json")],
         graph={"objects": "graph.json"},
         inputs=InputOptions(
-            id_map="ids.json",
             display="display.json",
-            nouns="nouns.json",
-            questions="questions.json",
-            associations=Path("relation.json"),
-            safe_words="safe_words.txt",
+            own={
+                "nouns": "nouns.json",
+                "questions": "questions.json",
+                "associations": Path("relation.json"),
+                "safe_words": "safe_words.txt",
+            },
         ),
     )
     assert [str(path) for path in run.paths()] == [
@@ -28,10 +29,9 @@ def test_every_file_that_a_run_reads_is_known() -> None:
         "instances.json",
         "captions.json",
         "graph.json",
-        "ids.json",
         "display.json",
-        "nouns.json",
         "questions.json",
+        "nouns.json",
         "relation.json",
         "safe_words.txt",
     ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from ..framework.metric import OptionDefinition, Paper, VariantDefinition
+from ..framework.metric import InputOption, OptionDefinition, Paper, VariantDefinition
 from ..framework.results import CanonicalRecord, Item, JsonValue
 from .answer_scores import AnswerScore
 
@@ -237,16 +237,11 @@ class Bundling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InputTable:
+class InputTable(InputOption):
     """A further file of an archive: one object, id of a bundle -> value.
 
     Each record gets the value of its bundle under the table's name.
     """
-
-    name: str
-    """Name of the table, and of its option on the command line."""
-    meaning: str
-    """Noun phrase for the option's help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,25 @@ class OptionDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputOption:
+    """An option of a metric's archives, which only this metric's reader takes."""
+
+    name: str
+    """Name of the option."""
+    meaning: str
+    """Noun phrase for the option's help."""
+    kind: Literal["file", "text", "texts", "set"] = "file"
+    """What its value is: a file, a text, several texts, or true, which a command sets itself."""
+    named: str = ""
+    """The flag on the command line; empty for the name."""
+
+    @property
+    def flag(self) -> str:
+        """Return the flag on the command line."""
+        return self.named or f"--{self.name.replace('_', '-')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """Base class of all metrics: declarations, and how statistics become scores.
 

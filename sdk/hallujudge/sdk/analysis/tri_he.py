@@ -39,7 +39,8 @@ _NO_PLACES = (
     "differently"
 )
 _NO_HUMAN = (
-    "no agreement with annotators: the answers have no human_score (see InputOptions(human_keys=…))"
+    "no agreement with annotators: the answers have no human_score "
+    "(see InputOptions(own=dict(human_keys=…)))"
 )
 _NO_SECOND = "no Krippendorff's alpha: no answer has scores of two annotators"
 

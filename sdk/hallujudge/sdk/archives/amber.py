@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hallujudge.metrics.amber import GENERATIVE, AmberItem, AmberObject
+from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError
-from .inputs import InputOptions, ItemSource, Reader, References, Responses
+from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, read_mapping, refuse
 from .local_files import open_text
 from .records import (
@@ -102,7 +103,11 @@ def read_amber(
     for identifier in check.missing():
         said[identifier] = _Said()
     tables = _tables(options, annotations) if GENERATIVE in kinds else _NO_TABLES
-    images = {} if options.questions is None else _by_id(options.questions, "questions")
+    images = (
+        {}
+        if options.own.get("questions") is None
+        else _by_id(options.own["questions"], "questions")
+    )
     made = _Items(annotations, images, tables, group_by)
     items = [made.item(identifier, row) for identifier, row in said.items()]
     note = (
@@ -110,7 +115,7 @@ def read_amber(
         "give the questions"
     )
     images_known = all(item.group_id != item.id for item in items)
-    notes = () if options.questions is not None or images_known else (note,)
+    notes = () if options.own.get("questions") is not None or images_known else (note,)
     return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
 
 
@@ -259,22 +264,22 @@ def _gather(responses: Responses, options: InputOptions) -> dict[str, _Said]:
             )
         text = None if key is None else text_of(record, key)
         said[identifier] = _Said(values=record.values, response=text, nouns=nouns)
-    if options.nouns is not None:
-        for identifier, record in _by_id(options.nouns, "nouns").items():
+    if options.own.get("nouns") is not None:
+        for identifier, record in _by_id(options.own["nouns"], "nouns").items():
             said.setdefault(identifier, _Said()).nouns = _words(record, "nouns")
     return said
 
 
 def _tables(options: InputOptions, annotations: Mapping[str, _Annotation]) -> _Tables:
-    if options.associations is None or options.safe_words is None:
+    if options.own.get("associations") is None or options.own.get("safe_words") is None:
         raise ArchiveError(
             "descriptions are compared by AMBER's association table and safe words: give "
-            "relation.json with InputOptions(associations=…) and safe_words.txt with "
-            "InputOptions(safe_words=…)"
+            "relation.json with InputOptions(own=dict(associations=…)) and safe_words.txt with "
+            "InputOptions(own=dict(safe_words=…))"
         )
     table = {
         word: _words(Record(values={word: words}, position=0, place="the association table"), word)
-        for word, words in read_mapping(options.associations, "associations").items()
+        for word, words in read_mapping(options.own["associations"], "associations").items()
     }
     used = {word for entry in annotations.values() for word in (*entry.objects, *entry.targets)}
     if lacking := sorted(used - table.keys()):
@@ -284,7 +289,7 @@ def _tables(options: InputOptions, annotations: Mapping[str, _Annotation]) -> _T
             "Use the relation.json of the same release as the annotations",
         )
     known = frozenset(table).union(*table.values())
-    safe = tuple(_safe_words(options.safe_words))
+    safe = tuple(_safe_words(options.own["safe_words"]))
     return _Tables(associated=table, safe=safe, known=known, vocabulary=tuple(sorted(known)))
 
 
@@ -309,3 +314,19 @@ _NO_TABLES = _Tables(associated={}, safe=(), known=frozenset())
 
 READERS: Mapping[str, Reader] = {"amber": read_amber}
 """Metric -> its archive reader."""
+INPUTS: Mapping[str, DeclaredInputs] = {
+    "amber": uses(
+        "id_key",
+        "allow_unknown",
+        "allow_missing",
+        own=(
+            InputOption(name="questions", meaning="AMBER's query_all.json: id to image."),
+            InputOption(
+                name="nouns", named="--nouns-file", meaning="Nouns of the descriptions by id."
+            ),
+            InputOption(name="associations", meaning="AMBER's relation.json."),
+            InputOption(name="safe_words", meaning="AMBER's safe_words.txt."),
+        ),
+    )
+}
+"""Metric -> what its reader takes."""

@@ -185,7 +185,11 @@ class _Bundles:
         self._bundle = declared.bundle
         self._options = options
         self._questions = known_questions(declared, references, options)
-        self._tables = {name: read_mapping(source, name) for name, source in options.tables.items()}
+        self._tables = {
+            table.name: read_mapping(options.own[table.name], table.name)
+            for table in declared.tables
+            if table.name in options.own
+        }
         # Fields of answers differ within an item.
         of_answers = {*declared.seen, *declared.bundle.name}
         self._own = [name for name in declared.keys.fields if name not in of_answers]

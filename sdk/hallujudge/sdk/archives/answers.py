@@ -67,9 +67,8 @@ def read_answers(
 
     Raises:
         ArchiveError: See :func:`read_items`; also if a label is not one of the benchmark's.
-        InvalidInputError: An option is given that the benchmark does not use.
+        InvalidInputError: There is no such way to join.
     """
-    _refuse_unused(declared, options)
     if references is not None and not declared.question_files:
         raise ArchiveError(f"{declared.name}'s files hold their labels; leave the references out")
     if not declared.joins_by_text:
@@ -83,38 +82,6 @@ def read_answers(
     references = given_questions(declared, references, responses)
     questions = read_questions(declared, references, responses, options, group_by)
     return Answers(declared, responses, questions, options, group_by).checked()
-
-
-# Options of every benchmark, and those of some.
-_USED = frozenset({"text_key", "key_map", "tables"})
-_JOINED = frozenset({"allow_unknown", "allow_missing"})
-_JOINED_BY_TEXT = frozenset({"join", "allow_duplicates"})
-
-
-def _refuse_unused(declared: ClosedQuestions, options: InputOptions) -> None:
-    """Refuse an option that would change nothing.
-
-    Raises:
-        InvalidInputError: There is one.
-    """
-    used = _USED | (_JOINED if declared.question_files else set())
-    used |= _JOINED_BY_TEXT if declared.joins_by_text else set()
-    # The places of answers name bundles otherwise.
-    used |= set() if declared.bundle.names or declared.bundle.by else {"id_key"}
-    default = InputOptions()
-    for name in InputOptions.__slots__:
-        if name not in used and getattr(options, name) != getattr(default, name):
-            raise InvalidInputError(
-                f"{declared.name} does not use InputOptions({name}={getattr(options, name)!r:.60})"
-                "; leave it out"
-            )
-    known = [table.name for table in declared.tables]
-    for name in options.tables:
-        if name not in known:
-            raise InvalidInputError(
-                f"{declared.name} does not use InputOptions(tables={{{name!r}: …}}); known: "
-                f"{', '.join(known) or 'none'}"
-            )
 
 
 class Answers:

@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.framework.fast_values import makers_of
+from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError
 from .chair_references import (
@@ -27,6 +28,7 @@ from .inputs import (
     CheckedArchive,
     CheckedReader,
     CheckedSlice,
+    DeclaredInputs,
     InputOptions,
     ItemSlices,
     ItemSource,
@@ -35,6 +37,7 @@ from .inputs import (
     Responses,
     spans_of,
     spread,
+    uses,
 )
 from .joins import IdCheck, IdMap, numbered, refuse
 from .json_files import named
@@ -113,6 +116,17 @@ def read_checked(
 
 READERS: Mapping[str, Reader] = {"chair": read_chair}
 """Metric -> its archive reader."""
+INPUTS: Mapping[str, DeclaredInputs] = {
+    "chair": uses(
+        "id_key",
+        "allow_unknown",
+        "allow_duplicates",
+        own=(
+            InputOption(name="id_map", meaning="JSON list: position or question_id -> image id."),
+        ),
+    )
+}
+"""Metric -> what its reader takes."""
 CHECKED_READERS: Mapping[str, CheckedReader] = {"chair": read_checked}
 """Metric -> the reader of archives that were checked before."""
 
@@ -132,7 +146,7 @@ def _found_by_slices(reader: _SliceReader, known: Mapping[str, Objects] | None) 
     """
     checking, path = spread(), reader.responses
     # An id map may find an entry by its position in the whole archive.
-    if checking is None or not isinstance(path, (str, Path)) or reader.options.id_map is not None:
+    if checking is None or not isinstance(path, (str, Path)) or "id_map" in reader.options.own:
         return None
     found = _Found(known=known)
     for piece in checking.check(reader, spans_of(Path(path))):
@@ -202,7 +216,7 @@ class _Found:
             hint = (
                 f"None of the ids is in the references, whose ids look like {some}. Give the "
                 "references of these images, or name the key of the id with InputOptions(id_key=…) "
-                "or a map with InputOptions(id_map=…)"
+                "or a map with InputOptions(own=dict(id_map=…))"
             )
         raise refuse("image ids without a reference", list(self.unknown), hint)
 
@@ -269,7 +283,7 @@ class _Archive:
         self._references = references
         self._group_by = group_by
         self._allow_duplicates = options.allow_duplicates
-        self._id_map = IdMap(options.id_map) if options.id_map is not None else None
+        self._id_map = IdMap(options.own["id_map"]) if "id_map" in options.own else None
         self._shared: dict[tuple[object, ...], Objects] = {}
         first = next(read_records(responses), None)
         if first is None:
@@ -397,10 +411,13 @@ def _keys_of(first: Record, options: InputOptions, *, own_objects: bool) -> _Key
         own_objects: Whether captions carry their references.
     """
     text = choose_key(first, options.text_key, _TEXT_KEYS, "the caption", TEXT_FLAG)
-    if options.id_map is not None and options.id_key is None:
+    if "id_map" in options.own and options.id_key is None:
         key = "question_id" if "question_id" in first.values else None
     else:
-        hint = "InputOptions(id_key=…) (or give InputOptions(id_map=…) where ids are positions)"
+        hint = (
+            "InputOptions(id_key=…) (or give InputOptions(own=dict(id_map=…)) where ids are "
+            "positions)"
+        )
         key = choose_key(first, options.id_key, ID_KEYS, "the image id", hint)
     objects = None
     if own_objects:

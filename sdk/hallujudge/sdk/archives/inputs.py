@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, TypeAlias, TypeGuard
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 from hallujudge.metrics import Item
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
+from hallujudge.metrics.framework.metric import InputOption
 
+from ..errors import InvalidInputError
 from .json_lines import Mark, Marks, Span
 from .local_files import is_plain, open_binary
 
@@ -44,8 +51,6 @@ class InputOptions:
     """Common key -> key of the archive, or path into objects such as ``doc.answer``; the common
     keys are ``id``, ``response``, ``label``, ``question``, ``image``, ``category``,
     ``reference_objects`` and every other key that the metric reads."""
-    id_map: str | Path | None = None
-    """A JSON list: position or question_id -> image id."""
     allow_unknown: bool = False
     """Whether responses without a reference become unscored instead of stopping the run."""
     allow_duplicates: bool = False
@@ -56,26 +61,97 @@ class InputOptions:
     """For VidHal: file of the display order, video -> letter -> rank of the letter's caption."""
     correctness_key: str | None = None
     """For HallusionBench: key of given correctness (1, 0 or 2); None to try the usual keys."""
-    model_key: str | None = None
-    """For Tri-HE's own file: key of the model's answers; its claims are under ``KEY_triplets``."""
-    claims_only: bool = False
-    """For Tri-HE: whether the archive must hold claims; nothing is extracted."""
-    human_keys: tuple[str, ...] = ()
-    """For Tri-HE: keys of human scores, one for each annotator; empty for ``human_score`` and
-    ``human_scores``, if present."""
-    nouns: References | None = None
-    """For AMBER: nouns of the descriptions, by id; None if descriptions carry them."""
-    questions: References | None = None
-    """For AMBER: its ``query_all.json``, which names the image that an item is about."""
-    associations: str | Path | Mapping[str, object] | None = None
-    """For AMBER's descriptions: its ``relation.json``, word -> associated words."""
-    safe_words: str | Path | tuple[str, ...] | None = None
-    """For AMBER's descriptions: its ``safe_words.txt``, words that are never hallucinated."""
-    tables: Mapping[str, str | Path | Mapping[str, object]] = field(default_factory=dict)
-    """Further files of the metric's archives, which its declaration names."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """What only the metric's own reader takes, by name, such as ``id_map`` for CHAIR; ``hallujudge
+    score METRIC --help`` lists them."""
     join: str = "auto"
     """For POPE: how answers find their questions: ``id``, ``text`` (image and question text),
     ``order``, or ``auto``: by id, and by text where answers have none; never by order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredInputs:
+    """What a metric's reader takes of the options for reading an archive."""
+
+    used: frozenset[str] = frozenset(InputOptions.__slots__) - {"own"}
+    """Names of the options that all readers share, of which this one uses some."""
+    own: tuple[InputOption, ...] = ()
+    """Options of this reader alone."""
+
+    def refuse_unused(self, metric: str, options: InputOptions) -> None:
+        """Refuse an option that would change nothing.
+
+        Raises:
+            InvalidInputError: There is one; the message names it.
+        """
+        default = InputOptions()
+        for name in InputOptions.__slots__:
+            value = getattr(options, name)
+            if name not in ("own", *self.used) and value != getattr(default, name):
+                raise InvalidInputError(
+                    f"{metric} does not use InputOptions({name}={value!r:.60}); leave it out"
+                )
+        known = [option.name for option in self.own]
+        for name in options.own:
+            if name not in known:
+                raise InvalidInputError(
+                    f"{metric} does not use InputOptions(own=dict({name}=…)); known: "
+                    f"{', '.join(known) or 'none'}"
+                )
+
+    def used_of(self, options: InputOptions) -> InputOptions:
+        """Return those of some options that the reader uses."""
+        return InputOptions(**{name: getattr(options, name) for name in ("own", *self.used)})
+
+
+def uses(*names: str, own: tuple[InputOption, ...] = ()) -> DeclaredInputs:
+    """Return what a reader takes besides the key of the text and a map of keys."""
+    return DeclaredInputs(used=frozenset({"text_key", "key_map", *names}), own=own)
+
+
+def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:
+    """Return what the reader of a benchmark takes."""
+    joined = {"allow_unknown", "allow_missing"} if declared.question_files else set()
+    by_text = {"join", "allow_duplicates"} if declared.joins_by_text else set()
+    # The places of answers name bundles otherwise.
+    by_id = set() if declared.bundle.names or declared.bundle.by else {"id_key"}
+    return uses(*joined, *by_text, *by_id, own=declared.tables)
+
+
+def family_module(metric: str) -> ModuleType | None:
+    """Return the module of a metric's archive reader; None if it has none."""
+    for family in FAMILIES:
+        if not benchmarks_of(family):
+            module = import_module(f".{family}", __package__)
+            if metric in module.READERS:
+                return module
+    return None
+
+
+def declared_inputs(metric: str) -> DeclaredInputs:
+    """Return what the reader of a metric takes; everything if it declares nothing."""
+    if (declared := benchmark_named(metric)) is not None:
+        return inputs_of(declared)
+    given: Mapping[str, DeclaredInputs] = getattr(family_module(metric), "INPUTS", {})
+    return given.get(metric, DeclaredInputs())
+
+
+def own_files(metric: str, options: InputOptions) -> dict[str, object]:
+    """Return the files among the options that only a metric's own reader takes, by name."""
+    names = [option.name for option in declared_inputs(metric).own if option.kind == "file"]
+    given = {"display": options.display, **{name: options.own.get(name) for name in names}}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+@cache
+def own_inputs() -> Mapping[str, InputOption]:
+    """Return the options that only one metric's reader takes, of all metrics, by name."""
+    modules = [
+        import_module(f".{family}", __package__) for family in FAMILIES if not benchmarks_of(family)
+    ]
+    given = [each for module in modules for each in getattr(module, "INPUTS", {}).values()]
+    closed = [inputs_of(each) for family in FAMILIES for each in benchmarks_of(family)]
+    return {option.name: option for each in (*given, *closed) for option in each.own}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.mementos import MementosItem
 
 from ..errors import ArchiveError
-from .inputs import InputOptions, ItemSource, Reader, References, Responses
+from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, numbered, refuse
 from .json_files import named
 from .local_files import read_bytes
@@ -72,6 +72,10 @@ def read_mementos(
 
 READERS: Mapping[str, Reader] = {"mementos": read_mementos}
 """Metric -> its archive reader."""
+INPUTS: Mapping[str, DeclaredInputs] = {
+    "mementos": uses("id_key", "allow_unknown", "allow_duplicates", "allow_missing")
+}
+"""Metric -> what its reader takes."""
 
 
 def folder_files(folder: Path) -> tuple[Path, ...]:

@@ -28,6 +28,8 @@ from .inputs import (
     References,
     Responses,
     are_paths,
+    declared_inputs,
+    family_module,
 )
 from .json_files import named
 from .layouts import recognised
@@ -71,11 +73,12 @@ def read_items(
     Raises:
         ArchiveError: A file can't be read, ids are missing or duplicate, or ids don't join; each
             is named.
-        InvalidInputError: No item has one of the keys to group by.
+        InvalidInputError: No item has one of the keys to group by, or an option is given that the
+            metric's reader does not use.
         UnsupportedError: The SDK has no archive reader for the metric.
     """
     declared = benchmark_named(metric)
-    family = None if declared is not None else _family(metric)
+    family = None if declared is not None else family_module(metric)
     if declared is None and family is None:
         raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
     references = _single(references)
@@ -97,6 +100,7 @@ def read_items(
     by_category = declared is not None and bool(declared.categories)
     own_id = by_category and given.reader is not None and references is None
     options = _with_common_keys(options, converted=given.converted, own_id=own_id)
+    declared_inputs(metric).refuse_unused(metric, options)
     trusting: Mapping[str, CheckedReader] = getattr(family, "CHECKED_READERS", {})
     if checked is not None and metric in trusting:
         return trusting[metric](given.source, known.source, options, keys, checked)
@@ -133,16 +137,6 @@ def _files_of(family: ModuleType | ClosedQuestions | None, path: Path) -> tuple[
         return answer_bundles.folder_files(family, path)
     reads = getattr(family, "folder_files", None)
     return () if reads is None else reads(path)
-
-
-def _family(metric: str) -> ModuleType | None:
-    """Return the module of a metric's archive reader; None if it has none."""
-    for family in FAMILIES:
-        if not benchmarks_of(family):
-            module = import_module(f".{family}", __package__)
-            if metric in module.READERS:
-                return module
-    return None
 
 
 def _single(references: References | None) -> References | None:

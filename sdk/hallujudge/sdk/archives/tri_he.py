@@ -15,10 +15,11 @@ from hallujudge.metrics.framework.claims import (
     triplet_of,
     well_formed,
 )
+from hallujudge.metrics.framework.metric import InputOption
 from hallujudge.metrics.tri_he import TriHeItem
 
 from ..errors import ArchiveError
-from .inputs import InputOptions, ItemSource, Reader, References, Responses
+from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import IdCheck, numbered, refuse
 from .json_files import named
 from .records import (
@@ -59,7 +60,7 @@ def read_tri_he(
     """Return answers, or claims extracted from them, with the scene graphs of their images.
 
     Read are records with ``image_id``, ``question`` and ``response`` or ``claims``, and Tri-HE's
-    own file: its answers are those under ``options.model_key``, and with ``options.claims_only``
+    own file: its answers are those under the option ``model_key``, and with ``claims_only``
     its claims those under the same with ``_triplets`` behind it.
 
     Raises:
@@ -71,6 +72,33 @@ def read_tri_he(
 
 READERS: Mapping[str, Reader] = {"tri-he": read_tri_he}
 """Metric -> its archive reader."""
+INPUTS: Mapping[str, DeclaredInputs] = {
+    "tri-he": uses(
+        "id_key",
+        "allow_unknown",
+        "allow_duplicates",
+        own=(
+            InputOption(
+                name="model_key",
+                kind="text",
+                meaning="Key of the model's answers in Tri-HE's own file.",
+            ),
+            InputOption(
+                name="human_keys",
+                kind="texts",
+                named="--human-key",
+                meaning="Key of human scores; repeatable, one per annotator.",
+            ),
+            InputOption(
+                name="claims_only",
+                kind="set",
+                named="--claims",
+                meaning="Whether the archive must hold claims; nothing is extracted.",
+            ),
+        ),
+    )
+}
+"""Metric -> what its reader takes."""
 
 
 class _Scene(NamedTuple):
@@ -114,6 +142,7 @@ class _Answers:
         self._scenes = scenes
         self._options = options
         self._group_by = group_by
+        self._human_keys = tuple(options.own.get("human_keys", ()))
         self._keys = self._find_keys()
 
     def checked(self) -> ItemSource:
@@ -126,7 +155,7 @@ class _Answers:
             ids.add(answer.key)
             given += self._claims(answer) is not None
             self._text(answer)
-            human_scores(answer.record, self._options.human_keys)
+            human_scores(answer.record, self._human_keys)
             if self._scene(answer) is None:
                 unknown[answer.image_id] = None
             else:
@@ -167,14 +196,14 @@ class _Answers:
         return (f"{len(missing)} of {total} scene graphs have no answer: {named(missing)}",)
 
     def _given_note(self, given: int, total: int) -> tuple[str, ...]:
-        if self._options.claims_only or not given:
+        if self._options.own.get("claims_only") or not given:
             return ()
         return (f"{given} of {total} answers contain claims, which are judged as they are",)
 
     def _own_note(self) -> tuple[str, ...]:
         """Return a note if the data's own answers are scored although the file has a model's."""
         first = next(_flat(self._responses, self._options), None)
-        if first is None or self._options.model_key is not None:
+        if first is None or self._options.own.get("model_key") is not None:
             return ()
         models = {
             key.removesuffix("_triplets") for key in first.values if key.endswith("_triplets")
@@ -183,7 +212,7 @@ class _Answers:
             return ()
         return (
             "the answers under 'answer' are scored, which are Tri-HE's own; name a model with "
-            f"InputOptions(model_key=…), one of {named(others)}",
+            f"InputOptions(own=dict(model_key=…)), one of {named(others)}",
         )
 
     def _scene(self, answer: _Answer) -> _Scene | None:
@@ -206,7 +235,7 @@ class _Answers:
                 claims=self._claims(answer),
                 reference_triplets=None if scene is None else scene.triplets,
                 reference_objects=() if scene is None else scene.objects,
-                human_scores=human_scores(answer.record, self._options.human_keys),
+                human_scores=human_scores(answer.record, self._human_keys),
             )
 
     def _answers(self) -> Iterator[_Answer]:
@@ -247,12 +276,12 @@ class _Answers:
             raise no_records(self._responses, "answers", "answer")
         identifier = choose_key(first, self._options.id_key, _ID_KEYS, "the image id", ID_FLAG)
         has_claims = _CLAIMS in first.values
-        if self._options.claims_only and not has_claims:
+        if self._options.own.get("claims_only") and not has_claims:
             found = ", ".join(sorted(first.values))
             raise ArchiveError(
                 f"{first.place}: no key {_CLAIMS!r} for the claims; found {found}. In Tri-HE's own "
                 "file they are under K_triplets, where K is the value of "
-                "InputOptions(model_key=…)"
+                "InputOptions(own=dict(model_key=…))"
             )
         text_keys = [key for key in _TEXT_KEYS if key in first.values]
         if has_claims and not text_keys and self._options.text_key is None:
@@ -278,9 +307,9 @@ def _flat(responses: Responses, options: InputOptions) -> Iterator[Record]:
 
 
 def _refuse_model_key(record: Record, options: InputOptions) -> None:
-    if options.model_key is not None:
+    if (model := options.own.get("model_key")) is not None:
         raise ArchiveError(
-            f"{record.place}: InputOptions(model_key={options.model_key!r}) is for Tri-HE's "
+            f"{record.place}: InputOptions(own=dict(model_key={model!r})) is for Tri-HE's "
             "own file, whose "
             "images hold a list 'instance'; name the key of the text with InputOptions(text_key=…)"
         )
@@ -291,14 +320,14 @@ def _instance(
 ) -> dict[str, object]:
     if not isinstance(instance, Mapping):
         raise ArchiveError(f"{place}: expected a JSON object")
-    key = options.model_key or "answer"
+    key = options.own.get("model_key") or "answer"
     claims = f"{key}_triplets"
-    if key not in instance and not (options.claims_only and claims in instance):
+    if key not in instance and not (options.own.get("claims_only") and claims in instance):
         raise _no_answers(instance, key, place)
     values: dict[str, object] = {**instance, "image_id": image.values.get("id")}
     values["response"] = instance.get(key)
     # Claims are extracted from a file given as answers, even if it also holds claims.
-    if options.claims_only and claims in instance:
+    if options.own.get("claims_only") and claims in instance:
         values[_CLAIMS] = instance[claims]
     if "triplets" in image.values:
         values |= {name: image.values.get(name) for name in ("triplets", "all_object", "object")}
@@ -309,12 +338,12 @@ def _no_answers(instance: Mapping[str, object], key: str, place: str) -> Archive
     if f"{key}_triplets" in instance:
         return ArchiveError(
             f"{place}: no answers under {key!r}, only its claims ({key}_triplets); give the file "
-            "with InputOptions(claims_only=True)"
+            "with InputOptions(own=dict(claims_only=True))"
         )
     others = sorted(set(instance) - {"question", "triplet"})
     return ArchiveError(
-        f"{place}: no answers under {key!r}; name the model with InputOptions(model_key=…), one of "
-        f"{', '.join(others) or 'none here'}"
+        f"{place}: no answers under {key!r}; name the model with "
+        f"InputOptions(own=dict(model_key=…)), one of {', '.join(others) or 'none here'}"
     )
 
 

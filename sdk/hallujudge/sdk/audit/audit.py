@@ -46,6 +46,8 @@ HARNESSES: Mapping[str, tuple[str, ...]] = {
 """Tool -> metrics whose numbers can be derived from its archives."""
 _RATIOS = {"pope": pope.RATIOS, "chair": chair.RATIOS}
 _COUNTED = {"pope": pope.counted, "chair": chair.counted}
+# Metrics whose numbers lmms-eval prints in percent.
+_LMMS_PERCENT = frozenset({"chair"})
 # VLMEvalKit writes predictions as XLSX and scores as CSV, unless configured otherwise.
 _TABLE_SUFFIXES = (".xlsx", ".tsv", ".csv", ".json")
 # Floating point is exact to sixteen digits; no tool prints more.
@@ -381,8 +383,7 @@ def _of_lmms(archive: ArchiveFile, metric: str, scores: Sequence[str]) -> dict[s
     if path is None:
         return {}
     entry = mapping_at(mapping_at(read_mapping(path, "results"), "results"), task)
-    # lmms-eval's CHAIR is in percent, its POPE is not.
-    percent = metric == "chair"
+    percent = metric in _LMMS_PERCENT
     return _numbers(metric, entry, f"{path.name}, task {task}", scores, percent=percent)
 
 

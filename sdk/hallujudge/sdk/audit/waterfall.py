@@ -21,6 +21,7 @@ from hallujudge.metrics import ItemResult, Report
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives import InputOptions
+from ..archives.inputs import declared_inputs
 from ..archives.readers import open_responses
 from ..archives.records import Record, read_records
 from ..backends.base import BatchResult
@@ -402,8 +403,10 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
     Raises:
         ArchiveError: The archive can't be read or joined with its references.
     """
-    inputs = InputOptions(
-        allow_duplicates=True, allow_missing=True, allow_unknown=True, join=options.join
+    inputs = declared_inputs(metric).used_of(
+        InputOptions(
+            allow_duplicates=True, allow_missing=True, allow_unknown=True, join=options.join
+        )
     )
     scored = Scored()
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
-from .app import examples, input_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, grouped
-from .run_options import AllowMissing, References, Responses, RunOptions
+from .app import examples, score_app
+from .declared_options import DeclaredBy, InputsOf, MetricOptions, grouped
+from .run_options import References, Responses, RunOptions
 from .score_command import ScoreCommand
 
 
@@ -25,38 +24,15 @@ def amber(
     *,
     responses: Responses,
     references: References = None,
-    questions: Annotated[
-        Path | None,
-        input_option("--questions", metavar="FILE", help="AMBER's query_all.json: id to image."),
-    ] = None,
-    nouns_file: Annotated[
-        Path | None,
-        input_option("--nouns-file", metavar="FILE", help="Nouns of the descriptions by id."),
-    ] = None,
-    associations: Annotated[
-        Path | None,
-        input_option("--associations", metavar="FILE", help="AMBER's relation.json."),
-    ] = None,
-    safe_words: Annotated[
-        Path | None,
-        input_option("--safe-words", metavar="FILE", help="AMBER's safe_words.txt."),
-    ] = None,
-    allow_missing: AllowMissing = False,
+    inputs: Annotated[InputOptions, InputsOf("amber")],
     metric: Annotated[MetricOptions, DeclaredBy("amber")],
     run: RunOptions,
 ) -> ScoreCommand:
     """AMBER: object words in descriptions, and yes/no questions."""
-    if nouns_file is not None and (found := metric.options.get("nouns", "given")) != "given":
+    if (nouns := inputs.own.get("nouns")) and metric.options.get("nouns", "given") != "given":
         raise InvalidInputError(
-            f"--nouns-file {nouns_file} and --nouns {found} are both given; choose one"
+            f"--nouns-file {nouns} and --nouns {metric.options['nouns']} are both given; choose one"
         )
-    inputs = InputOptions(
-        allow_missing=allow_missing,
-        questions=questions,
-        nouns=nouns_file,
-        associations=associations,
-        safe_words=safe_words,
-    )
     return run.of(
         ScoreRun(
             "amber",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, make_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -22,10 +21,10 @@ from ..archives import InputOptions
 from ..runs.manifest import PARSERS
 from ..score_run import ScoreRun
 from .app import examples, input_option, output_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, grouped
+from .declared_options import DeclaredBy, InputsOf, MetricOptions, grouped
 from .options import Estimate, JudgeOptions
 from .output import write_file
-from .run_options import AllowDuplicates, AllowMissing, Responses, RunOptions
+from .run_options import Responses, RunOptions
 from .score_command import ScoreCommand
 
 # Answers are parsed in batches, so that a long archive is never in memory as a whole.
@@ -35,15 +34,6 @@ _BATCH = 4096
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NoQuestions:
     """Options of a benchmark whose files hold their labels."""
-
-    def inputs(self) -> InputOptions:
-        """Return the options as the archive reader takes them."""
-        names = {entry.name for entry in fields(self)} - {"references"}
-        return InputOptions(**{name: getattr(self, name) for name in names})
-
-    def files(self) -> list[str] | None:
-        """Return the files of questions; None without any."""
-        return getattr(self, "references", None) or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +49,6 @@ class _Questions(_NoQuestions):
             help="File of questions, and files of their labels; repeatable.",
         ),
     ] = None
-    allow_missing: AllowMissing = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JoinedByText(_Questions):
-    """Options of a benchmark whose answers may be joined by text or order."""
-
-    join: Annotated[
-        str, input_option("--join", help="Join by auto, id, text (image and question) or order.")
-    ] = "auto"
-    allow_duplicates: AllowDuplicates = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,31 +88,6 @@ class _Judges(JudgeOptions, _NoJudges):
         return {"judges": self.settings(server), "only_estimate": self.estimate}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tables:
-    """Options of a benchmark's further files, one field for each."""
-
-    def given(self) -> dict[str, str | Path | Mapping[str, object]]:
-        """Return the files that were given, by the name of their table."""
-        found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {name: file for name, file in found.items() if file is not None}
-
-
-def _tables_of(benchmark: ClosedQuestions) -> type[_Tables]:
-    declared = [
-        (
-            table.name,
-            Annotated[
-                str | None,
-                input_option(f"--{table.name}", metavar="FILE", help=table.meaning),
-            ],
-            None,
-        )
-        for table in benchmark.tables
-    ]
-    return make_dataclass("_OwnTables", declared, bases=(_Tables,), frozen=True, kw_only=True)
-
-
 @cache
 def add_commands(family: str) -> None:
     """Add the commands of a family's benchmarks to the command line."""
@@ -155,7 +109,7 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
         metric: MetricOptions,
         run: RunOptions,
         variants: _OneVariant,
-        tables: _Tables,
+        inputs: InputOptions,
         judges: _NoJudges,
     ) -> ScoreCommand:
         reader = variants.reader if isinstance(variants, _Variants) else ""
@@ -163,10 +117,10 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
             ScoreRun(
                 benchmark.name,
                 responses=responses,
-                references=questions.files(),
+                references=getattr(questions, "references", None) or None,
                 variant=reader or metric.variant,
                 options=metric.options,
-                inputs=replace(questions.inputs(), tables=tables.given()),
+                inputs=inputs,
             ),
             **judges.settings_of(run.at.server),
         )
@@ -181,12 +135,8 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
     command.__module__ = f"{__package__}.{family}"
     command.__annotations__ |= {
         "responses": Responses,
-        "questions": _JoinedByText
-        if benchmark.joins_by_text
-        else _Questions
-        if benchmark.question_files
-        else _NoQuestions,
-        "tables": _tables_of(benchmark),
+        "questions": _Questions if benchmark.question_files else _NoQuestions,
+        "inputs": Annotated[InputOptions, InputsOf(benchmark.name)],
         "judges": _Judges if metric_entry(benchmark.name).judge_option else _NoJudges,
         "metric": Annotated[MetricOptions, DeclaredBy(benchmark.name, *flags)],
         "run": RunOptions,

@@ -22,9 +22,9 @@ from .app import (
     output_option,
     score_app,
 )
-from .declared_options import DeclaredBy, MetricOptions, grouped
+from .declared_options import DeclaredBy, InputsOf, MetricOptions, grouped
 from .output import write_file
-from .run_options import AllowDuplicates, Responses, RunOptions
+from .run_options import Responses, RunOptions
 from .score_command import ScoreCommand
 
 
@@ -44,11 +44,7 @@ def chair(
             help="File of objects, or COCO's own; repeatable.",
         ),
     ] = None,
-    id_map: Annotated[
-        Path | None,
-        input_option("--id-map", help="JSON list: position or question_id -> image id."),
-    ] = None,
-    allow_duplicates: AllowDuplicates = False,
+    inputs: Annotated[InputOptions, InputsOf("chair")],
     graph: Annotated[
         str | None, metric_option("--graph", help="Synonym graph: a shipped name, or a file.")
     ] = None,
@@ -56,7 +52,6 @@ def chair(
     run: RunOptions,
 ) -> ScoreCommand:
     """CHAIR: objects that captions mention and images lack."""
-    inputs = InputOptions(id_map=id_map, allow_duplicates=allow_duplicates)
     return run.of(
         ScoreRun(
             "chair",

@@ -23,8 +23,10 @@ import typer
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
-from hallujudge.metrics.framework.metric import OptionDefinition
+from hallujudge.metrics.framework.metric import InputOption, OptionDefinition
 
+from ..archives import InputOptions
+from ..archives.inputs import declared_inputs
 from ..errors import InvalidInputError
 from .app import input_option, judge_option, metric_option
 from .score_command import BOTH, compares_variants
@@ -97,6 +99,72 @@ class DeclaredBy:
     def _own(self) -> Iterator[OptionDefinition]:
         # Every score command has the response options; RunOptions declares them.
         return (option for option in self._entry.options if option.name not in _RESPONSE_OPTIONS)
+
+
+class InputsOf:
+    """Makes the options of a command that only some readers take, from a metric's declaration.
+
+    A parameter of a grouped command is annotated ``Annotated[InputOptions, InputsOf("chair")]``.
+
+    Args:
+        metric: The metric's name.
+    """
+
+    def __init__(self, metric: str) -> None:
+        self._declared = declared_inputs(metric)
+        # What only a command knows to be true has no flag of its own here.
+        self._own = [option for option in self._declared.own if option.kind != "set"]
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for each option of the metric's reader that not every command has."""
+        for option in self._own:
+            metavar = "FILE" if option.kind == "file" else None
+            flag = input_option(option.flag, metavar=metavar, help=option.meaning)
+            kind: Any = list[str] | None if option.kind == "texts" else str | None
+            yield _parameter(_name_of(option), Annotated[kind, flag], None)
+        for name, (kind, flag, default) in _SOME.items():
+            if name in self._declared.used:
+                yield _parameter(name, Annotated[kind, flag], default)
+
+    def build(self, given: Mapping[str, object]) -> InputOptions:
+        """Return the options that were given.
+
+        Args:
+            given: Parameter name -> value.
+        """
+        values = {option.name: given[_name_of(option)] for option in self._own}
+        own = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+            if value is not None
+        }
+        shared = {name: value for name, value in given.items() if name in _SOME}
+        return InputOptions(own=own, **cast("dict[str, Any]", shared))
+
+
+def _name_of(option: InputOption) -> str:
+    """Return the name of an option's parameter: its flag, as the metric may use its name."""
+    return option.flag.lstrip("-").replace("-", "_")
+
+
+# Options of some readers: type, flag and default.
+_SOME: Mapping[str, tuple[type, Any, object]] = {
+    "join": (
+        str,
+        input_option("--join", help="Join by auto, id, text (image and question) or order."),
+        "auto",
+    ),
+    "allow_missing": (
+        bool,
+        input_option("--allow-missing", help="References without a response become unscored."),
+        False,
+    ),
+    "allow_duplicates": (
+        bool,
+        input_option("--allow-duplicates", help="Score of every response of a duplicate id."),
+        False,
+    ),
+}
 
 
 def response_option(name: str, *flags: str, note: str = "") -> Any:
@@ -219,7 +287,7 @@ def grouped(command: Callable[P, T]) -> Callable[..., T]:
     Args:
         command: The command. A parameter annotated with a dataclass is a group of its fields,
             which are annotated like options. One annotated with :class:`DeclaredBy` is a group
-            of the options that a metric declares.
+            of the options that a metric declares, and :class:`InputsOf` one of those of its reader.
     """
     hints = get_type_hints(command, include_extras=True)
     shown: list[inspect.Parameter] = []
@@ -252,7 +320,8 @@ def grouped(command: Callable[P, T]) -> Callable[..., T]:
 
 def _group_of(hint: object) -> _Group | None:
     if get_origin(hint) is Annotated:
-        return next((part for part in get_args(hint)[1:] if isinstance(part, DeclaredBy)), None)
+        made = (DeclaredBy, InputsOf)
+        return next((part for part in get_args(hint)[1:] if isinstance(part, made)), None)
     return _Fields(hint) if is_dataclass(hint) and isinstance(hint, type) else None
 
 

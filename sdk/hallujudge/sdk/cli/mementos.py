@@ -9,9 +9,9 @@ from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import examples, input_option, metric_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, grouped
+from .declared_options import DeclaredBy, InputsOf, MetricOptions, grouped
 from .options import JudgeOptions
-from .run_options import AllowDuplicates, AllowMissing, RunOptions, by_domain
+from .run_options import RunOptions, by_domain
 from .score_command import ScoreCommand
 
 _DOMAINS = ("daily_life", "robotics", "comics", "general")
@@ -38,8 +38,7 @@ def mementos(
         Path | None,
         input_option("--keywords", help="Extracted keywords instead of responses: file or folder."),
     ] = None,
-    allow_missing: AllowMissing = False,
-    allow_duplicates: AllowDuplicates = False,
+    inputs: Annotated[InputOptions, InputsOf("mementos")],
     object_graph: Annotated[
         list[str] | None,
         metric_option("--object-graph", help="Graph of objects, or DOMAIN=GRAPH; repeatable."),
@@ -64,7 +63,7 @@ def mementos(
         variant=metric.variant,
         graph={**_roles("objects", object_graph), **_roles("behaviors", behavior_graph)},
         options={**metric.options, **given},
-        inputs=InputOptions(allow_missing=allow_missing, allow_duplicates=allow_duplicates),
+        inputs=inputs,
     )
     return run.of(scoring, judges.settings(run.at.server))
 

@@ -16,6 +16,7 @@ import typer
 
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
+from ..archives.inputs import own_inputs
 from ..errors import InvalidInputError, OutputError
 from ..runs.parts import ReasonCounts, UnscoredCounts
 from .app import output_option
@@ -101,7 +102,7 @@ def show_page(page: Page, name: str) -> None:
 
 # Names of Python arguments in messages of the SDK, which Python users read as well.
 _ARGUMENT = re.compile(
-    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|Timeouts|Connection)\((?P<name>\w+)=(?P<value>[^()]*)\)|\b(?P<bare>references|baseline)=…"
+    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|Timeouts|Connection)\((?P<own>own=dict\()?(?P<name>\w+)=(?P<value>[^()]*)\)(?(own)\))|\b(?P<bare>references|baseline)=…"
 )
 _OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
 # Settings of judges in this process; a server's have the same names, but are set elsewhere.
@@ -122,10 +123,7 @@ _FLAG_OF_ERROR = re.compile(r"Invalid value for .*?'(?P<flag>[^']*)': ")
 # All other options have the names of their fields.
 _FIELD_FLAGS = {
     "key_map": "--map",
-    "human_keys": "--human-key",
-    "claims_only": "--claims",
     "display": "--options",
-    "nouns": "--nouns-file",
     "maximum": "--max",
     "minimum": "--min",
 }
@@ -157,7 +155,8 @@ def in_flags(message: str) -> str:
     flags = _ARGUMENT.sub(_flag, message)
     flags = _OPTION.sub(_option_flag, flags)
     typed = _TYPED_FLAGS.get()
-    names = {flag: _NAMES.get(flag) or flag[2:].replace("-", "_") for flag in typed[1:]}
+    known = {option.flag: name for name, option in own_inputs().items()} | _NAMES
+    names = {flag: known.get(flag) or flag[2:].replace("-", "_") for flag in typed[1:]}
     if "--server" not in typed and not message.startswith("settings file "):
         own = (*_SETTINGS, *_SERVE) if "serve" in typed else _SETTINGS
         names.update({_flag_of(name): name for name in own})
@@ -189,7 +188,8 @@ def _flag_of(name: str) -> str:
 def _flag(match: re.Match[str]) -> str:
     if match["bare"]:
         return f"--{match['bare']}"
-    flag = _flag_of(match["name"])
+    own = own_inputs().get(match["name"]) if match["own"] else None
+    flag = _flag_of(match["name"]) if own is None else own.flag
     return flag if match["value"] in ("…", "True") else f"{flag} {match['value']}".replace("'", "")
 
 

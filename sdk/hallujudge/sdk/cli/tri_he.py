@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +10,9 @@ from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import examples, input_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, grouped
+from .declared_options import DeclaredBy, InputsOf, MetricOptions, grouped
 from .options import Estimate, JudgeOptions, MatcherDownload
-from .run_options import AllowDuplicates, References, RunOptions
+from .run_options import References, RunOptions
 from .score_command import ScoreCommand
 
 Claims = Annotated[
@@ -34,15 +35,7 @@ def tri_he(
     responses: TextsOrNone = None,
     claims: Claims = None,
     references: References = None,
-    model_key: Annotated[
-        str | None,
-        input_option("--model-key", help="Key of the model's answers in Tri-HE's own file."),
-    ] = None,
-    human_key: Annotated[
-        list[str] | None,
-        input_option("--human-key", help="Key of human scores; repeatable, one per annotator."),
-    ] = None,
-    allow_duplicates: AllowDuplicates = False,
+    inputs: Annotated[InputOptions, InputsOf("tri-he")],
     metric: Annotated[MetricOptions, DeclaredBy("tri-he")],
     matcher_download: MatcherDownload = False,
     estimate: Estimate = False,
@@ -60,12 +53,7 @@ def tri_he(
         references=references,
         variant=metric.variant,
         options={**claimed, **metric.options},
-        inputs=InputOptions(
-            allow_duplicates=allow_duplicates,
-            model_key=model_key,
-            claims_only=claims is not None,
-            human_keys=tuple(human_key or ()),
-        ),
+        inputs=replace(inputs, own={**inputs.own, **({"claims_only": True} if claims else {})}),
     )
     more = {"matcher_download": 1} if matcher_download else {}
     return run.of(scoring, judges.settings(run.at.server, **more), only_estimate=estimate)

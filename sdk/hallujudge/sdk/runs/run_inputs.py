@@ -15,7 +15,7 @@ from hallujudge.metrics import Report
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.found_files import copy_of, found_files, is_pattern, is_url, origin_of, public_url
-from ..archives.inputs import CheckedArchive, InputOptions
+from ..archives.inputs import CheckedArchive, InputOptions, own_files
 from ..archives.json_lines import Marks
 from ..backends.base import header_of
 from ..errors import ArchiveError, HallujudgeError
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 _PIECE = 1 << 20
-_FILE_FIELDS = ("id_map", "display", "nouns", "questions", "associations", "safe_words")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +171,7 @@ def _run_inputs(run: ScoreRun) -> dict[str, object]:
     given = {
         "responses": run.responses,
         **dict(zip(names, references, strict=False)),
-        **{name: getattr(options, name) for name in _FILE_FIELDS},
-        **{f"tables.{name}": table for name, table in options.tables.items()},
+        **own_files(run.metric, options),
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -297,9 +295,11 @@ def input_options(run: ScoreRun) -> dict[str, JsonValue]:
     changed = {
         entry.name: getattr(options, entry.name)
         for entry in fields(options)
-        if entry.name not in (*_FILE_FIELDS, "tables")
+        if entry.name not in ("own", "display")
         and getattr(options, entry.name) != getattr(default, entry.name)
     }
+    files = own_files(run.metric, options)
+    changed |= {name: value for name, value in options.own.items() if name not in files}
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()
     }
@@ -321,16 +321,7 @@ def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
         "group_by": list(run.group_by),
         "confidence": run.confidence,
         "inputs": input_options(run)
-        | {
-            name: _absolute(value)
-            for name in _FILE_FIELDS
-            if (value := getattr(options, name)) is not None
-        }
-        | (
-            {"tables": {name: _absolute(value) for name, value in options.tables.items()}}
-            if options.tables
-            else {}
-        ),
+        | {name: _absolute(value) for name, value in own_files(run.metric, options).items()},
         **more,
     }
 

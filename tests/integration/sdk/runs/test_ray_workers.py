@@ -164,7 +164,7 @@ def test_no_call_of_a_worker_that_died_is_paid_twice(runs: Runs, tmp_path: Path)
             responses=judged.claims,
             references=judged.graphs,
             folder=tmp_path,
-            inputs=InputOptions(claims_only=True),
+            inputs=InputOptions(own={"claims_only": True}),
             options={"judge": "llm", "extractor": "given"},
         )
     assert judged.toll.paid.total() == IMAGES * CLAIMS

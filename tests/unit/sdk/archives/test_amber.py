@@ -27,7 +27,7 @@ def scored(**more: Any) -> Report:
 
 
 def without(**changed: Any) -> InputOptions:
-    return dataclasses.replace(INPUTS, **changed)
+    return dataclasses.replace(INPUTS, own={**INPUTS.own, **changed})
 
 
 def test_nouns_annotations_and_images_are_joined() -> None:

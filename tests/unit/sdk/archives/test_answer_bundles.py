@@ -16,7 +16,7 @@ from hallujudge.metrics.answers.closed_questions import (
 )
 from hallujudge.metrics.pope import BENCHMARK
 from hallujudge.sdk.archives.answers import read_answers
-from hallujudge.sdk.archives.inputs import InputOptions
+from hallujudge.sdk.archives.inputs import InputOptions, inputs_of
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 KEYS = Keys(
@@ -40,7 +40,9 @@ SETS = replace(PLAIN, name="sets", keys=KEYS, bundle=Bundling(by=("set",), name=
 def read(
     declared: ClosedQuestions, responses: Any, references: Any = None, **options: Any
 ) -> list[AnswersItem]:
-    source = read_answers(declared, responses, references, InputOptions(**options), ())
+    inputs = InputOptions(**options)
+    inputs_of(declared).refuse_unused(declared.name, inputs)
+    source = read_answers(declared, responses, references, inputs, ())
     return [item for item in source if isinstance(item, AnswersItem)]
 
 
@@ -125,7 +127,7 @@ def test_a_table_gives_each_record_the_value_of_its_id() -> None:
         complete=shown_letter,
     )
     rows = [{"id": 1, "response": "B", "label": "first"}]
-    [item] = read(declared, rows, tables={"shown": {"1": {"A": 2, "B": 1}}})
+    [item] = read(declared, rows, own={"shown": {"1": {"A": 2, "B": 1}}})
     assert (item.label, dict(item.answers[0].options)) == ("B", {"A": "x", "B": "x"})
     with pytest.raises(InvalidInputError, match="known: shown"):
-        read(declared, rows, tables={"other": {}})
+        read(declared, rows, own={"other": {}})

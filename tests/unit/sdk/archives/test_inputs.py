@@ -238,5 +238,5 @@ def test_places_in_an_id_map_are_those_in_the_whole_archive(tmp_path: Path) -> N
     path.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
     id_map.write_text(json.dumps([f"image {n}" for n in range(CAPTIONS)]))
     with spread_by(InSlices(path, 10_000)):
-        items = list(read_items("chair", path, None, options=InputOptions(id_map=id_map)))
+        items = list(read_items("chair", path, None, options=InputOptions(own={"id_map": id_map})))
     assert [item.id for item in items] == [f"image {n}" for n in range(CAPTIONS)]

@@ -85,7 +85,7 @@ def test_an_endless_number_is_an_error_without_traceback(tmp_path: Path) -> None
 
 def test_a_long_text_as_a_place_in_the_id_map(tmp_path: Path) -> None:
     (tmp_path / "map.json").write_text("[1, 2]")
-    options = InputOptions(id_map=tmp_path / "map.json")
+    options = InputOptions(own={"id_map": tmp_path / "map.json"})
     row = {"question_id": "9" * 5000, "text": "a"}
     with pytest.raises(
         ArchiveError, match=expected_message("sdk.archives.joins:not-an-entry-of-the-id-map")

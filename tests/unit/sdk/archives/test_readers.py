@@ -111,7 +111,7 @@ def test_id_maps(tmp_path: Path, key: str | None) -> None:
     rows = [{"question_id": 1, "text": "a dog"}, {"question_id": 0, "text": "zwei Hunde, ü"}]
     if key is None:
         rows = [{"text": row["text"]} for row in reversed(rows)]
-    found = read(json.dumps(rows), tmp_path, id_map=tmp_path / "map.json")
+    found = read(json.dumps(rows), tmp_path, own={"id_map": tmp_path / "map.json"})
     assert sorted(found) == sorted(WANTED)
 
 
@@ -217,8 +217,8 @@ def test_errors_name_arguments_in_python_and_options_on_the_command_line() -> No
         ("pass InputOptions(allow_unknown=True) to", "pass --allow-unknown to"),
         ("say so with InputOptions(join='order')", "say so with --join order"),
         ("(InputOptions(join='text'));", "(--join text);"),
-        ("see InputOptions(human_keys=…)", "see --human-key"),
-        ("with InputOptions(claims_only=True)", "with --claims"),
+        ("see InputOptions(own=dict(human_keys=…))", "see --human-key"),
+        ("with InputOptions(own=dict(claims_only=True))", "with --claims"),
         ("give a file with references=…", "give a file with --references"),
     ],
 )

@@ -223,7 +223,8 @@ LAYOUTS: list[tuple[str, Mapping[str, object], str]] = [
     (
         "chair",
         {"id": 1, "nouns": ["dog"]},
-        "is AMBER's nouns of descriptions: give it with InputOptions(nouns=…), beside answers",
+        "is AMBER's nouns of descriptions: give it with InputOptions(own=dict(nouns=…)), beside "
+        "answers",
     ),
     (
         "tri-he",

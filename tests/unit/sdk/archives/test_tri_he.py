@@ -43,10 +43,10 @@ def test_answers() -> None:
 
 
 def test_claims() -> None:
-    (item,) = read([CLAIMS], claims_only=True)
+    (item,) = read([CLAIMS], own={"claims_only": True})
     assert (item.response, item.claims) == (None, (("dog", "on", "sofa"),))
     with pytest.raises(ArchiveError, match="no key 'claims'"):
-        read([ANSWER], claims_only=True)
+        read([ANSWER], own={"claims_only": True})
 
 
 def test_no_claims_are_not_the_same_as_none_extracted() -> None:
@@ -80,9 +80,9 @@ def test_the_papers_own_file(tmp_path: Path) -> None:
         and "one of llava" in n
         for n in noted
     )
-    model = read(path, path, model_key="llava")
+    model = read(path, path, own={"model_key": "llava"})
     assert [(item.response, item.claims) for item in model] == [("l1", None), ("l2", None)]
-    claims = read(path, path, model_key="llava", claims_only=True)
+    claims = read(path, path, own={"model_key": "llava", "claims_only": True})
     assert [(item.response, item.claims) for item in claims] == [
         ("l1", (("dog", "on", "sofa"),)),
         ("l2", None),
@@ -91,7 +91,7 @@ def test_the_papers_own_file(tmp_path: Path) -> None:
         ArchiveError,
         match=expected_message("sdk.archives.tri_he:inputoptionsmodel-key-one-of-answer-llava"),
     ):
-        read(path, path, model_key="gpt")
+        read(path, path, own={"model_key": "gpt"})
 
 
 def test_claims_alone_are_not_answers(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_claims_alone_are_not_answers(tmp_path: Path) -> None:
             "sdk.archives.tri_he:give-the-file-with-inputoptionsclaims-only-true"
         ),
     ):
-        read(path, path, model_key="llava")
-    (item,) = read(path, path, model_key="llava", claims_only=True)
+        read(path, path, own={"model_key": "llava"})
+    (item,) = read(path, path, own={"model_key": "llava", "claims_only": True})
     assert item.claims == (("dog", "on", "sofa"),)
 
 

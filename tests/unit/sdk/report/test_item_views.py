@@ -251,7 +251,8 @@ def test_a_pair_of_video_hallucer() -> None:
 def test_words_of_an_amber_description_are_marked(word: str) -> None:
     rows = [{"id": 1, "response": f"A man near a {word}.", "nouns": ["man", "puppy"]}]
     inputs = InputOptions(
-        associations=amber_samples.ASSOCIATIONS, safe_words=amber_samples.SAFE, allow_missing=True
+        allow_missing=True,
+        own={"associations": amber_samples.ASSOCIATIONS, "safe_words": amber_samples.SAFE},
     )
     arguments = {"responses": rows, "references": amber_samples.ANNOTATIONS, "inputs": inputs}
     [passage] = views_of("amber", **arguments)["1"].passages

@@ -284,12 +284,12 @@ READERS = (
     _unread(
         "AMBER's nouns of descriptions",
         "id nouns",
-        "give it with InputOptions(nouns=…), beside answers",
+        "give it with InputOptions(own=dict(nouns=…)), beside answers",
     ),
     _unread(
         "AMBER's questions",
         "id image query",
-        "give it with InputOptions(questions=…), beside answers",
+        "give it with InputOptions(own=dict(questions=…)), beside answers",
     ),
     _responses(
         "claims of answers, for Tri-HE",
@@ -303,7 +303,7 @@ READERS = (
     _unread(
         "a table of words with lists of words, such as AMBER's relation.json",
         "",
-        "give it beside AMBER's answers, with InputOptions(associations=…)",
+        "give it beside AMBER's answers, with InputOptions(own=dict(associations=…))",
         matches=lambda values: _maps_to_words(values, with_digits=False),
         shape="a list of words for each word",
     ),

@@ -83,9 +83,10 @@ _NAMES = (
 )
 
 
-# VLMEvalKit leaves out the questions without an image.
+# Of HallusionBench, VLMEvalKit leaves out the questions without an image.
 _SETTINGS: dict[str, dict[str, Any]] = {
-    "hallusion-bench": {"variant": "image-only", "allow_missing": True}
+    "hallusion-bench": {"variant": "image-only", "allow_missing": True},
+    "pope": {"only_labels": True},
 }
 
 
@@ -98,7 +99,6 @@ def _judged() -> tuple[ArchiveReader, ...]:
             metrics=(metric,),
             convert=converting(convert),
             arguments=arguments,
-            only_labels=metric == "pope",
             **_SETTINGS.get(metric, {}),
             role="companion",
         )
@@ -115,7 +115,6 @@ def _predictions() -> tuple[ArchiveReader, ...]:
             metrics=(metric,),
             convert=converting(convert),
             arguments=arguments,
-            only_labels=metric == "pope",
             **_SETTINGS.get(metric, {}),
         )
         for name, keys, matches, metric, convert, arguments in _NAMES
