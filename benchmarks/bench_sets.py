@@ -18,7 +18,7 @@ import needs  # noqa: F401  # stops with a sentence where hallujudge is not inst
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import Answer, AnswersItem, Item
-from hallujudge.metrics.amber import GENERATIVE, KINDS, AmberItem, AmberObject
+from hallujudge.metrics.amber import KINDS, AmberItem, AmberObject
 from hallujudge.metrics.event_hallusion import EventHallusionItem, EventQuestion
 from hallujudge.metrics.hallusion_bench.question_groups import HallusionBenchItem
 from hallujudge.metrics.video_hallucer import SETS
@@ -91,18 +91,21 @@ def amber(size: int) -> list[Item]:
     items: list[Item] = []
     for number in range(size):
         image, place = divmod(number, 15)
-        kind = GENERATIVE if place == 0 else KINDS[place % len(KINDS)]
+        fields = {"kind": KINDS[place % len(KINDS)]} if place else {}
+        said, label = rng.choice(SAYINGS), rng.choice(("yes", "no"))
+        answers = (Answer(said, label, fields=fields),)
+        if place:
+            items.append(AnswersItem(id=str(number), group_id=str(image), answers=answers))
+            continue
         items.append(
             AmberItem(
                 id=str(number),
                 group_id=str(image),
-                kind=kind,
-                response=rng.choice(SAYINGS),
-                label=rng.choice(("yes", "no")),
-                nouns=("a", "b", "x", "f") if place == 0 else (),
-                nouns_given=place == 0,
-                objects=objects[:4] if place == 0 else (),
-                targets=objects[4:] if place == 0 else (),
+                answers=answers,
+                nouns=("a", "b", "x", "f"),
+                nouns_given=True,
+                objects=objects[:4],
+                targets=objects[4:],
             )
         )
     return items

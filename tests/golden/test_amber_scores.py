@@ -33,9 +33,9 @@ DESCRIPTION_TOTALS = {
 DIMENSIONS = ("", "existence_", "attribute_", "state_", "number_", "action_", "relation_")
 
 
-def scored(goldens: Path, variant: str) -> Report:
+def scored(goldens: Path, variant: str, server: str = "") -> Report:
     folder = goldens / "amber"
-    with Client.embedded() as client:
+    with Client(server) if server else Client.embedded() as client:
         return client.score(
             "amber",
             responses=folder / "drawn_1.answers.json",
@@ -131,6 +131,13 @@ def test_corrected_fixes_the_answers_and_the_objects(goldens: Path, published: R
     amber = (1 - value_of(corrected, "chair") + value_of(corrected, "f1")) / 2
     assert value_of(corrected, "amber_score") == pytest.approx(amber)
     assert corrected.coverage.reasons == {"ANSWER_UNPARSED": 139}, "I am not sure"
+
+
+def test_a_server_gives_the_same_scores(goldens: Path, published: Report, server: str) -> None:
+    remote = scored(goldens, "published", server)
+    assert remote.totals == published.totals
+    for name in published.scores:
+        assert value_of(remote, name) == pytest.approx(value_of(published, name), abs=1e-9), name
 
 
 def test_every_score_has_an_interval_around_it(published: Report) -> None:

@@ -93,7 +93,6 @@ def test_similar_words_count_as_in_the_plain_loop(
     for truth, targets, said_words in rows:
         item = AmberItem(
             id="1",
-            kind="generative",
             nouns=tuple(word for word in said_words if word in WORDS),
             objects=tuple(AmberObject(word=w, associated=tuple(ASSOCIATIONS[w])) for w in truth),
             targets=tuple(AmberObject(word=w, associated=tuple(ASSOCIATIONS[w])) for w in targets),

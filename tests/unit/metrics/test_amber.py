@@ -18,7 +18,6 @@ def counts(variant: str, *nouns: str) -> dict[str, float]:
     metric = AmberMetric(variant=variant)
     item = AmberItem(
         id="1",
-        kind="generative",
         nouns=nouns,
         nouns_given=True,
         objects=OBJECTS,

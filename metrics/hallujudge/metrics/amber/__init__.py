@@ -1,21 +1,65 @@
-"""AMBER: object words in descriptions of images, and yes/no questions about images."""
+"""AMBER: object words in descriptions of images, and yes/no questions about images.
+
+Wang et al., 2023; the released ``inference.py``.
+
+Descriptions, over their object words (nouns in the association table):
+
+* ``chair`` = words that are neither true, nor associated with a true object, nor safe / words
+* ``cover`` = named true objects / true objects
+* ``hal`` = descriptions with a hallucinated word / descriptions
+* ``cog`` = named hallucination targets / hallucination targets
+
+Questions, with no as the positive class: ``accuracy``, ``precision``, ``recall`` and ``f1``
+over all and, as ``existence_accuracy`` and so on, for each dimension.
+
+* ``amber_score`` = (1 - ``chair`` + ``f1``) / 2. The paper introduces it as the "AMBER Score",
+  1/2 x (1 - CHAIR + F1); written here after lmms-eval's task ``amber_g``, which quotes it so.
+  The released script does not print it.
+
+``published`` reproduces the script:
+
+* Only the answers ``Yes`` and ``No`` are parsed; "No." and "no" are wrong.
+* 0.001 is added to each denominator (0.003 for attribute, the sum of three).
+* F1 is computed from precision and recall rounded to 0.1 %, with 0.0001 (existence: 0.001)
+  added to their sum.
+* A word counts for one object only: the first one that it is associated with, or else the one
+  that it names. The word "man" may cover "person" and leave "man" uncovered.
+* A duplicate annotated object can be covered only once.
+* A safe word covers no object, not even the one that it names.
+
+``corrected`` uses the parser ``strict``, and unparsed answers are unscored. It adds and rounds
+nothing. A word covers every object that it names or is associated with, also a safe word.
+Duplicate annotations count once.
+
+The script finds nouns with nltk, and also compares word vectors (cosine above 0.8). The source
+of nouns ``published`` does both; the others compare words by equality only. With vectors, a
+word that is similar to a true one is true. The variant ``published`` counts a target as said
+before it compares the word with true ones by vectors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ..answers.closed_questions import AnswerEvidence
+from ..answers.answers_metric import AnswersMetric, metric_with
+from ..answers.closed_questions import (
+    Answer,
+    AnswersItem,
+    AnswerVariant,
+    ClosedQuestions,
+    Keys,
+    compared_by,
+)
 from ..answers.yes_no import YES_NO_PARSERS
-from ..framework.columns_and_scores import Column, ScoreDefinition
-from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
-from ..framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
-from .dimension_scores import COLUMNS, CORRECTED, DIMENSIONS, PUBLISHED
+from ..framework.metric import OptionDefinition, Paper
+from ..framework.results import CanonicalRecord, JsonValue, ScoredItem
+from .dimension_scores import CORRECTED, DIMENSIONS, PUBLISHED
 
 if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
+    from ..framework.columns_and_scores import FloatArray, ScoreDefinition
 
 
 GENERATIVE = "generative"
@@ -35,22 +79,13 @@ class AmberObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AmberItem(Item):
-    """A description of an image, or an answer to a question about it."""
+class AmberItem(AnswersItem):
+    """A description of an image: the only answer, whose response is None if its nouns are known."""
 
-    kind: str
-    """``generative``, or the kind of question: ``existence``, ``state``, ``number``, ``action`` or
-    ``relation``."""
-    response: str | None = None
-    """What the model wrote; None without a response, or if only its nouns are known."""
-    question: str = ""
-    """The question."""
-    label: str = ""
-    """The right answer to a question: ``yes`` or ``no``."""
     nouns: tuple[str, ...] = ()
-    """The object words of a description: its nouns in the association table, with repetitions."""
+    """The object words: nouns in the association table, with repetitions."""
     nouns_given: bool = False
-    """Whether the nouns of a description are known; the list may be empty."""
+    """Whether the nouns are known; the list may be empty."""
     objects: tuple[AmberObject, ...] = ()
     """The objects that the image shows."""
     targets: tuple[AmberObject, ...] = ()
@@ -58,17 +93,13 @@ class AmberItem(Item):
     safe_words: tuple[str, ...] = ()
     """Words that are never hallucinated."""
     vocabulary: tuple[str, ...] = ()
-    """The words of the association table, where a description has a text to look for nouns in."""
-
-    def question_record(self) -> CanonicalRecord:
-        """Return the question."""
-        return self.question
+    """The words of the association table, where there is a text to look for nouns in."""
 
     def reference_record(self) -> CanonicalRecord:
-        """Return the kind, the label, the objects and targets, and the safe words."""
+        """Return the objects and targets, and the safe words."""
         parts = (self.objects, self.targets)
         words = [sorted((each.word, sorted(each.associated)) for each in part) for part in parts]
-        return self.kind, self.label, words, sorted(self.safe_words)
+        return GENERATIVE, words, sorted(self.safe_words)
 
 
 class AmberWord(NamedTuple):
@@ -241,59 +272,15 @@ def _names(objects: Sequence[AmberObject], which: frozenset[int]) -> tuple[str, 
     return tuple(objects[index].word for index in sorted(which))
 
 
-_RELEASED_ANSWERS = {"Yes": "yes", "No": "no"}
-_ATTRIBUTES = frozenset({"state", "number", "action"})
+def _released(text: str) -> str | None:
+    return {"Yes": "yes", "No": "no"}.get(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmberMetric(Metric):
-    """AMBER (Wang et al., 2023; the released ``inference.py``).
-
-    Descriptions, over their object words (nouns in the association table):
-
-    * ``chair`` = words that are neither true, nor associated with a true object, nor safe / words
-    * ``cover`` = named true objects / true objects
-    * ``hal`` = descriptions with a hallucinated word / descriptions
-    * ``cog`` = named hallucination targets / hallucination targets
-
-    Questions, with no as the positive class: ``accuracy``, ``precision``, ``recall`` and ``f1``
-    over all and, as ``existence_accuracy`` and so on, for each dimension.
-
-    * ``amber_score`` = (1 - ``chair`` + ``f1``) / 2. The paper introduces it as the "AMBER Score",
-      1/2 x (1 - CHAIR + F1); written here after lmms-eval's task ``amber_g``, which quotes it so.
-      The released script does not print it.
-
-    ``published`` reproduces the script:
-
-    * Only the answers ``Yes`` and ``No`` are parsed; "No." and "no" are wrong.
-    * 0.001 is added to each denominator (0.003 for attribute, the sum of three).
-    * F1 is computed from precision and recall rounded to 0.1 %, with 0.0001 (existence: 0.001)
-      added to their sum.
-    * A word counts for one object only: the first one that it is associated with, or else the one
-      that it names. The word "man" may cover "person" and leave "man" uncovered.
-    * A duplicate annotated object can be covered only once.
-    * A safe word covers no object, not even the one that it names.
-
-    ``corrected`` uses the parser ``strict``, and unparsed answers are unscored. It adds and rounds
-    nothing. A word covers every object that it names or is associated with, also a safe word.
-    Duplicate annotations count once.
-
-    The script finds nouns with nltk, and also compares word vectors (cosine above 0.8). The source
-    of nouns ``published`` does both; the others compare words by equality only. With vectors, a
-    word that is similar to a true one is true. The variant ``published`` counts a target as said
-    before it compares the word with true ones by vectors.
-
-    Attributes:
-        variant: ``published`` or ``corrected``.
-        nouns: Where nouns of descriptions come from: ``given``, ``rules`` or ``published``.
-        vectors: The spaCy model of ``published`` nouns.
-        extractor: What finds nouns, for the signature. Empty if they are given.
-        words: How words are compared, for the signature.
-    """
-
-    name: ClassVar[Literal["amber"]] = "amber"
-    summary: ClassVar[str] = "Hallucinated object words in descriptions, and wrong yes/no answers."
-    papers: ClassVar[tuple[Paper, ...]] = (
+QUESTIONS = ClosedQuestions(
+    name="amber",
+    summary="Hallucinated object words in descriptions, and wrong yes/no answers.",
+    title="AMBER: object words in descriptions, and yes/no questions.",
+    papers=(
         Paper(
             title="AMBER: An LLM-free Multi-dimensional Benchmark for MLLMs Hallucination "
             "Evaluation",
@@ -302,18 +289,31 @@ class AmberMetric(Metric):
             link="arXiv:2311.07397",
             where="inference.py",
         ),
-    )
-    variants: ClassVar[tuple[VariantDefinition, ...]] = (
-        VariantDefinition(
+    ),
+    unit="items",
+    keys=Keys(
+        response=("response", "answer", "prediction", "output", "text"),
+        label=("truth",),
+        id=("id", "question_id"),
+        asked=("query", "question"),
+        media=("image", "image_id"),
+        fields={"kind": ("type",)},
+    ),
+    seen=("kind",),
+    variants=(
+        AnswerVariant(
             name="published",
             meaning="The released script; words are equal or not, unless nouns are published.",
+            parse=compared_by(_released, "published"),
         ),
-        VariantDefinition(
+        AnswerVariant(
             name="corrected",
             meaning="Parses whole answers, rounds and adds nothing, covers every named object.",
+            parse=compared_by(YES_NO_PARSERS["strict"], "strict"),
+            unparsed="unscored",
         ),
-    )
-    options: ClassVar[tuple[OptionDefinition, ...]] = (
+    ),
+    options=(
         OptionDefinition(
             name="nouns",
             default="given",
@@ -327,24 +327,39 @@ class AmberMetric(Metric):
             default="en_core_web_lg",
             meaning="Model of published nouns: a spaCy package or folder.",
         ),
-    )
-    unit: ClassVar[Literal["items"]] = "items"
-    columns: ClassVar[tuple[Column, ...]] = COLUMNS
-    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = PUBLISHED
+    ),
+    scores=CORRECTED,
+    main_score="accuracy",
+    trial=AnswersItem(
+        id="1", answers=(Answer(response="No", label="no", fields={"kind": KINDS[0]}),)
+    ),
+)
+"""The questions; descriptions add to the same columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Descriptions(AnswersMetric):
+    """What descriptions add to the metric of the questions."""
 
     nouns: str = ""
-    vectors: str = ""
+    """Where nouns of descriptions come from: ``given``, ``rules`` or ``published``."""
     extractor: str = ""
+    """What finds nouns, for the signature. Empty if they are given."""
     words: str = "equal"
+    """How words are compared, for the signature."""
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
         """Return the scores, whose formulas depend on the variant."""
-        return PUBLISHED if self.variant == "published" else CORRECTED
+        scores = PUBLISHED if self.variant == "published" else CORRECTED
+        return tuple(score.definition for score in scores)
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the source of nouns and their comparison."""
         return (("nouns", self.extractor or self.nouns), ("words", self.words))
+
+    def _row(self) -> dict[str, float]:
+        return {column.name: 0 for column in self.columns}
 
     def score_description(
         self, item: AmberItem, similar: Similar | None = None
@@ -356,9 +371,11 @@ class AmberMetric(Metric):
             similar: Compares words that differ. By default, words are equal or not.
         """
         counts, evidence = count_words(item, self.variant, similar)
-        row = dict.fromkeys(_NAMES, 0)
-        row |= counts._asdict()
-        row |= {"descriptions": 1, "hallucinating": int(counts.hallucinated > 0)}
+        row = (
+            self._row()
+            | counts._asdict()
+            | {"descriptions": 1, "hallucinating": int(counts.hallucinated > 0)}
+        )
         scores: dict[str, float | None] = {
             "chair": counts.hallucinated / counts.words if counts.words else None,
             "cover": counts.covered / counts.objects if counts.objects else None,
@@ -366,35 +383,6 @@ class AmberMetric(Metric):
             "cog": counts.targets_said / counts.targets if counts.targets else None,
         }
         return ScoredItem(statistics=tuple(row.values()), scores=scores, evidence=evidence)
-
-    def score_answer(self, item: AmberItem) -> ScoredItem[AnswerEvidence]:
-        """Return the statistics of an answer to a question with the label ``yes`` or ``no``."""
-        answer, label = self._read(item.response or ""), item.label
-        readable = answer is not None or self.variant == "published"
-        right = answer == label
-        row = dict.fromkeys(_NAMES, 0)
-        row |= {"questions": 1, "unparsed": int(answer is None)}
-        for dimension in _dimensions(item.kind) if readable else ():
-            row[f"{dimension}_asked"] = 1
-            row[f"{dimension}_right"] = int(right)
-            row[f"{dimension}_no"] = int(label == "no")
-            row[f"{dimension}_said_no"] = int(answer == "no")
-            row[f"{dimension}_right_no"] = int(answer == "no" and right)
-        return ScoredItem(
-            statistics=tuple(row.values()),
-            scores={"accuracy": float(right)} if readable else {},
-            evidence=AnswerEvidence(answer=answer, label=label, correct=right, how=self._parser),
-            readable=readable,
-        )
-
-    @property
-    def _parser(self) -> str:
-        return "published" if self.variant == "published" else "strict"
-
-    def _read(self, text: str) -> str | None:
-        if self.variant == "published":
-            return _RELEASED_ANSWERS.get(text)
-        return YES_NO_PARSERS["strict"](text)
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return an unscored item at its best, or at its worst.
@@ -404,7 +392,7 @@ class AmberMetric(Metric):
         instead of yes.
         """
         largest = {name: float(values.max()) for name, values in observed.items()}
-        row = dict.fromkeys(_NAMES, 0.0)
+        row = self._row()
         row |= {name: largest[name] for name in ("words", "objects", "targets")}
         row |= {"descriptions": 1.0, "hallucinating": float(not best)}
         row |= {"hallucinated": row["words"] * (not best), "covered": row["objects"] * best}
@@ -415,9 +403,5 @@ class AmberMetric(Metric):
         return row
 
 
-_NAMES = tuple(column.name for column in COLUMNS)
-
-
-def _dimensions(kind: str) -> tuple[str, ...]:
-    """Return the dimensions that a question counts in."""
-    return ("all", "attribute", kind) if kind in _ATTRIBUTES else ("all", kind)
+AmberMetric = metric_with(_Descriptions, QUESTIONS)
+"""The metric."""

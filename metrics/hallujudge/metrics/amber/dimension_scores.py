@@ -1,11 +1,20 @@
-"""Statistics and scores of AMBER, one set for each dimension and each variant."""
+"""Counts and scores of AMBER, one set for each dimension and each variant."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ..framework.columns_and_scores import Column, ScoreDefinition, ratio, share
+from ..answers.answer_scores import (
+    AnswerScore,
+    Condition,
+    Count,
+    ReadAnswer,
+    count,
+    is_any,
+    is_right,
+)
+from ..framework.columns_and_scores import ScoreDefinition, ratio, share
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, Sums
@@ -22,12 +31,14 @@ _COUNTS_ADDED = {"attribute": 3}
 _EPSILON = {"existence": 0.001}
 """Addition to precision + recall in the released script; 0.0001 for other dimensions."""
 
-_QUESTION_COLUMNS = {
-    "asked": "questions",
-    "right": "right answers",
-    "no": "questions whose answer is no",
-    "said_no": "answers that say no",
-    "right_no": "answers that rightly say no",
+_ATTRIBUTES = frozenset({"state", "number", "action"})
+
+_QUESTION_COUNTS: Mapping[str, tuple[str, Condition]] = {
+    "asked": ("questions", is_any),
+    "right": ("right answers", is_right),
+    "no": ("questions whose answer is no", lambda a: a.label == "no"),
+    "said_no": ("answers that say no", lambda a: a.value == "no"),
+    "right_no": ("answers that rightly say no", lambda a: a.right and a.value == "no"),
 }
 _DESCRIPTION_COLUMNS = {
     "descriptions": "descriptions",
@@ -39,17 +50,41 @@ _DESCRIPTION_COLUMNS = {
     "targets": "hallucination targets",
     "targets_said": "hallucination targets that the descriptions name",
 }
-COLUMNS = (
-    *(Column(name=name, meaning=meaning) for name, meaning in _DESCRIPTION_COLUMNS.items()),
-    Column(name="questions", meaning="questions"),
-    Column(name="unparsed", meaning="answers that could not be parsed"),
-    *(
-        Column(name=f"{dimension}_{name}", meaning=f"{meaning}: {dimension}")
-        for dimension in DIMENSIONS
-        for name, meaning in _QUESTION_COLUMNS.items()
-    ),
-)
-"""The statistics of an item."""
+
+
+def _within(dimension: str, when: Condition) -> Condition:
+    """Return the condition of answers to a dimension's questions."""
+
+    def holds(answer: ReadAnswer) -> bool:
+        kind = answer.field("kind")
+        return dimension in ("all", kind, "attribute" if kind in _ATTRIBUTES else "") and when(
+            answer
+        )
+
+    return holds
+
+
+_COUNTS = {
+    each.name: each
+    for each in (
+        *(
+            Count(name=name, meaning=meaning, of=lambda _: 0)
+            for name, meaning in _DESCRIPTION_COLUMNS.items()
+        ),
+        count("questions", "questions", unread=True),
+        count(
+            "unparsed",
+            "answers that could not be parsed",
+            lambda answer: bool(answer.unparsed),
+            unread=True,
+        ),
+        *(
+            count(f"{dimension}_{name}", f"{meaning}: {dimension}", _within(dimension, when))
+            for dimension in DIMENSIONS
+            for name, (meaning, when) in _QUESTION_COUNTS.items()
+        ),
+    )
+}
 
 
 class _Formulas(NamedTuple):
@@ -241,7 +276,7 @@ def _questions(dimension: str, formulas: _Formulas) -> tuple[ScoreDefinition, ..
     )
 
 
-def _scores(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
+def _scores(formulas: _Formulas) -> tuple[AnswerScore, ...]:
     generative = _generative(formulas)
     chair = generative[0]
     by_dimension = [_questions(dimension, formulas) for dimension in DIMENSIONS]
@@ -262,7 +297,15 @@ def _scores(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
         direction="lower",
         bounded=False,
     )
-    return (*generative, *(score for row in by_dimension for score in row), amber, unparsed)
+    scores = (*generative, *(score for row in by_dimension for score in row), amber, unparsed)
+    return tuple(
+        AnswerScore(
+            definition=score,
+            counts=tuple(_COUNTS[name] for name in score.columns),
+            own=score.name == "accuracy",
+        )
+        for score in scores
+    )
 
 
 PUBLISHED = _scores(_RELEASED)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column
@@ -358,9 +358,22 @@ def _scores(
     return {name: None if math.isnan(value) else value for name, value in values.items()}
 
 
-@cache
+_MetricT = TypeVar("_MetricT", bound=AnswersMetric)
+
+
 def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
     """Return the metric of a benchmark: a class of its own, with a field for each option."""
+    return metric_with(AnswersMetric, benchmark)
+
+
+@cache
+def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_MetricT]:
+    """Return the metric of a benchmark that counts more than its questions.
+
+    Args:
+        base: Class of what is special.
+        benchmark: The benchmark.
+    """
     counts = {each.name: each for score in benchmark.scores for each in score.counts}
     means = tuple(score for score in benchmark.scores if score.over)
     codes = {score.over: {v: n for n, v in enumerate(score.values, start=1)} for score in means}
@@ -402,10 +415,10 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
     made = make_dataclass(
         f"{benchmark.name.title().replace('-', '')}Metric",
         [(option.name, str, field(default="")) for option in benchmark.options],
-        bases=(AnswersMetric,),
+        bases=(base,),
         namespace=declared,
         frozen=True,
         slots=True,
         kw_only=True,
     )
-    return cast("type[AnswersMetric]", made)
+    return cast("type[_MetricT]", made)

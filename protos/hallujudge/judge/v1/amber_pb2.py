@@ -22,21 +22,22 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from hallujudge.judge.v1 import answers_pb2 as hallujudge_dot_judge_dot_v1_dot_answers__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fhallujudge/judge/v1/amber.proto\x12\x13hallujudge.judge.v1\"\x90\x02\n\tAmberTask\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x15\n\x08response\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08question\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12\r\n\x05nouns\x18\x05 \x03(\t\x12\x13\n\x0bnouns_given\x18\x06 \x01(\x08\x12\x31\n\x07objects\x18\x07 \x03(\x0b\x32 .hallujudge.judge.v1.AmberObject\x12\x31\n\x07targets\x18\x08 \x03(\x0b\x32 .hallujudge.judge.v1.AmberObject\x12\x12\n\nsafe_words\x18\t \x03(\t\x12\x12\n\nvocabulary\x18\n \x03(\tB\x0b\n\t_response\"/\n\x0b\x41mberObject\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x12\n\nassociated\x18\x02 \x03(\t\"u\n\rAmberEvidence\x12-\n\x05words\x18\x01 \x03(\x0b\x32\x1e.hallujudge.judge.v1.AmberWord\x12\x0f\n\x07\x63overed\x18\x02 \x03(\t\x12\x0e\n\x06missed\x18\x03 \x03(\t\x12\x14\n\x0ctargets_said\x18\x04 \x03(\t\"*\n\tAmberWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0f\n\x07verdict\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fhallujudge/judge/v1/amber.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/answers.proto\"\xeb\x01\n\tAmberTask\x12,\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x1b.hallujudge.judge.v1.Answer\x12\r\n\x05nouns\x18\x02 \x03(\t\x12\x13\n\x0bnouns_given\x18\x03 \x01(\x08\x12\x31\n\x07objects\x18\x04 \x03(\x0b\x32 .hallujudge.judge.v1.AmberObject\x12\x31\n\x07targets\x18\x05 \x03(\x0b\x32 .hallujudge.judge.v1.AmberObject\x12\x12\n\nsafe_words\x18\x06 \x03(\t\x12\x12\n\nvocabulary\x18\x07 \x03(\t\"/\n\x0b\x41mberObject\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x12\n\nassociated\x18\x02 \x03(\t\"u\n\rAmberEvidence\x12-\n\x05words\x18\x01 \x03(\x0b\x32\x1e.hallujudge.judge.v1.AmberWord\x12\x0f\n\x07\x63overed\x18\x02 \x03(\t\x12\x0e\n\x06missed\x18\x03 \x03(\t\x12\x14\n\x0ctargets_said\x18\x04 \x03(\t\"*\n\tAmberWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0f\n\x07verdict\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hallujudge.judge.v1.amber_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_AMBERTASK']._serialized_start=57
-  _globals['_AMBERTASK']._serialized_end=329
-  _globals['_AMBEROBJECT']._serialized_start=331
-  _globals['_AMBEROBJECT']._serialized_end=378
-  _globals['_AMBEREVIDENCE']._serialized_start=380
-  _globals['_AMBEREVIDENCE']._serialized_end=497
-  _globals['_AMBERWORD']._serialized_start=499
-  _globals['_AMBERWORD']._serialized_end=541
+  _globals['_AMBERTASK']._serialized_start=92
+  _globals['_AMBERTASK']._serialized_end=327
+  _globals['_AMBEROBJECT']._serialized_start=329
+  _globals['_AMBEROBJECT']._serialized_end=376
+  _globals['_AMBEREVIDENCE']._serialized_start=378
+  _globals['_AMBEREVIDENCE']._serialized_end=495
+  _globals['_AMBERWORD']._serialized_start=497
+  _globals['_AMBERWORD']._serialized_end=539
 # @@protoc_insertion_point(module_scope)

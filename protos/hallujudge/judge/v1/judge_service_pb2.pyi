@@ -371,7 +371,7 @@ class Item(google.protobuf.message.Message):
 
     @property
     def amber(self) -> hallujudge.judge.v1.amber_pb2.AmberTask:
-        """AMBER."""
+        """Descriptions of AMBER; its questions are answers."""
 
     @property
     def event_hallusion(self) -> hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hallujudge.metrics.amber import GENERATIVE, AmberItem, AmberObject
+from hallujudge.metrics.amber import GENERATIVE, QUESTIONS, AmberItem, AmberObject
+from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem
 from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError
@@ -27,8 +28,7 @@ from .records import (
 )
 from .table_files import structured
 
-_IMAGE_KEYS = ("image", "image_id")
-_ANSWER_KEYS = ("response", "answer", "prediction", "output", "text")
+_KEYS = QUESTIONS.keys
 # AMBER's type of an annotation -> our kind of question.
 _KINDS = {
     "generative": GENERATIVE,
@@ -128,34 +128,33 @@ class _Items:
     tables: _Tables
     group_by: tuple[str, ...]
 
-    def item(self, identifier: str, said: _Said) -> AmberItem:
+    def item(self, identifier: str, said: _Said) -> AnswersItem:
         about = self.annotations.get(identifier, _NOTHING)
         asked = self.images.get(identifier, Record(values={}, position=0, place=""))
         fields = fields_of(
             self.group_by, {"kind": about.kind}, asked.values, about.values, said.values
         )
+        image = (
+            optional_text(asked, _KEYS.media)
+            or optional_text(Record(values=said.values, position=0, place=""), _KEYS.media)
+            or identifier
+        )
+        question = optional_text(asked, _KEYS.asked)
+        answer = Answer(said.response, about.label, "", question, fields={"kind": about.kind})
+        if about.kind != GENERATIVE:
+            return AnswersItem(id=identifier, group_id=image, fields=fields, answers=(answer,))
         return AmberItem(
             id=identifier,
-            group_id=optional_text(asked, _IMAGE_KEYS)
-            or optional_text(Record(values=said.values, position=0, place=""), _IMAGE_KEYS)
-            or identifier,
+            group_id=image,
             fields=fields,
-            kind=about.kind,
-            response=said.response,
-            question=optional_text(asked, ("query", "question")),
-            label=about.label,
+            answers=(answer._replace(fields={}),),
             nouns=tuple(noun for noun in said.nouns or () if noun in self.tables.known),
             nouns_given=said.nouns is not None,
             objects=self._objects(about.objects),
             targets=self._objects(about.targets),
-            safe_words=self.tables.safe if about.kind == GENERATIVE else (),
-            vocabulary=self.tables.vocabulary if self._has_text(about, said) else (),
+            safe_words=self.tables.safe,
+            vocabulary=self.tables.vocabulary if said.response is not None else (),
         )
-
-    @staticmethod
-    def _has_text(about: _Annotation, said: _Said) -> bool:
-        """Return whether nouns may be looked for in a description."""
-        return about.kind == GENERATIVE and said.response is not None
 
     def _objects(self, words: Iterable[str]) -> tuple[AmberObject, ...]:
         table = self.tables.associated
@@ -168,7 +167,7 @@ def _by_id(source: References, what: str, id_key: str | None = None) -> dict[str
     twice: list[str] = []
     key = ""
     for record in read_records(source):
-        key = key or choose_key(record, id_key, ("id", "question_id"), "the id", ID_FLAG)
+        key = key or choose_key(record, id_key, _KEYS.id, "the id", ID_FLAG)
         identifier = canonical_id(record.values.get(key), record.place)
         if identifier in rows:
             twice.append(identifier)
@@ -254,12 +253,13 @@ def _gather(responses: Responses, options: InputOptions) -> dict[str, _Said]:
     said: dict[str, _Said] = {}
     for identifier, record in _by_id(responses, "responses", options.id_key).items():
         key = next(
-            (key for key in (options.text_key, *_ANSWER_KEYS) if key and key in record.values), None
+            (key for key in (options.text_key, *_KEYS.response) if key and key in record.values),
+            None,
         )
         nouns = _words(record, "nouns") if record.values.get("nouns") is not None else None
         if key is None and nouns is None:
             raise ArchiveError(
-                f"{record.place}: no key for the response: looked for {', '.join(_ANSWER_KEYS)}. "
+                f"{record.place}: no key for the response: looked for {', '.join(_KEYS.response)}. "
                 "Name it with InputOptions(text_key=…)"
             )
         text = None if key is None else text_of(record, key)

@@ -11,6 +11,7 @@ from support.messages import expected_message
 
 from hallujudge.metrics import Report
 from hallujudge.metrics.amber import AmberItem
+from hallujudge.metrics.answers.closed_questions import AnswersItem
 from hallujudge.sdk import Client, InputOptions, read_items
 from hallujudge.sdk.errors import ArchiveError
 
@@ -36,9 +37,14 @@ def test_nouns_annotations_and_images_are_joined() -> None:
     assert first.nouns == ("man", "shoe", "puppy"), "field is not in the association table"
     assert first.objects[0].associated == ("man", "people")
     assert (first.group_id, found["4"].group_id) == ("1.jpg", "1.jpg")
-    assert [found[str(n)].kind for n in range(3, 9)] == [
+    assert [found[str(n)].answers[0].fields["kind"] for n in range(3, 9)] == [
         *("existence", "state", "number", "action", "relation", "relation")
     ]
+
+
+def test_questions_are_answers_and_descriptions_have_objects() -> None:
+    types = [type(item) for item in sorted(items(RESPONSES), key=lambda item: int(item.id))]
+    assert types == [AmberItem] * 2 + [AnswersItem] * 6
 
 
 def test_nouns_may_be_in_the_responses() -> None:
@@ -111,7 +117,7 @@ def kit_row(entry: dict[str, Any], answer: str) -> dict[str, Any]:
 def test_tables_of_vlmevalkit_bring_their_labels() -> None:
     rows = [kit_row(entry, "Yes") for entry in ANNOTATIONS[2:]]
     source = read_items("amber", rows, None)
-    found = [item for item in source if isinstance(item, AmberItem)]
+    found = [item for item in source if isinstance(item, AnswersItem)]
     assert [item.label for item in found] == ["no", "yes", "no", "no", "no", "yes"]
     assert {item.group_id for item in found} == {"0.jpg", "1.jpg"}
     assert source.notes == ()

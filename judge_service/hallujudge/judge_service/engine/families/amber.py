@@ -6,22 +6,25 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
-from hallujudge.metrics.amber import GENERATIVE, KINDS, AmberItem, AmberMetric, Similar
+from hallujudge.metrics.amber import KINDS, AmberItem, AmberMetric, AmberObject, Similar
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
+from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import Evidence, ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem
 
 from ...cpu_work import RULES_EFFORT
 from ...errors import InvalidInputError
 from ...extractors.library_extractors import load_pipeline, pipeline_label
-from ..pipelines import TextPipeline
+from ..answers_pipeline import AnswersPipeline
 from ..registry import MetricEntry, Trial
 from ..resources import Offers, Resources
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec
 
 GIVEN = "given"
+_KNOWN = ", ".join(KINDS)
 RELEASED_MODEL = "en_core_web_lg"
 """The model of the released script."""
 _SIMILAR_ABOVE = 0.8
@@ -73,7 +76,7 @@ def _spellings(vocabulary: tuple[str, ...], *, exact_case: bool) -> Mapping[str,
     return spelt if exact_case else {word.casefold(): word for word in vocabulary} | spelt
 
 
-class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
+class AmberPipeline(AnswersPipeline):
     """Compares object words with the image's objects, and answers with their labels.
 
     Args:
@@ -83,12 +86,9 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
         english: Recognises descriptions that the extractor does not read.
     """
 
-    item_type = AmberItem
-    counts_unread = True
-
     def __init__(
         self,
-        metric: AmberMetric,
+        metric: AnswersMetric,
         responses: ResponseCheck,
         source: NounSource,
         english: ResponseCheck,
@@ -107,21 +107,19 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
             del found["vectors"]
         return found
 
-    def size(self, item: AmberItem) -> int:
+    def size(self, item: AnswersItem) -> int:
         """Return the number of characters that scoring an item reads, weighted by their effort."""
         size = super().size(item)
         return size if self._source.extractor is None else RULES_EFFORT * size
 
-    def problem(self, item: AmberItem) -> Problem | None:
+    def problem(self, item: AnswersItem) -> Problem | None:
         """Return why an item can't be scored, or None if it can."""
-        if item.kind == GENERATIVE:
+        if isinstance(item, AmberItem):
             return self._description_problem(item)
-        if item.kind not in KINDS:
-            known = ", ".join((GENERATIVE, *KINDS))
-            return UnscoredReason.REFERENCE_MISSING, f"the kind is {item.kind!r:.80}, not {known}"
-        if item.label not in ("yes", "no"):
-            return UnscoredReason.LABEL_INVALID, f"the label is {item.label!r:.80}; give yes or no"
-        return self.responses.problem(item.response, "the answer")
+        kind = item.answers[0].fields.get("kind", "") if item.answers else ""
+        if kind not in KINDS:
+            return UnscoredReason.REFERENCE_MISSING, f"the kind is {kind!r:.80}, not {_KNOWN}"
+        return super().problem(item)
 
     def _description_problem(self, item: AmberItem) -> Problem | None:
         """Return why a description can't be scored; its text is not needed if nouns are given."""
@@ -138,11 +136,15 @@ class AmberPipeline(TextPipeline[AmberItem, AmberMetric]):
             return UnscoredReason.REFERENCE_MISSING, "the image has no annotated object"
         return None if given else self._english.language(item.response or "", "the description")
 
-    def score(self, item: AmberItem) -> ScoredItem[Evidence]:
+    def score(self, item: AnswersItem) -> ScoredItem[Any]:
         """Return the statistics of a description or an answer."""
-        if item.kind == GENERATIVE:
-            return self.metric.score_description(self._source.known(item), self._source.similar)
-        return self.metric.score_answer(item)
+        if not isinstance(item, AmberItem):
+            return super().score(item)
+        metric: Any = self.metric
+        described: ScoredItem[Any] = metric.score_description(
+            self._source.known(item), self._source.similar
+        )
+        return described
 
 
 class WordVectors:
@@ -225,10 +227,16 @@ def _open(spec: ScoreSpec, resources: Resources) -> AmberPipeline:
 
 ENTRY = MetricEntry(
     metric=AmberMetric,
-    item_type=AmberItem,
+    item_type=AnswersItem,
     trial=Trial(
-        item=AmberItem(id="1", kind="existence", response="No", label="no"),
-        score="accuracy",
+        item=AmberItem(
+            id="1",
+            answers=(Answer(response="A dog."),),
+            nouns=("dog",),
+            nouns_given=True,
+            objects=(AmberObject(word="dog"),),
+        ),
+        score="cover",
         value=1 / 1.001,
     ),
     reads_english=True,
