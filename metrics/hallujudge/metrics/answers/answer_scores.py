@@ -44,10 +44,19 @@ class ReadAnswer(NamedTuple):
     """Whether it counts; missing answers and unparsed ones that are unscored do not."""
     fields: tuple[tuple[str, str], ...] = ()
     """The fields that the benchmark's counts look at."""
+    elsewhere: tuple[str, bool] | None = None
+    """What another variant parses where this one parses nothing, and whether that is right."""
 
     def field(self, name: str) -> str:
         """Return the value of a field; empty without one."""
         return next((value for key, value in self.fields if key == name), "")
+
+    def parsed_elsewhere(self) -> ReadAnswer:
+        """Return the answer as another variant parses it, or as it is."""
+        if self.elsewhere is None:
+            return self
+        value, right = self.elsewhere
+        return self._replace(value=value, right=right, unparsed="", counted=True, elsewhere=None)
 
 
 Condition: TypeAlias = "Callable[[ReadAnswer], bool]"

@@ -23,6 +23,7 @@ from .closed_questions import (
     AnswerVerdict,
     ClosedQuestions,
 )
+from .other_variants import OtherVariants, other_variants
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
@@ -50,10 +51,13 @@ class AnswersMetric(Metric):
     """Field of a mean -> its values as numbers."""
     open_columns: ClassVar[tuple[str, ...]]
     """Columns of scores with bounds, in benchmarks of partial bundles."""
+    all_variants: ClassVar[OtherVariants | None]
+    """The variants that may parse what another one can't; None without a choice."""
     _counts_alone: ClassVar[bool]
     """Whether a bundle is one answer, of which nothing but response and label counts."""
 
     _variant: AnswerVariant = field(init=False, repr=False, compare=False)
+    _others: OtherVariants | None = field(init=False, repr=False, compare=False)
     _read: dict[tuple[object, ...], ReadAnswer] = field(init=False, repr=False, compare=False)
     _made: dict[tuple[object, ...], ScoredItem[AnswersEvidence]] = field(
         init=False, repr=False, compare=False
@@ -66,6 +70,8 @@ class AnswersMetric(Metric):
         # slots=True creates a new class, so super() without arguments does not work here.
         Metric.__post_init__(self)
         object.__setattr__(self, "_variant", self.benchmark.variant(self.variant))
+        others = self.all_variants and self.all_variants.seen_from(self._variant)
+        object.__setattr__(self, "_others", others)
         object.__setattr__(self, "_read", {})
         object.__setattr__(self, "_made", {})
         object.__setattr__(self, "_alone", {})
@@ -102,6 +108,7 @@ class AnswersMetric(Metric):
             unparsed,
             unparsed != "unscored",
             tuple((name, answer.fields.get(name, "")) for name in seen),
+            self._others.parsed(answer) if value is None and self._others else None,
         )
         short = len(answer.response or "") <= MAX_KEPT_CHARS and not answer.options
         if short and len(self._read) < _MOST_KEPT:
@@ -157,8 +164,9 @@ class AnswersMetric(Metric):
 
     def _scored(self, bundle: Bundle, places: tuple[int, ...]) -> ScoredItem[AnswersEvidence]:
         readable = self._counts_bundle(bundle)
-        row = tuple([each.of(bundle) if readable or each.unread else 0 for each in self.counts])
-        last = self._open_columns(bundle, readable=readable) if self.open_columns else ()
+        row = self._row(bundle, readable=readable)
+        last = self._elsewhere(bundle, row)
+        last += self._open_columns(bundle, readable=readable) if self.open_columns else ()
         last += (int(not readable), *places) if self.means else ()
         return ScoredItem(
             statistics=(*row, *last),
@@ -166,6 +174,22 @@ class AnswersMetric(Metric):
             evidence=AnswersEvidence(answers=tuple(map(_verdict, bundle))),
             readable=readable,
         )
+
+    def _row(self, bundle: Bundle, *, readable: bool) -> tuple[float, ...]:
+        return tuple([each.of(bundle) if readable or each.unread else 0 for each in self.counts])
+
+    def _elsewhere(self, bundle: Bundle, row: Sequence[float]) -> tuple[float, ...]:
+        if self._others is None:
+            return ()
+
+        def row_of(other: Bundle) -> tuple[float, ...]:
+            return self._row(other, readable=self._counts_bundle(other))
+
+        return self._others.statistics(bundle, row, self.counts, row_of)
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return how many answers only another variant parses, if they are 1 % or more."""
+        return self._others.notes(self.variant, totals) if self._others else ()
 
     def _counts_bundle(self, bundle: Bundle) -> bool:
         """Return whether a bundle is scored: all its answers count, or enough of a partial one."""
@@ -378,6 +402,8 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     means = tuple(score for score in benchmark.scores if score.over)
     codes = {score.over: {v: n for n, v in enumerate(score.values, start=1)} for score in means}
     columns = [Column(name=each.name, meaning=each.meaning) for each in counts.values()]
+    others = other_variants(benchmark)
+    columns += others.columns if others is not None else ()
     open_columns = _bounded(benchmark) if benchmark.bundle.partial else ()
     if open_columns:
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
@@ -407,6 +433,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "means": means,
         "codes": codes,
         "open_columns": open_columns,
+        "all_variants": others,
         "_counts_alone": benchmark.bundle.alone
         and not (benchmark.seen or means or benchmark.choices),
         # Tables of published figures are found by the family's module.

@@ -1,0 +1,138 @@
+"""Answers that a run's variant cannot parse and another variant of the benchmark can.
+
+Statistics of an item say how many such answers it has, and what they would add to the main score's
+numerator and denominator. A report notes them if they are at least 1 % of the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..framework.columns_and_scores import Column, Ratio
+
+if TYPE_CHECKING:
+    from .answer_scores import Bundle, Count
+    from .closed_questions import Answer, AnswerVariant, ClosedQuestions
+
+READ, ABOVE, BELOW = "read_elsewhere", "above_elsewhere", "below_elsewhere"
+"""The columns of answers that only another variant parses, and what they would add to the score's
+numerator and denominator."""
+RESPONSES = "responses"
+"""The column of parsed and unparsed answers, in benchmarks whose bundles have several."""
+# Fewer are no news.
+_NOTED_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherVariants:
+    """The variants of a benchmark, seen from one of them."""
+
+    variants: tuple[AnswerVariant, ...]
+    """Those that can tell an answer from other text, the last one first."""
+    score: str
+    """The score whose value with their answers is noted: the main one, if it is a ratio."""
+    ratio: Ratio
+    """The columns that it is the ratio of."""
+    unit: str
+    """The unit, whose sum is the number of answers where bundles have one each."""
+    counts_answers: bool
+    """Whether bundles have several answers."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The statistics of an item."""
+        responses = Column(name=RESPONSES, meaning="answers that there are, parsed or not")
+        return (
+            *((responses,) if self.counts_answers else ()),
+            Column(name=READ, meaning="answers that only another variant can parse"),
+            Column(name=ABOVE, meaning=f"what these would add to the numerator of {self.score}"),
+            Column(name=BELOW, meaning=f"what these would add to the denominator of {self.score}"),
+        )
+
+    def seen_from(self, variant: AnswerVariant) -> OtherVariants:
+        """Return the variants without one of them."""
+        return replace(self, variants=tuple(v for v in self.variants if v is not variant))
+
+    def parsed(self, answer: Answer) -> tuple[str, bool] | None:
+        """Return what the first variant that can parse an answer makes of it, and if it is right.
+
+        None if no variant can.
+        """
+        found = (each.parse(answer) for each in self.variants)
+        return next(((p.value, p.right) for p in found if p.value is not None), None)
+
+    def statistics(
+        self,
+        bundle: Bundle,
+        row: Sequence[float],
+        counts: Sequence[Count],
+        row_of: Callable[[Bundle], Sequence[float]],
+    ) -> tuple[float, ...]:
+        """Return a bundle's statistics.
+
+        Args:
+            bundle: The answers.
+            row: The numbers of the counts.
+            counts: The counts.
+            row_of: Returns the numbers of the counts of other answers.
+        """
+        given = sum(answer.counted or bool(answer.unparsed) for answer in bundle)
+        first = (given,) if self.counts_answers else ()
+        if not (read := sum(answer.elsewhere is not None for answer in bundle)):
+            return (*first, 0, 0, 0)
+        changed = row_of([answer.parsed_elsewhere() for answer in bundle])
+        names = (each.name for each in counts)
+        more = {name: b - a for name, a, b in zip(names, row, changed, strict=True)}
+        above, below = (
+            sum(more.get(name, 0) for name in side) for side in (self.ratio.upper, self.ratio.lower)
+        )
+        return (*first, read, above, below)
+
+    def notes(self, variant: str, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return how many answers only the others parse, and the score with them.
+
+        Args:
+            variant: The variant of the run.
+            totals: The sums of all columns.
+        """
+        read = totals.get(READ, 0)
+        answers = totals[RESPONSES if self.counts_answers else self.unit] if read else 0
+        if not read or read < _NOTED_SHARE * answers:
+            return ()
+        sides = (self.ratio.upper, self.ratio.lower)
+        above, below = (sum(map(totals.__getitem__, side)) for side in sides)
+        then = _quotient(above + totals[ABOVE], below + totals[BELOW])
+        names = [each.name for each in self.variants]
+        return (
+            f"Unparsed: {' or '.join(names)} can parse {read:,.0f} of {answers:,.0f} answers "
+            f"({read / answers:.1%}) that {variant} can't; with them {self.score} is {then}, not "
+            f"{_quotient(above, below)}. Compare with the variant {names[0]}.",
+        )
+
+
+def _quotient(above: float, below: float) -> str:
+    return f"{above / below:.4f}" if below else "undefined"
+
+
+def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
+    """Return the variants of a benchmark; None if it has one, or no score that is a ratio.
+
+    A variant that parses an empty response, as a yes for example, parses whatever it is given: it
+    can't tell an answer from other text, and is left out.
+    """
+    empty = benchmark.trial.answers[0]._replace(response="")
+    known = [each for each in reversed(benchmark.variants) if each.parse(empty).value is None]
+    main = [each for each in benchmark.scores if each.definition.name == benchmark.main_score]
+    for score in (*main, *benchmark.scores):
+        ratio = score.definition.value
+        if isinstance(ratio, Ratio) and known and len(benchmark.variants) > 1:
+            return OtherVariants(
+                variants=tuple(known),
+                score=score.definition.name,
+                ratio=ratio,
+                unit=benchmark.unit,
+                counts_answers=not benchmark.bundle.alone,
+            )
+    return None

@@ -1,0 +1,114 @@
+"""Answers that a variant cannot parse and another one can."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from hallujudge.judge_service.engine.spec import ScoreSpec
+from hallujudge.metrics import AnswersItem, Report
+from hallujudge.metrics.answers.answer_scores import count, is_right, share
+from hallujudge.metrics.answers.answers_metric import metric_of
+from hallujudge.metrics.answers.closed_questions import (
+    Answer,
+    AnswerVariant,
+    ClosedQuestions,
+    Keys,
+    compared_by,
+    one_answer,
+)
+from hallujudge.metrics.answers.other_variants import READ
+from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
+from hallujudge.sdk import Client
+
+_COUNTED = count("counted", "answers that count")
+
+
+def benchmark(*parsers: str, unparsed: str = "wrong") -> ClosedQuestions:
+    """Return a benchmark with a variant for each parser of yes and no."""
+    return ClosedQuestions(
+        name="toy",
+        summary="A toy.",
+        title="A toy.",
+        papers=(),
+        unit="questions",
+        keys=Keys(response=("response",), label=("label",)),
+        variants=tuple(
+            AnswerVariant(
+                name=name,
+                meaning=f"The parser {name}.",
+                parse=compared_by(YES_NO_PARSERS[name], name),
+                unparsed="wrong" if unparsed == "wrong" else "unscored",
+            )
+            for name in parsers
+        ),
+        scores=(share("accuracy", "right / all", count("right", "right", is_right), _COUNTED),),
+        main_score="accuracy",
+        trial=one_answer(id="1", response="Yes.", label="yes"),
+    )
+
+
+def notes_of(declared: ClosedQuestions, variant: str, answers: Sequence[tuple[str, str]]) -> str:
+    metric = metric_of(declared)(variant=variant)
+    return " ".join(metric.notes_on(metric.totals(metric.rows(*zip(*answers, strict=True)))))
+
+
+@pytest.mark.parametrize("unparsed", ["wrong", "unscored"])
+def test_a_note_says_what_another_variant_parses_and_its_score(unparsed: str) -> None:
+    declared = benchmark("lmms-eval", "strict", unparsed=unparsed)
+    answers = [("yes", "yes")] * 50 + [("Yes.", "yes")] * 30 + [("No, not.", "yes")] * 20
+    note = notes_of(declared, "lmms-eval", answers)
+    assert "50 of 100" in note
+    assert "the variant strict" in note
+    assert "0.8000" in note, "what the variant strict gives for the same answers"
+    assert ("0.5000" if unparsed == "wrong" else "1.0000") in note
+    assert notes_of(declared, "strict", answers) == ""
+
+
+@pytest.mark.parametrize(("unread", "noted"), [(1, True), (0, False)])
+def test_less_than_one_percent_is_no_news(unread: int, noted: bool) -> None:
+    answers = [("yes", "yes")] * 99 + [("Yes." if unread else "perhaps", "yes")]
+    assert bool(notes_of(benchmark("lmms-eval", "strict"), "lmms-eval", answers)) is noted
+    more = [("yes", "yes")] * 101 + answers
+    assert notes_of(benchmark("lmms-eval", "strict"), "lmms-eval", more) == ""
+
+
+def test_a_parser_that_takes_any_text_for_an_answer_parses_nothing_more() -> None:
+    declared = benchmark("published", "strict")
+    assert notes_of(declared, "strict", [("A photo.", "yes")] * 9) == ""
+
+
+def test_a_benchmark_with_one_variant_has_no_columns_of_others() -> None:
+    assert READ not in {column.name for column in metric_of(benchmark("strict")).columns}
+
+
+def pairs(said: Sequence[str]) -> list[AnswersItem]:
+    """Return pairs of VideoHallucer whose second answers are given."""
+    return [
+        AnswersItem(
+            id=str(n),
+            fields={"set": "temporal"},
+            answers=(
+                Answer(name="basic", response="Yes.", label="yes"),
+                Answer(name="hallucination", response=text, label="no"),
+            ),
+        )
+        for n, text in enumerate(said)
+    ]
+
+
+def score(variant: str, texts: Sequence[str]) -> Report:
+    with Client.embedded() as client:
+        return client.score_items(ScoreSpec(metric="video-hallucer", variant=variant), pairs(texts))
+
+
+def test_answers_of_bundles_are_counted_one_by_one() -> None:
+    # "No, yes." has both words: only the released parser takes it for an answer.
+    texts = ["No."] * 6 + ["No, yes."] * 4
+    corrected, published = (score(name, texts) for name in ("corrected", "published"))
+    [note] = [each for each in corrected.notes if "published" in each]
+    assert "4 of 20" in note
+    assert f"{published.pair_accuracy:.4f}" in note
+    assert f"{corrected.pair_accuracy:.4f}" in note
+    assert not any("corrected" in each for each in published.notes)
