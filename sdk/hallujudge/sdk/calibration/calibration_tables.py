@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
 
 from hallujudge.metrics.calibration.calibrated_scores import (
     CalibratedScore,
@@ -15,7 +15,15 @@ from hallujudge.metrics.calibration.judge_accuracy import Rate
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..report.report_text import ABSENT
-from ..report.table_pages import Cell, Grid, Page, show_number, show_range
+from ..report.table_pages import (
+    Cell,
+    Grid,
+    Page,
+    interval_heading,
+    show_number,
+    show_range,
+    values_of,
+)
 from .report_card import JudgeCard, YesBias
 
 if TYPE_CHECKING:
@@ -84,19 +92,12 @@ def _score_grid(
     group_by: str = "",
 ) -> Grid:
     rows = list(rows)
-    interval = f"{calibration.confidence * 100:g}% interval"
+    interval = interval_heading(calibration.confidence)
     return Grid(
         title=title,
         headings=(
-            "score",
-            "raw",
-            interval,
-            "corrected",
-            interval,
-            "for this run",
-            "Rogan–Gladen",
-            "labels",
-            "report",
+            *("score", "raw", interval, "corrected", interval, "for this run"),
+            *("Rogan–Gladen", "labels", "report"),
         ),
         rows=tuple(_score_row(name, score) for name, score in rows),
         keys=_KEYS,
@@ -137,63 +138,54 @@ def _score_values(score: CalibratedScore) -> Iterator[float | str | None]:
 
 
 def _judge_grid(calibration: Calibration, title: str = "Judge against labels") -> Grid:
-    accuracy = calibration.accuracy
-    rates: Mapping[str, Rate] = {
-        "sensitivity": accuracy.sensitivity,
-        "specificity": accuracy.specificity,
-        "precision": accuracy.precision,
-        "agreement": accuracy.agreement,
-    }
-    rows = [(name, rate.value, rate.ci_low, rate.ci_high, rate.n) for name, rate in rates.items()]
-    rows.append(
-        (
-            "Cohen's kappa",
-            calibration.kappa,
-            calibration.kappa_low,
-            calibration.kappa_high,
-            calibration.labels,
-        )
-    )
+    names = ("sensitivity", "specificity", "precision", "agreement")
+    rows = _rate_rows(calibration, names)
     if calibration.alpha is not None:
         rows.append(("annotators: Krippendorff's alpha", calibration.alpha, None, None, 0))
+    return _rate_grid(title, interval_heading(calibration.confidence), rows, no_number=ABSENT)
+
+
+_RateRow: TypeAlias = tuple[str, float | None, float | None, float | None, int]
+
+
+def _rate_rows(found: Calibration | JudgeCard, names: Iterable[str]) -> list[_RateRow]:
+    """Return the named rates of a judge, and kappa after them."""
+    rates: dict[str, Rate] = {name: getattr(found.accuracy, name) for name in names}
+    rows = [(name, rate.value, rate.ci_low, rate.ci_high, rate.n) for name, rate in rates.items()]
+    kappa = ("Cohen's kappa", found.kappa, found.kappa_low, found.kappa_high, found.labels)
+    return [*rows, kappa]
+
+
+def _rate_grid(title: str, interval: str, rows: Iterable[_RateRow], no_number: str = "0") -> Grid:
+    values = tuple(rows)
     return Grid(
         title=title,
-        headings=("rate", "value", f"{calibration.confidence * 100:g}% interval", "n"),
+        headings=("rate", "value", interval, "n"),
         rows=tuple(
-            (name, show_number(value), show_range(low, high), f"{n:,}" if n else ABSENT)
-            for name, value, low, high, n in rows
+            (name, show_number(value), show_range(low, high), f"{n:,}" if n else no_number)
+            for name, value, low, high, n in values
         ),
         keys=("rate", "value", "ci_low", "ci_high", "n"),
-        values=tuple(rows),
+        values=values,
     )
 
 
 def _cascade_grid(cascade: Cascade, truth: str = "labels") -> Grid:
     """Return which verdicts can be kept."""
     found = cascade.escalate_below is not None
+    keys = ("escalate_below", "kept", "agreement", "at_least", "labels")
     return Grid(
         title=f"Verdicts that agree with {truth} in {cascade.target:.0%}, with a confidence of "
         f"{cascade.confidence:.0%}",
         headings=("margin at least", "share of claims", "agreement", "lower limit", "labels"),
         rows=(
             (
-                show_number(cascade.escalate_below),
-                show_number(cascade.kept),
-                show_number(cascade.agreement),
-                show_number(cascade.at_least),
+                *(show_number(getattr(cascade, key)) for key in keys[:-1]),
                 f"{cascade.labels:,}" if found else "too few, or the judge is too weak",
             ),
         ),
-        keys=("escalate_below", "kept", "agreement", "at_least", "labels"),
-        values=(
-            (
-                cascade.escalate_below,
-                cascade.kept,
-                cascade.agreement,
-                cascade.at_least,
-                cascade.labels,
-            ),
-        ),
+        keys=keys,
+        values=values_of((cascade,), keys),
     )
 
 
@@ -276,19 +268,7 @@ def _shown(value: Cell) -> str:
 
 def _rates(card: JudgeCard) -> Grid:
     names = ("agreement", "sensitivity", "specificity", "precision")
-    rates: dict[str, Rate] = {name: getattr(card.accuracy, name) for name in names}
-    rows = [(name, r.value, r.ci_low, r.ci_high, r.n) for name, r in rates.items()]
-    rows.append(("Cohen's kappa", card.kappa, card.kappa_low, card.kappa_high, card.labels))
-    return Grid(
-        title="Agreement",
-        headings=("rate", "value", "interval", "n"),
-        rows=tuple(
-            (name, show_number(value), show_range(low, high), f"{n:,}")
-            for name, value, low, high, n in rows
-        ),
-        keys=("rate", "value", "ci_low", "ci_high", "n"),
-        values=tuple(rows),
-    )
+    return _rate_grid("Agreement", "interval", _rate_rows(card, names))
 
 
 def _biases(card: JudgeCard) -> Grid:
@@ -321,30 +301,20 @@ def _margins(card: JudgeCard) -> Grid:
 
 
 def _flips(card: JudgeCard) -> Grid:
-    rows = [
-        (f.change, f.compared_with, f.share, f.ci_low, f.ci_high, f.flips, f.claims, f.unanswered)
-        for f in card.flips
-    ]
+    fields = ("change", "compared_with", "share", "ci_low", "ci_high", "flips")
     return Grid(
         title="Flips",
         headings=("change", "compared with", "share", "interval", "flips", "n", "unanswered"),
         rows=tuple(
             (
-                flip.change,
-                flip.compared_with,
-                show_number(flip.share),
+                *(flip.change, flip.compared_with, show_number(flip.share)),
                 show_range(flip.ci_low, flip.ci_high),
-                f"{flip.flips:,}",
-                f"{flip.claims:,}",
-                f"{flip.unanswered:,}",
+                *(f"{count:,}" for count in (flip.flips, flip.claims, flip.unanswered)),
             )
             for flip in card.flips
         ),
-        keys=(
-            *("change", "compared_with", "share", "ci_low", "ci_high"),
-            *("flips", "n", "unanswered"),
-        ),
-        values=tuple(rows),
+        keys=(*fields, "n", "unanswered"),
+        values=values_of(card.flips, (*fields, "claims", "unanswered")),
     )
 
 

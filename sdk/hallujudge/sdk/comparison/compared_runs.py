@@ -196,9 +196,7 @@ def _paired(first: RunData, other: RunData) -> RunData:
     Raises:
         InvalidInputError: An id names an item of another image, and questions pair nothing.
     """
-    both = [
-        (first.results[key], other.results[key]) for key in first.results if key in other.results
-    ]
+    both = pairs_of(first, other).values()
     clash = next((pair for pair in both if not _may_be_one(*pair)), None)
     if both and clash is None:
         return other
@@ -213,7 +211,7 @@ def _paired(first: RunData, other: RunData) -> RunData:
     )
 
 
-def _pairs(first: RunData, other: RunData) -> dict[str, tuple[ItemResult, ItemResult]]:
+def pairs_of(first: RunData, other: RunData) -> dict[str, tuple[ItemResult, ItemResult]]:
     """Return both results of each id that two runs have."""
     theirs = other.results
     return {key: (one, theirs[key]) for key, one in first.results.items() if key in theirs}
@@ -297,7 +295,7 @@ def _checked_references(first: RunData, other: RunData, allow: Sequence[str]) ->
     """
     hashes = {
         key: (one.reference_hash, two.reference_hash)
-        for key, (one, two) in _pairs(first, other).items()
+        for key, (one, two) in pairs_of(first, other).items()
     }
     if not all(one and two for one, two in hashes.values()):
         return _noted(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from hallujudge.metrics.calibration.calibrated_scores import (
     Calibration,
     ScoreEstimate,
 )
+from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.comparison import (
     ComparisonSettings,
     PairedDifference,
@@ -27,7 +28,14 @@ from ..errors import InvalidInputError
 from ..runs.manifest import JOURNAL, partial
 from ..runs.saved_items import about_of
 from ..runs.stored_runs import read_run
-from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
+from .compared_runs import (
+    CompareOptions,
+    RunData,
+    RunSource,
+    checked_scores,
+    pairs_of,
+    read_runs,
+)
 from .item_pairs import PairedRuns
 from .results import Comparison, CorrectedDifference, Finding, Pair, RunLabel, ScoreDifference
 
@@ -132,18 +140,7 @@ def _differences_of_corrected(
 
 def _difference(score: ScoreDefinition, found: PairedDifference) -> ScoreDifference:
     return ScoreDifference(
-        score=score.name,
-        direction=score.direction,
-        first=found.first,
-        second=found.second,
-        difference=found.difference,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
-        p=found.p,
-        p_corrected=found.p,
-        finding="none",
-        clusters=found.clusters,
-        changed=found.changed,
+        **asdict(found), direction=score.direction, p_corrected=found.p, finding="none"
     )
 
 
@@ -170,10 +167,14 @@ def _tested_finding(difference: ScoreDifference, p: float, level: float) -> Find
     """Return what a p-value shows of the second run, in the score's own direction."""
     if p > level or not difference.difference:
         return "none"
-    higher = difference.difference > 0
-    if difference.direction == "neither":
+    return _finding(difference.direction, higher=difference.difference > 0)
+
+
+def _finding(direction: Direction, *, higher: bool) -> Finding:
+    """Return what a difference that is not chance says of the second run."""
+    if direction == "neither":
         return "higher" if higher else "lower"
-    return "better" if higher == (difference.direction == "higher") else "worse"
+    return "better" if higher == (direction == "higher") else "worse"
 
 
 def corrected_differences(
@@ -218,7 +219,7 @@ def _corrected_difference(
         ci_low=round(low, 12),
         ci_high=round(high, 12),
         labels=(one.labels, other.labels),
-        finding=_interval_finding(score, low, high),
+        finding="none" if low <= 0 <= high else _finding(score.direction, higher=low > 0),
     )
 
 
@@ -244,15 +245,6 @@ def _above(estimate: ScoreEstimate) -> float:
     return (estimate.value if estimate.ci_high is None else estimate.ci_high) - estimate.value
 
 
-def _interval_finding(score: ScoreDefinition, low: float, high: float) -> Finding:
-    """Return what the interval shows of the second run."""
-    if low <= 0 <= high:
-        return "none"
-    if score.direction == "neither":
-        return "higher" if low > 0 else "lower"
-    return "better" if (low > 0) == (score.direction == "higher") else "worse"
-
-
 def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str]:
     """Yield notes on fields that differ and were allowed to, on pairing, and on other questions."""
     for run in runs[1:]:
@@ -275,12 +267,9 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
 
 def _other_questions(first: RunData, second: RunData) -> Iterable[str]:
     """Yield a note if ids name other questions in the other run, as in two splits of POPE."""
-    pairs = [
-        (one.question_hash, second.results[key].question_hash)
-        for key, one in first.results.items()
-        if key in second.results
-    ]
-    known = [pair for pair in pairs if all(pair)]
+    pairs = pairs_of(first, second).values()
+    hashes = [(one.question_hash, two.question_hash) for one, two in pairs]
+    known = [pair for pair in hashes if all(pair)]
     if other := sum(one != two for one, two in known):
         yield (
             f"{other:,} of {len(known):,} items ask another question in {second.name} than in "

@@ -11,7 +11,7 @@ from hallujudge.metrics import IntervalSettings, Report, Score, Tally
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
-from ..report.table_pages import Grid, Page, show_number, show_range
+from ..report.table_pages import Grid, Page, interval_heading, show_number, show_range
 from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
 from .differences import coverage_notes, data_notes, pair_of
 from .item_pairs import PairedRuns
@@ -176,11 +176,8 @@ class Gate(Shown):
         grid = Grid(
             title=f"{failed} of {len(self.checks)} checks failed" if failed else "Passed",
             headings=(
-                "check",
-                "score",
-                "limit",
-                "found",
-                f"{self.confidence * 100:g}% interval",
+                *("check", "score", "limit", "found"),
+                interval_heading(self.confidence),
                 "result",
             ),
             rows=tuple(map(_shown, self.checks)),

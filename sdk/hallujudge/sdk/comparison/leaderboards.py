@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import cast
 
 from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import Outcome, ScoreDefinition
@@ -19,7 +18,7 @@ from hallujudge.metrics.framework.significance import compact_letters
 from ..archives.json_files import read_json
 from ..errors import ArchiveError, InvalidInputError
 from ..report.report_text import counted
-from ..report.table_pages import Grid, Page, show_number, show_p, show_range
+from ..report.table_pages import Grid, Page, interval_heading, show_number, show_p, show_range
 from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
 from .differences import corrected, data_notes, pair_of
 from .gates import report_of
@@ -156,13 +155,9 @@ class Leaderboard(Shown):
     notes: tuple[str, ...] = ()
     """Warnings, one sentence each."""
 
-    def to_json(self) -> Mapping[str, JsonValue]:
-        """Return the leaderboard as plain values."""
-        return cast("Mapping[str, JsonValue]", asdict(self))
-
     def page(self) -> Page:
         """Return the ranks and the tests as tables."""
-        interval = f"{self.confidence * 100:g}% interval"
+        interval = interval_heading(self.confidence)
         ranks = Grid(
             title=f"{self.score}, {self.direction} is better, over {self.items:,} items",
             headings=("rank", "run", self.score, interval, "group", "unscored"),

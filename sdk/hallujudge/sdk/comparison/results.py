@@ -12,7 +12,15 @@ from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..report.report_text import ABSENT
-from ..report.table_pages import Grid, Page, show_number, show_p, show_range
+from ..report.table_pages import (
+    Grid,
+    Page,
+    interval_heading,
+    show_number,
+    show_p,
+    show_range,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,6 +34,10 @@ _KEYS = (
     "first", "second", "score", "direction", "first_value", "second_value", "difference",
     "ci_low", "ci_high", "p", "p_corrected", "finding", "clusters", "changed", "items",
 )  # fmt: skip
+_CORRECTED_KEYS = (
+    "score", "direction", "first", "second", "difference", "ci_low", "ci_high", "finding",
+)  # fmt: skip
+_CHANGES_KEYS = ("score", "direction", "higher", "lower", "same", "newly_right", "newly_wrong")
 
 
 class Shown(ABC):
@@ -33,9 +45,9 @@ class Shown(ABC):
 
     __slots__ = ()
 
-    @abstractmethod
     def to_json(self) -> Mapping[str, JsonValue]:
         """Return the result as plain values."""
+        return cast("Mapping[str, JsonValue]", asdict(self))  # type: ignore[call-overload]  # each result is a dataclass
 
     @abstractmethod
     def page(self) -> Page:
@@ -95,10 +107,6 @@ class Comparison(Shown):
         """
         return self.pairs[0][score]
 
-    def to_json(self) -> Mapping[str, JsonValue]:
-        """Return the comparison as plain values."""
-        return cast("Mapping[str, JsonValue]", asdict(self))
-
     def page(self) -> Page:
         """Return the comparison as tables and sentences."""
         rows = [(pair, each) for pair in self.pairs for each in pair.differences]
@@ -108,18 +116,17 @@ class Comparison(Shown):
             title=f"Differences: {_subject(self.pairs)}",
             headings=(
                 *(() if single else ("run",)),
-                "score",
-                "better end",
-                *names,
-                "difference",
-                f"{self.confidence * 100:g}% interval",
+                *_headings(names, self.confidence),
                 "p",
                 "p (Holm)",
                 f"{names[1] if single else 'run'} is",
             ),
             rows=tuple(_shown(pair, each, single=single) for pair, each in rows),
             keys=_KEYS,
-            values=tuple(_values(pair, each) for pair, each in rows),
+            values=tuple(
+                (pair.first, pair.second, *asdict(each).values(), pair.coverage.compared)
+                for pair, each in rows
+            ),
             spare=("better end", "p", "first", "second"),
         )
         return Page(
@@ -292,53 +299,39 @@ def _corrected(pair: Pair, confidence: float) -> Grid:
     """Return the differences of scores that human labels correct."""
     return Grid(
         title=f"Corrected by human labels: {pair.second} against {pair.first}",
-        headings=(
-            "score",
-            "better end",
-            pair.first,
-            pair.second,
-            "difference",
-            f"{confidence * 100:g}% interval",
-            "labels",
-            f"{pair.second} is",
-        ),
+        headings=(*_headings((pair.first, pair.second), confidence), "labels", f"{pair.second} is"),
         rows=tuple(
             (
-                each.score,
-                better_end(each.direction),
-                show_number(each.first),
-                show_number(each.second),
-                show_number(each.difference, signed=True),
-                show_range(each.ci_low, each.ci_high, signed=True),
+                *_cells(each),
                 f"{each.labels[0]:,} and {each.labels[1]:,}",
-                "not told apart" if each.finding == "none" else each.finding,
+                _found(each.finding),
             )
             for each in pair.corrected
         ),
-        keys=(
-            "score",
-            "direction",
-            "first",
-            "second",
-            "difference",
-            "ci_low",
-            "ci_high",
-            "finding",
-        ),
-        values=tuple(
-            (
-                each.score,
-                each.direction,
-                each.first,
-                each.second,
-                each.difference,
-                each.ci_low,
-                each.ci_high,
-                each.finding,
-            )
-            for each in pair.corrected
-        ),
+        keys=_CORRECTED_KEYS,
+        values=values_of(pair.corrected, _CORRECTED_KEYS),
     )
+
+
+def _headings(names: tuple[str, str], confidence: float) -> tuple[str, ...]:
+    """Return the headings over :func:`_cells`."""
+    return ("score", "better end", *names, "difference", interval_heading(confidence))
+
+
+def _cells(each: ScoreDifference | CorrectedDifference) -> tuple[str, ...]:
+    """Return what each difference shows of its score."""
+    return (
+        each.score,
+        better_end(each.direction),
+        show_number(each.first),
+        show_number(each.second),
+        show_number(each.difference, signed=True),
+        show_range(each.ci_low, each.ci_high, signed=True),
+    )
+
+
+def _found(finding: Finding) -> str:
+    return "not told apart" if finding == "none" else finding
 
 
 def sources_of(runs: tuple[RunLabel, ...]) -> dict[str, str]:
@@ -359,35 +352,10 @@ def _subject(pairs: tuple[Pair, ...]) -> str:
 def _shown(pair: Pair, each: ScoreDifference, *, single: bool) -> tuple[str, ...]:
     return (
         *(() if single else (pair.second,)),
-        each.score,
-        better_end(each.direction),
-        show_number(each.first),
-        show_number(each.second),
-        show_number(each.difference, signed=True),
-        show_range(each.ci_low, each.ci_high, signed=True),
+        *_cells(each),
         show_p(each.p),
         show_p(each.p_corrected),
-        "not told apart" if each.finding == "none" else each.finding,
-    )
-
-
-def _values(pair: Pair, each: ScoreDifference) -> tuple[str | int | float | None, ...]:
-    return (
-        pair.first,
-        pair.second,
-        each.score,
-        each.direction,
-        each.first,
-        each.second,
-        each.difference,
-        each.ci_low,
-        each.ci_high,
-        each.p,
-        each.p_corrected,
-        each.finding,
-        each.clusters,
-        each.changed,
-        pair.coverage.compared,
+        _found(each.finding),
     )
 
 
@@ -418,19 +386,8 @@ def _changes(pair: Pair) -> Grid:
             )
             for each, better, worse in counts
         ),
-        keys=("score", "direction", "higher", "lower", "same", "newly_right", "newly_wrong"),
-        values=tuple(
-            (
-                each.score,
-                each.direction,
-                each.higher,
-                each.lower,
-                each.same,
-                each.newly_right,
-                each.newly_wrong,
-            )
-            for each in pair.changes
-        ),
+        keys=_CHANGES_KEYS,
+        values=values_of(pair.changes, _CHANGES_KEYS),
     )
 
 

@@ -68,6 +68,16 @@ class Page:
     """What the numbers were made from and how: name -> signature or method."""
 
 
+def interval_heading(confidence: float) -> str:
+    """Return the heading of a column of intervals."""
+    return f"{confidence * 100:g}% interval"
+
+
+def values_of(entries: Iterable[object], keys: Sequence[str]) -> tuple[tuple[Cell, ...], ...]:
+    """Return the values behind a table, where each key names a field of the entries."""
+    return tuple(tuple(getattr(entry, key) for key in keys) for entry in entries)
+
+
 def show_number(number: float | None, *, signed: bool = False, digits: int = 4) -> str:
     """Format a number; a dash if it is undefined."""
     if number is None:
