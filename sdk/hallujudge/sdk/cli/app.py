@@ -230,47 +230,55 @@ app = StrictTyper(
 )
 
 
-def _group(
+def command_group(
     name: str, help_text: str, example: str, cls: type[PlainGroup] = PlainGroup
 ) -> typer.Typer:
+    """Add a group of commands.
+
+    Args:
+        name: Its name.
+        help_text: What it is for.
+        example: A command of it.
+        cls: How its commands are found.
+    """
     group = StrictTyper(cls=cls, help=help_text, no_args_is_help=True, epilog=examples(example))
     app.add_typer(group, name=name)
     return group
 
 
-score_app = _group(
+score_app = command_group(
     "score",
     "Score responses that a model wrote.",
     "hallujudge score pope -r answers.jsonl -R questions.json -o results",
     cls=_FamilyGroup,
 )
-build_app = _group(
+build_app = command_group(
     "build",
     "Build questions to ask a model, and references.",
     "hallujudge build pope --objects objects.json -o questions.jsonl",
     cls=_FamilyGroup,
 )
-batch_app = _group(
+batch_app = command_group(
     "batch",
     "Language models that are run offline, by batch files.",
     "hallujudge batch export requests.jsonl score tri-he -r a.jsonl -o run",
 )
-keys_app = _group(
+keys_app = command_group(
     "keys",
     "API keys of the server: who may call, what for, and how much.",
     "hallujudge keys create ana --scope score --file keys.json",
 )
-label_app = _group(
+label_app = command_group(
     "label",
     "Human labels of claims: what to label next, and files of labels.",
     "hallujudge label plan results -n 100",
 )
-jobs_app = _group(
+jobs_app = command_group(
     "jobs",
     "Runs that a server keeps.",
     "hallujudge jobs list --server localhost:50051",
 )
-config_app = _group("config", "Settings of the server.", "hallujudge config show")
+config_app = command_group("config", "Settings of the server.", "hallujudge config show")
 _FAMILY_APPS = {"score": score_app, "build": build_app}
 
 

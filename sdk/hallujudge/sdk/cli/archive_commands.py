@@ -13,8 +13,8 @@ import typer
 from ..errors import InvalidInputError
 from .app import (
     ExitCode,
-    StrictTyper,
     app,
+    command_group,
     examples,
     input_option,
     metric_option,
@@ -24,12 +24,11 @@ from .app import (
 )
 from .declared_options import grouped
 from .options import ServerOptions
-from .output import Format, check_format, in_flags, show_page, show_result, write_file
+from .output import Format, check_format, in_flags, show_page, show_result, write_lines
 from .run_options import Workers
 
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
-    from ..audit import Audit
     from ..overview import LeftOut, Overview, ScoredRun
 
 
@@ -120,12 +119,9 @@ def _exit_code(overview: Overview) -> ExitCode:
 
 SUMMARY_FORMATS = ("table", "json")
 
-_archive_app = StrictTyper(
-    help="Explain files that other tools wrote.",
-    no_args_is_help=True,
-    epilog=examples("hallujudge archive inspect logs"),
+_archive_app = command_group(
+    "archive", "Explain files that other tools wrote.", "hallujudge archive inspect logs"
 )
-app.add_typer(_archive_app, name="archive")
 
 
 @_archive_app.callback()
@@ -272,14 +268,7 @@ def audit(
     )
     result = audit_archive(archive, options)
     if items is not None:
-        _write_audited_items(items, result)
+        count = write_lines(items, (share.to_json() for share in result.items()))
+        typer.echo(f"{count:,} items written to {items}", err=True)
     show_result(result, output_format)
     return ExitCode.OK
-
-
-def _write_audited_items(path: Path, result: Audit) -> None:
-    lines = [
-        json.dumps(share.to_json(), ensure_ascii=False, allow_nan=False) for share in result.items()
-    ]
-    write_file(path, "".join(f"{line}\n" for line in lines))
-    typer.echo(f"{len(lines):,} items written to {path}", err=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -9,17 +11,14 @@ import typer
 
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
-from .output import Format, check_format, show_result, write_file
+from .declared_options import grouped
+from .output import Format, check_format, show_result, write_lines
 
 if TYPE_CHECKING:
     from ..comparison import CompareOptions
     from ..comparison.gates import Decision
 
 
-Names = Annotated[
-    list[str] | None,
-    input_option("--name", help="Name of a run; one for each, in their order."),
-]
 Allow = Annotated[
     list[str] | None,
     input_option(
@@ -28,17 +27,44 @@ Allow = Annotated[
         help="Signature fields that may differ; repeatable.",
     ),
 ]
-Confidence = Annotated[
-    float, statistics_option("--confidence", help="Confidence level of the intervals.")
-]
-Replicates = Annotated[
-    int, statistics_option("--replicates", help="Replicates of bootstrap and permutation test.")
-]
-Seed = Annotated[int, statistics_option("--seed", help="Seed of the random numbers.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparingOptions:
+    """The options that all commands share which compare runs."""
+
+    name: Annotated[
+        list[str] | None,
+        input_option("--name", help="Name of a run; one for each, in their order."),
+    ] = None
+    allow: Allow = None
+    confidence: Annotated[
+        float, statistics_option("--confidence", help="Confidence level of the intervals.")
+    ] = 0.95
+    replicates: Annotated[
+        int, statistics_option("--replicates", help="Replicates of bootstrap and permutation test.")
+    ] = 10_000
+    seed: Annotated[int, statistics_option("--seed", help="Seed of the random numbers.")] = 0
+
+    def options(self, scores: Sequence[str] = ()) -> CompareOptions:
+        """Return the options of a comparison of some scores, by default of all."""
+        from ..comparison import CompareOptions
+
+        return CompareOptions(
+            scores=tuple(scores),
+            names=tuple(self.name or ()),
+            # Refusals name several fields with commas.
+            allow=tuple(filter(None, ",".join(self.allow or ()).split(","))),
+            confidence=self.confidence,
+            replicates=self.replicates,
+            seed=self.seed,
+        )
 
 
 @app.command(epilog=examples("hallujudge compare runs/llava runs/minigpt"))
+@grouped
 def compare(
+    *,
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN", help="Folders of runs, the baseline first.")
     ],
@@ -46,11 +72,7 @@ def compare(
         list[str] | None,
         input_option("--score", metavar="NAME", help="Score to compare; repeatable."),
     ] = None,
-    name: Names = None,
-    allow: Allow = None,
-    confidence: Confidence = 0.95,
-    replicates: Replicates = 10_000,
-    seed: Seed = 0,
+    comparing: ComparingOptions,
     output_format: Format = "table",
     items: Annotated[
         Path | None,
@@ -58,52 +80,20 @@ def compare(
     ] = None,
 ) -> ExitCode:
     """Compare runs: differences with intervals and tests."""
+    from ..comparison import changed_items
     from ..comparison import compare as compare_folders
 
     check_format(output_format)
     if items is not None and len(runs) != 2:
         raise InvalidInputError(f"--items needs two runs; {len(runs)} are given")
-    options = compare_options(name, allow, confidence, replicates, seed, score)
+    options = comparing.options(score or ())
     result = compare_folders(*runs, options=options)
     if items is not None:
-        _write_items(items, runs[0], runs[1], options)
+        changes = changed_items(*runs, options=options)
+        count = write_lines(items, (change.to_json() for change in changes))
+        typer.echo(f"{count:,} changed items written to {items}", err=True)
     show_result(result, output_format)
     return ExitCode.OK
-
-
-def compare_options(
-    names: Names,
-    allow: Allow,
-    confidence: Confidence,
-    replicates: Replicates,
-    seed: Seed,
-    scores: list[str] | None = None,
-) -> CompareOptions:
-    """Return the options that all commands share which compare runs."""
-    from ..comparison import CompareOptions
-
-    return CompareOptions(
-        scores=tuple(scores or ()),
-        names=tuple(names or ()),
-        # Refusals name several fields with commas.
-        allow=tuple(filter(None, ",".join(allow or ()).split(","))),
-        confidence=confidence,
-        replicates=replicates,
-        seed=seed,
-    )
-
-
-def _write_items(path: Path, first: Path, second: Path, options: CompareOptions) -> None:
-    import json
-
-    from ..comparison import changed_items
-
-    lines = [
-        json.dumps(change.to_json(), ensure_ascii=False, allow_nan=False)
-        for change in changed_items(first, second, options=options)
-    ]
-    write_file(path, "".join(f"{line}\n" for line in lines))
-    typer.echo(f"{len(lines):,} changed items written to {path}", err=True)
 
 
 @app.command(
@@ -111,7 +101,9 @@ def _write_items(path: Path, first: Path, second: Path, options: CompareOptions)
         "hallujudge gate runs/new --baseline runs/old \\", "  --max-regression chair_i=0.01"
     )
 )
+@grouped
 def gate(
+    *,
     run: Annotated[Path, typer.Argument(help="Folder of the run that is checked.")],
     baseline: Annotated[
         Path | None,
@@ -139,11 +131,7 @@ def gate(
         str,
         statistics_option("--decide", help="What fails a check: shown, observed or possible."),
     ] = "shown",
-    name: Names = None,
-    allow: Allow = None,
-    confidence: Confidence = 0.95,
-    replicates: Replicates = 10_000,
-    seed: Seed = 0,
+    comparing: ComparingOptions,
     output_format: Format = "table",
 ) -> ExitCode:
     """Limits on regressions and scores, for CI: exit code 1 if one is exceeded."""
@@ -158,7 +146,7 @@ def gate(
         max_unscored=max_unscored,
         decide=cast("Decision", decide),
     )
-    options = compare_options(name, allow, confidence, replicates, seed)
+    options = comparing.options()
     try:
         result = gate_folders(run, baseline=baseline, limits=limits, options=options)
     except InvalidInputError:
@@ -194,7 +182,9 @@ def _limits(option: str, given: list[str] | None) -> dict[str, float]:
 
 
 @app.command(epilog=examples("hallujudge leaderboard runs/llava runs/minigpt runs/blip"))
+@grouped
 def leaderboard(
+    *,
     runs: Annotated[
         list[Path],
         typer.Argument(metavar="RUN", help="Folders of runs, or the folder of score all."),
@@ -203,11 +193,7 @@ def leaderboard(
         str,
         input_option("--score", metavar="NAME", help="Score to rank by.", show_default=False),
     ] = "",
-    name: Names = None,
-    allow: Allow = None,
-    confidence: Confidence = 0.95,
-    replicates: Replicates = 10_000,
-    seed: Seed = 0,
+    comparing: ComparingOptions,
     output_format: Format = "table",
 ) -> ExitCode:
     """Runs by rank, with intervals and groups that can't be told apart."""
@@ -216,7 +202,7 @@ def leaderboard(
     from ..comparison.leaderboards import OVERVIEW
 
     check_format(output_format)
-    options = compare_options(name, allow, confidence, replicates, seed)
+    options = comparing.options()
     if len(runs) == 1 and (runs[0] / OVERVIEW).exists():
         show_result(leaderboards(runs[0], score=score, options=options), output_format)
     else:

@@ -14,7 +14,7 @@ from hallujudge.synonym_graphs import GraphError, SynonymGraph
 from ..archives.local_files import read_bytes
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 from ..spec_parts import graph_source
-from .app import ExitCode, StrictTyper, app, examples, input_option, metric_option, output_option
+from .app import ExitCode, command_group, examples, input_option, metric_option, output_option
 from .options import LlmModel, LlmUrl, llm_options
 from .output import write_file
 
@@ -22,12 +22,9 @@ if TYPE_CHECKING:
     from hallujudge.synonym_graphs.tools import GraphPatch
 
 
-graph_app = StrictTyper(
-    help="Show, check and extend synonym graphs.",
-    no_args_is_help=True,
-    epilog=examples("hallujudge graph show coco puppy"),
+graph_app = command_group(
+    "graph", "Show, check and extend synonym graphs.", "hallujudge graph show coco puppy"
 )
-app.add_typer(graph_app, name="graph")
 
 Graph = Annotated[str, typer.Argument(help="A shipped name, or a graph file.")]
 OutFile = Annotated[Path, output_option("--out", "-o", help="File to write.")]

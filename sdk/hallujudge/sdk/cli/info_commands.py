@@ -22,8 +22,8 @@ from ..client import Client
 from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
 from .app import (
     ExitCode,
-    StrictTyper,
     app,
+    command_group,
     config_app,
     examples,
     output_option,
@@ -43,12 +43,11 @@ LISTING_FORMATS = ("table", "json")
 # Pages of metrics are read in terminals of any width, and in files.
 _WIDTH = 80
 
-metrics_app = StrictTyper(
-    help="List metrics, and show their scores, variants and options.",
-    no_args_is_help=True,
-    epilog=examples("hallujudge metrics list"),
+metrics_app = command_group(
+    "metrics",
+    "List metrics, and show their scores, variants and options.",
+    "hallujudge metrics list",
 )
-app.add_typer(metrics_app, name="metrics")
 
 ListingFormat = Annotated[str, output_option("--format", help="Format: table or json.")]
 

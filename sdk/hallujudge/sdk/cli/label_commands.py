@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from ..errors import InvalidInputError
 from .app import (
     ExitCode,
-    StrictTyper,
     app,
+    command_group,
     examples,
     input_option,
     judge_option,
@@ -22,7 +22,7 @@ from .app import (
     statistics_option,
 )
 from .options import LlmModel, LlmUrl, llm_options
-from .output import Format, check_format, show_page, write_file
+from .output import Format, check_format, show_as, write_file
 
 if TYPE_CHECKING:
     from ..labels.label_plans import By, LabelPlan
@@ -106,13 +106,9 @@ def import_labels(
 
 
 def _drawn_by(name: str | None) -> By | None:
-    if name is None:
-        return None
-    if name == "claim":
-        return "claim"
-    if name == "item":
-        return "item"
-    raise InvalidInputError(f"--by {name!r:.80}: choose claim or item")
+    if name not in (None, "claim", "item"):
+        raise InvalidInputError(f"--by {name!r:.80}: choose claim or item")
+    return cast("By | None", name)
 
 
 def _print_plan(made: LabelPlan) -> None:
@@ -195,10 +191,7 @@ def calibrate(
     options = CalibrateOptions(labels=tuple(labels or ()), plan=plan, agreement=agreement)
     found = calibrate_run(run, options)
     written = [write_calibration(run, found), write_cascade(run, found)]
-    if output_format == "json":
-        typer.echo(found.to_text(), nl=False)
-    else:
-        show_page(calibration_page(found), output_format)
+    show_as(output_format, found.to_text, lambda: calibration_page(found))
     typer.echo(f"written to {' and '.join(str(path) for path in written if path)}", err=True)
     return ExitCode.OK
 
@@ -217,20 +210,20 @@ def _from_reference(
         )
     learnt = learn_margin(run, reference=reference, agreement=agreement)
     path = write_cascade(run, learnt.calibration, learnt.reference)
-    if output_format == "json":
-        typer.echo(cascade_text(learnt.calibration, learnt.reference), nl=False)
-    else:
-        show_page(margin_page(learnt), output_format)
+    show_as(
+        output_format,
+        lambda: cascade_text(learnt.calibration, learnt.reference),
+        lambda: margin_page(learnt),
+    )
     typer.echo(f"written to {path}", err=True)
     return ExitCode.OK
 
 
-_judge_app = StrictTyper(
-    help="How well a judge does.",
-    no_args_is_help=True,
-    epilog=examples("hallujudge judge card --on results --labels labels.jsonl"),
+_judge_app = command_group(
+    "judge",
+    "How well a judge does.",
+    "hallujudge judge card --on results --labels labels.jsonl",
 )
-app.add_typer(_judge_app, name="judge")
 
 
 @_judge_app.callback()
@@ -287,8 +280,5 @@ def card(
     if out is not None:
         write_file(out, found.to_text())
         typer.echo(f"written to {out}", err=True)
-    if output_format == "json":
-        typer.echo(found.to_text(), nl=False)
-    else:
-        show_page(card_page(found), output_format)
+    show_as(output_format, found.to_text, lambda: card_page(found))
     return ExitCode.OK

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
@@ -63,6 +64,17 @@ def write_file(path: Path, content: str | bytes) -> None:
         raise OutputError.of(path, err, "give another path") from err
 
 
+def write_lines(path: Path, values: Iterable[Mapping[str, object]]) -> int:
+    """Write values as JSON lines, and return how many there are.
+
+    Raises:
+        OutputError: The file can't be written.
+    """
+    lines = [json.dumps(value, ensure_ascii=False, allow_nan=False) for value in values]
+    write_file(path, "".join(f"{line}\n" for line in lines))
+    return len(lines)
+
+
 Format = Annotated[
     str,
     output_option(
@@ -86,10 +98,15 @@ def check_format(name: str) -> None:
 
 def show_result(result: Shown, name: str) -> None:
     """Print a result in a format."""
+    show_as(name, result.to_text, result.page)
+
+
+def show_as(name: str, to_text: Callable[[], str], to_page: Callable[[], Page]) -> None:
+    """Print a result in a format: its JSON text, or its page in any other."""
     if name == "json":
-        typer.echo(result.to_text(), nl=False)
+        typer.echo(to_text(), nl=False)
     else:
-        show_page(result.page(), name)
+        show_page(to_page(), name)
 
 
 def show_page(page: Page, name: str) -> None:

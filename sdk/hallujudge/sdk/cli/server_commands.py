@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -34,109 +35,95 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.access.spending import Ledger
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """The options of ``serve`` that are settings of the server."""
+
+    host: Annotated[str | None, server_option(help="Address to listen on.")] = None
+    port: Annotated[int | None, server_option(help="Port; 0 for a free one.")] = None
+    http_host: Annotated[str | None, server_option(help="Address of HTTP with JSON.")] = None
+    http_port: Annotated[int | None, server_option(help="Port of HTTP with JSON.")] = None
+    max_message_bytes: Annotated[int | None, server_option(help="Most bytes of a message.")] = None
+    max_batch_items: Annotated[int | None, server_option(help="Most items of a message.")] = None
+    max_running_calls: Annotated[int | None, server_option(help="Most calls that run at once.")] = (
+        None
+    )
+    max_waiting_calls: Annotated[int | None, server_option(help="Most calls that wait.")] = None
+    workers: Annotated[
+        int | None, server_option(help="Worker processes; -1 for one a core, 1 for none.")
+    ] = None
+    max_memory_bytes: Annotated[
+        int | None, server_option(help="Most memory for messages, results, graphs and models.")
+    ] = None
+    tls_cert: Annotated[
+        str | None, access_option(metavar="FILE", help="Certificate of the server (PEM).")
+    ] = None
+    tls_key: Annotated[
+        str | None, access_option(metavar="FILE", help="Private key of --tls-cert.")
+    ] = None
+    tls_ca: Annotated[
+        str | None,
+        access_option(metavar="FILE", help="Authority of certificates that clients must show."),
+    ] = None
+    keys_file: Annotated[
+        str | None, access_option(metavar="FILE", help="File of API keys; see hallujudge keys.")
+    ] = None
+    allow_anonymous: Annotated[
+        bool, access_option("--allow-anonymous", help="Serve callers without a key.")
+    ] = False
+    reflection: Annotated[
+        str | None, access_option(help="Self-description over gRPC: auto, on or off.")
+    ] = None
+    drain_seconds: Annotated[
+        float | None, server_option(help="Seconds that calls have to finish on SIGTERM.")
+    ] = None
+    metrics_host: Annotated[str | None, server_option(help="Address of the metrics page.")] = None
+    metrics_port: Annotated[
+        int | None, server_option(help="Port of metrics and health over HTTP.")
+    ] = None
+    access_log: Annotated[
+        str | None, output_option(help="File of one JSON line a call; - for stdout.")
+    ] = None
+    trace_endpoint: Annotated[
+        str | None, output_option(help="OpenTelemetry collector that receives traces.")
+    ] = None
+    jobs_database: Annotated[
+        str | None, server_option(metavar="FILE|URL", help="Where jobs are kept; off: no jobs.")
+    ] = None
+    log_level: Annotated[
+        str | None, output_option(help="Log level: debug, info, warning or error.")
+    ] = None
+    vllm: Annotated[
+        str | None, judge_option("--vllm", help="Model of a vLLM server to start and watch.")
+    ] = None
+    tensor_parallel_size: Annotated[
+        int | None, judge_option(help="Number of GPUs that vLLM spreads a layer over.")
+    ] = None
+    data_folder: Annotated[
+        str | None, output_option(help="Folder for logs of started processes.")
+    ] = None
+
+    def given(self) -> dict[str, object]:
+        """Return the settings by name; None where an option is not given."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        gpus = values.pop("tensor_parallel_size")
+        # A flag that is not given leaves its setting to the environment and the file.
+        anonymous = 1 if self.allow_anonymous else None
+        return values | {"allow_anonymous": anonymous, "vllm_tensor_parallel_size": gpus}
+
+
 @app.command(epilog=examples("hallujudge serve --port 50051"))
 @grouped
 def serve(
     *,
-    host: Annotated[str | None, server_option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, server_option(help="Port; 0 for a free one.")] = None,
-    http_host: Annotated[str | None, server_option(help="Address of HTTP with JSON.")] = None,
-    http_port: Annotated[int | None, server_option(help="Port of HTTP with JSON.")] = None,
-    max_message_bytes: Annotated[int | None, server_option(help="Most bytes of a message.")] = None,
-    max_batch_items: Annotated[int | None, server_option(help="Most items of a message.")] = None,
-    max_running_calls: Annotated[
-        int | None, server_option(help="Most calls that run at once.")
-    ] = None,
-    max_waiting_calls: Annotated[int | None, server_option(help="Most calls that wait.")] = None,
-    workers: Annotated[
-        int | None, server_option(help="Worker processes; -1 for one a core, 1 for none.")
-    ] = None,
-    max_memory_bytes: Annotated[
-        int | None, server_option(help="Most memory for messages, results, graphs and models.")
-    ] = None,
-    tls_cert: Annotated[
-        str | None, access_option(metavar="FILE", help="Certificate of the server (PEM).")
-    ] = None,
-    tls_key: Annotated[
-        str | None, access_option(metavar="FILE", help="Private key of --tls-cert.")
-    ] = None,
-    tls_ca: Annotated[
-        str | None,
-        access_option(metavar="FILE", help="Authority of certificates that clients must show."),
-    ] = None,
-    keys_file: Annotated[
-        str | None, access_option(metavar="FILE", help="File of API keys; see hallujudge keys.")
-    ] = None,
-    allow_anonymous: Annotated[
-        bool, access_option("--allow-anonymous", help="Serve callers without a key.")
-    ] = False,
-    reflection: Annotated[
-        str | None, access_option(help="Self-description over gRPC: auto, on or off.")
-    ] = None,
-    drain_seconds: Annotated[
-        float | None, server_option(help="Seconds that calls have to finish on SIGTERM.")
-    ] = None,
-    metrics_host: Annotated[str | None, server_option(help="Address of the metrics page.")] = None,
-    metrics_port: Annotated[
-        int | None, server_option(help="Port of metrics and health over HTTP.")
-    ] = None,
-    access_log: Annotated[
-        str | None, output_option(help="File of one JSON line a call; - for stdout.")
-    ] = None,
-    trace_endpoint: Annotated[
-        str | None, output_option(help="OpenTelemetry collector that receives traces.")
-    ] = None,
-    jobs_database: Annotated[
-        str | None, server_option(metavar="FILE|URL", help="Where jobs are kept; off: no jobs.")
-    ] = None,
-    log_level: Annotated[
-        str | None, output_option(help="Log level: debug, info, warning or error.")
-    ] = None,
-    vllm: Annotated[
-        str | None, judge_option("--vllm", help="Model of a vLLM server to start and watch.")
-    ] = None,
-    tensor_parallel_size: Annotated[
-        int | None, judge_option(help="Number of GPUs that vLLM spreads a layer over.")
-    ] = None,
-    data_folder: Annotated[
-        str | None, output_option(help="Folder for logs of started processes.")
-    ] = None,
+    options: ServeOptions,
     config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
     judges: JudgeOptions,
 ) -> None:
     """Serve scores over gRPC, and HTTP if asked, until SIGTERM or Ctrl-C."""
     from hallujudge.judge_service.__main__ import run_server
 
-    arguments: dict[str, object] = {
-        "host": host,
-        "port": port,
-        "http_host": http_host,
-        "http_port": http_port,
-        "max_message_bytes": max_message_bytes,
-        "max_batch_items": max_batch_items,
-        "max_running_calls": max_running_calls,
-        "max_waiting_calls": max_waiting_calls,
-        "workers": workers,
-        "max_memory_bytes": max_memory_bytes,
-        "tls_cert": tls_cert,
-        "tls_key": tls_key,
-        "tls_ca": tls_ca,
-        "keys_file": keys_file,
-        "allow_anonymous": 1 if allow_anonymous else None,
-        "reflection": reflection,
-        "drain_seconds": drain_seconds,
-        "metrics_host": metrics_host,
-        "metrics_port": metrics_port,
-        "access_log": access_log,
-        "trace_endpoint": trace_endpoint,
-        "jobs_database": jobs_database,
-        "log_level": log_level,
-        "vllm": vllm,
-        "vllm_tensor_parallel_size": tensor_parallel_size,
-        "data_folder": data_folder,
-        **judges.given(),
-    }
-    run_server(arguments, config)
+    run_server(options.given() | judges.given(), config)
 
 
 _File = Annotated[

@@ -290,8 +290,6 @@ def read_plan(path: str | Path) -> LabelPlan:
 
 
 def _by(value: object) -> By:
-    if value == "claim":
-        return "claim"
-    if value == "item":
-        return "item"
-    raise ValueError(f"by is {value!r:.40}")
+    if value not in ("claim", "item"):
+        raise ValueError(f"by is {value!r:.40}")
+    return value
