@@ -358,7 +358,7 @@ class _Descriptions(AnswersMetric):
         """Return the source of nouns and their comparison."""
         return (("nouns", self.extractor or self.nouns), ("words", self.words))
 
-    def _row(self) -> dict[str, float]:
+    def _zeros(self) -> dict[str, float]:
         return {column.name: 0 for column in self.columns}
 
     def score_description(
@@ -372,7 +372,7 @@ class _Descriptions(AnswersMetric):
         """
         counts, evidence = count_words(item, self.variant, similar)
         row = (
-            self._row()
+            self._zeros()
             | counts._asdict()
             | {"descriptions": 1, "hallucinating": int(counts.hallucinated > 0)}
         )
@@ -392,7 +392,7 @@ class _Descriptions(AnswersMetric):
         instead of yes.
         """
         largest = {name: float(values.max()) for name, values in observed.items()}
-        row = self._row()
+        row = self._zeros()
         row |= {name: largest[name] for name in ("words", "objects", "targets")}
         row |= {"descriptions": 1.0, "hallucinating": float(not best)}
         row |= {"hallucinated": row["words"] * (not best), "covered": row["objects"] * best}
