@@ -106,9 +106,10 @@ class MetricsRecorder(Recorder):
     def __init__(self, registry: CollectorRegistry) -> None:
         self._key = BoundedLabel(_MAX_KEYS)
         self._name = BoundedLabel(_MAX_NAMES)
-        self._calls = _CallMetrics(registry)
-        self._items = _ItemMetrics(registry)
-        self._judges = _JudgeMetrics(registry)
+        make = _Maker(registry)
+        self._calls = _CallMetrics(make)
+        self._items = _ItemMetrics(make)
+        self._judges = _JudgeMetrics(make)
 
     def call_waits(self, call: CallRecord) -> None:
         """Count a call among the waiting ones."""
@@ -201,110 +202,97 @@ class BoundedLabel:
         return value
 
 
+class _Maker:
+    """Makes metrics in a registry.
+
+    Args:
+        registry: Where the metrics are found.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def counter(self, name: str, text: str, *labels: str) -> Counter:
+        """Return a number that only grows."""
+        return Counter(name, text, labels, registry=self._registry)
+
+    def gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        """Return a number that grows and shrinks."""
+        return Gauge(name, text, labels, registry=self._registry)
+
+    def seconds(self, name: str, text: str, *labels: str) -> Histogram:
+        """Return a distribution of durations."""
+        return Histogram(name, text, labels, buckets=_CALL_SECONDS, registry=self._registry)
+
+
 class _CallMetrics:
     """Metrics of RPCs."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.ended = Counter(
-            "hallujudge_calls", "Ended calls.", ["method", "status"], registry=registry
+    def __init__(self, make: _Maker) -> None:
+        self.ended = make.counter("hallujudge_calls", "Ended calls.", "method", "status")
+        self.seconds = make.seconds(
+            "hallujudge_call_seconds", "Time from the arrival of a call to its end.", "method"
         )
-        self.seconds = Histogram(
-            "hallujudge_call_seconds",
-            "Time from the arrival of a call to its end.",
-            ["method"],
-            buckets=_CALL_SECONDS,
-            registry=registry,
+        self.running = make.gauge("hallujudge_running_calls", "Calls that run.", "method")
+        self.waiting = make.gauge("hallujudge_waiting_calls", "Calls that wait to run.", "key")
+        self.wait_seconds = make.seconds(
+            "hallujudge_wait_seconds", "Time that calls waited to run."
         )
-        self.running = Gauge(
-            "hallujudge_running_calls", "Calls that run.", ["method"], registry=registry
+        self.wait_by_key = make.counter(
+            "hallujudge_key_wait_seconds", "Time waited, by key.", "key"
         )
-        self.waiting = Gauge(
-            "hallujudge_waiting_calls", "Calls that wait to run.", ["key"], registry=registry
-        )
-        self.wait_seconds = Histogram(
-            "hallujudge_wait_seconds",
-            "Time that calls waited to run.",
-            buckets=_CALL_SECONDS,
-            registry=registry,
-        )
-        self.wait_by_key = Counter(
-            "hallujudge_key_wait_seconds", "Time waited, by key.", ["key"], registry=registry
-        )
-        self.by_key = Counter(
-            "hallujudge_key_calls", "Ended calls by key.", ["key", "status"], registry=registry
-        )
-        self.items_by_key = Counter(
-            "hallujudge_key_items", "Items of ended calls, by key.", ["key"], registry=registry
+        self.by_key = make.counter("hallujudge_key_calls", "Ended calls by key.", "key", "status")
+        self.items_by_key = make.counter(
+            "hallujudge_key_items", "Items of ended calls, by key.", "key"
         )
 
 
 class _ItemMetrics:
     """Metrics of items."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.outcomes = Counter(
-            "hallujudge_items", "Items by outcome.", ["metric", "outcome"], registry=registry
-        )
-        self.reasons = Counter(
-            "hallujudge_unscored_items",
-            "Unscored items by reason.",
-            ["metric", "reason"],
-            registry=registry,
+    def __init__(self, make: _Maker) -> None:
+        self.outcomes = make.counter("hallujudge_items", "Items by outcome.", "metric", "outcome")
+        self.reasons = make.counter(
+            "hallujudge_unscored_items", "Unscored items by reason.", "metric", "reason"
         )
 
 
 class _JudgeMetrics:
     """Metrics of calls to language models."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.calls = Counter(
-            "hallujudge_judge_calls",
-            "Calls to language models.",
-            ["model", "outcome"],
-            registry=registry,
+    def __init__(self, make: _Maker) -> None:
+        self.calls = make.counter(
+            "hallujudge_judge_calls", "Calls to language models.", "model", "outcome"
         )
-        self.seconds = Histogram(
+        self.seconds = make.seconds(
             "hallujudge_judge_call_seconds",
             "Time from sending a call to a language model to its reply or failure.",
-            ["model"],
-            buckets=_CALL_SECONDS,
-            registry=registry,
+            "model",
         )
-        self.tokens = Counter(
+        self.tokens = make.counter(
             "hallujudge_judge_tokens",
             "Tokens; cached ones are a part of the prompt's.",
-            ["model", "kind"],
-            registry=registry,
+            "model",
+            "kind",
         )
-        self.cost = Counter(
-            "hallujudge_judge_cost", "Money, by the set prices.", ["model"], registry=registry
+        self.cost = make.counter("hallujudge_judge_cost", "Money, by the set prices.", "model")
+        self.by_key = make.counter(
+            "hallujudge_key_judge_calls", "Calls to language models, by key.", "key"
         )
-        self.by_key = Counter(
-            "hallujudge_key_judge_calls",
-            "Calls to language models, by key.",
-            ["key"],
-            registry=registry,
-        )
-        self.cost_by_key = Counter(
-            "hallujudge_key_cost", "Money, by key.", ["key"], registry=registry
-        )
-        self.refused_by_key = Counter(
+        self.cost_by_key = make.counter("hallujudge_key_cost", "Money, by key.", "key")
+        self.refused_by_key = make.counter(
             "hallujudge_key_refused_judge_calls",
             "Calls to language models that were not sent because a budget is spent, by key.",
-            ["key"],
-            registry=registry,
+            "key",
         )
-        self.lookups = Counter(
-            "hallujudge_cache_lookups",
-            "Look-ups of replies, by where they were found.",
-            ["found"],
-            registry=registry,
+        self.lookups = make.counter(
+            "hallujudge_cache_lookups", "Look-ups of replies, by where they were found.", "found"
         )
-        self.fallbacks = Counter(
+        self.fallbacks = make.counter(
             "hallujudge_fallbacks",
             "Claims and questions that went on to the next judge.",
-            ["judge", "reason"],
-            registry=registry,
+            "judge",
+            "reason",
         )
 
 

@@ -34,14 +34,13 @@ from .workers.pool import Tallies
 from .workers.tasks import Task
 
 if TYPE_CHECKING:
-    import grpc
-
     from hallujudge.judge.v1 import judge_service_pb2
 
     from ..engine import Engine
     from ..engine.spec import ScoreSpec
     from ..settings.judge_settings import JudgeSettings
     from ..settings.server_settings import ResolvedSettings, ServerSettings
+    from .interceptors import Context
     from .workers.pool import WorkerPool
 
 
@@ -77,7 +76,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         self._settings = settings
 
     async def CreateJob(
-        self, request: pb.CreateJobRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.CreateJobRequest, context: Context
     ) -> pb.CreateJobResponse:
         """Create a job with its first items."""
         spec = admitted_spec(request.spec)
@@ -93,7 +92,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         return pb.CreateJobResponse(job=job_to_proto(job))
 
     async def AddJobItems(
-        self, request: pb.AddJobItemsRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.AddJobItemsRequest, context: Context
     ) -> pb.AddJobItemsResponse:
         """Add items to an open job."""
         details = await self._jobs.get(current_owner(), request.job_id)
@@ -104,15 +103,11 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         )
         return pb.AddJobItemsResponse(job=job_to_proto(job))
 
-    async def GetJob(
-        self, request: pb.GetJobRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.GetJobResponse:
+    async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.GetJobResponse:
         """Return a job."""
         return details_to_proto(await self._jobs.get(current_owner(), request.job_id))
 
-    async def ListJobs(
-        self, request: pb.ListJobsRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.ListJobsResponse:
+    async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
         """List jobs, the newest first."""
         size = min(request.page_size or _JOBS, _MOST_JOBS)
         before = number_of_token(request.page_token)
@@ -124,7 +119,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         )
 
     async def WatchJob(
-        self, request: pb.WatchJobRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.WatchJobRequest, context: Context
     ) -> AsyncGenerator[pb.WatchJobResponse, None]:
         """Return a job now and after every change."""
         async with aclosing(self._jobs.watch(current_owner(), request.job_id)) as changes:
@@ -134,21 +129,21 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
                 yield pb.WatchJobResponse(job=message)
 
     async def CancelJob(
-        self, request: pb.CancelJobRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.CancelJobRequest, context: Context
     ) -> pb.CancelJobResponse:
         """Cancel a job."""
         job = await self._jobs.cancel(current_owner(), request.job_id)
         return pb.CancelJobResponse(job=job_to_proto(job))
 
     async def DeleteJob(
-        self, request: pb.DeleteJobRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.DeleteJobRequest, context: Context
     ) -> pb.DeleteJobResponse:
         """Delete a finished job."""
         await self._jobs.delete(current_owner(), request.job_id)
         return pb.DeleteJobResponse()
 
     async def ListJobResults(
-        self, request: pb.ListJobResultsRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.ListJobResultsRequest, context: Context
     ) -> pb.ListJobResultsResponse:
         """List results by position."""
         page = await self._jobs.results(
@@ -162,7 +157,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         return page_to_proto(page)
 
     async def GetJobReport(
-        self, request: pb.GetJobReportRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.GetJobReportRequest, context: Context
     ) -> pb.GetJobReportResponse:
         """Return the report of a job that is done."""
         content = await self._jobs.report(current_owner(), request.job_id)

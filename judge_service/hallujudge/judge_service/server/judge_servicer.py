@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from google.protobuf.message import Message
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
@@ -20,11 +22,11 @@ from .flow_control import Held, Window
 from .request_checks import GroupLimit, groups_of
 
 if TYPE_CHECKING:
-    import grpc
-
     from ..engine.spec import ScoreSpec
     from ..settings.server_settings import ServerSettings
+    from .interceptors import Context
 
+_MessageT = TypeVar("_MessageT", bound=Message)
 
 MAX_CONCURRENCY = 8
 """Number of batches of one stream that are scored at the same time."""
@@ -44,16 +46,14 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self._calls = Calls(engine, settings)
         self._settings = settings
 
-    async def Score(
-        self, request: pb.ScoreRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.ScoreResponse:
+    async def Score(self, request: pb.ScoreRequest, context: Context) -> pb.ScoreResponse:
         """Score a small batch in one call."""
         return await self._calls.score(request)
 
     async def ScoreStream(
         self,
         request_iterator: AsyncIterable[pb.ScoreStreamRequest],
-        context: grpc.aio.ServicerContext[object, object],
+        context: Context,
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Score any number of items: receive a spec and then batches; send the report last."""
         requests = aiter(request_iterator)
@@ -103,26 +103,22 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         for piece in self._calls.report_pieces(await session.make_report()):
             yield piece
 
-    async def Extract(
-        self, request: pb.ExtractRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.ExtractResponse:
+    async def Extract(self, request: pb.ExtractRequest, context: Context) -> pb.ExtractResponse:
         """Extract claims from texts."""
         return await self._calls.extract(request)
 
-    async def Judge(
-        self, request: pb.JudgeRequest, context: grpc.aio.ServicerContext[object, object]
-    ) -> pb.JudgeResponse:
+    async def Judge(self, request: pb.JudgeRequest, context: Context) -> pb.JudgeResponse:
         """Judge claims without aggregating."""
         return await self._calls.judge(request)
 
     async def Normalize(
-        self, request: pb.NormalizeRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.NormalizeRequest, context: Context
     ) -> pb.NormalizeResponse:
         """Return the roots of words."""
         return await self._calls.normalize(request)
 
     async def ListMetrics(
-        self, request: pb.ListMetricsRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.ListMetricsRequest, context: Context
     ) -> pb.ListMetricsResponse:
         """Return the metrics."""
         return pb.ListMetricsResponse(
@@ -130,7 +126,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         )
 
     async def GetServerInfo(
-        self, request: pb.GetServerInfoRequest, context: grpc.aio.ServicerContext[object, object]
+        self, request: pb.GetServerInfoRequest, context: Context
     ) -> pb.GetServerInfoResponse:
         """Return the version and the limits."""
         from hallujudge.synonym_graphs import shipped_graphs
@@ -167,20 +163,8 @@ def metric_info(entry: MetricEntry) -> pb.MetricInfo:
         name=metric.name,
         summary=metric.summary,
         unit=metric.unit,
-        papers=[
-            pb.MetricPaper(
-                title=paper.title,
-                authors=paper.authors,
-                year=paper.year,
-                link=paper.link,
-                where=paper.where,
-            )
-            for paper in metric.papers
-        ],
-        variants=[
-            pb.MetricVariant(name=variant.name, meaning=variant.meaning)
-            for variant in metric.variants
-        ],
+        papers=_messages(pb.MetricPaper, metric.papers),
+        variants=_messages(pb.MetricVariant, metric.variants),
         options=[
             pb.MetricOption(
                 name=option.name,
@@ -190,20 +174,15 @@ def metric_info(entry: MetricEntry) -> pb.MetricInfo:
             )
             for option in entry.options
         ],
-        statistics=[
-            pb.MetricStatistic(name=column.name, meaning=column.meaning)
-            for column in metric.columns
-        ],
-        scores=[
-            pb.MetricScore(
-                name=score.name,
-                meaning=score.meaning,
-                unit=score.unit,
-                direction=score.direction,
-            )
-            for score in metric.score_definitions
-        ],
+        statistics=_messages(pb.MetricStatistic, metric.columns),
+        scores=_messages(pb.MetricScore, metric.score_definitions),
     )
+
+
+def _messages(kind: type[_MessageT], values: Iterable[object]) -> list[_MessageT]:
+    """Return values as messages whose fields have the names of theirs."""
+    names = [field.name for field in kind.DESCRIPTOR.fields]
+    return [kind(**{name: getattr(value, name) for name in names}) for value in values]
 
 
 def _measured(request: pb.ScoreStreamRequest) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import grpc
 
@@ -21,7 +21,7 @@ from ..settings.connection import with_port
 from .authentication import Authenticator
 from .connections import ConnectionGuard, ConnectionLimits, open_file_limit
 from .flow_control import Admission, CallTimes, RunningCalls
-from .interceptors import GuardInterceptor
+from .interceptors import Context, GuardInterceptor
 from .jobs_servicer import JobsServicer
 from .judge_servicer import JudgeServicer
 from .observation import ObservingInterceptor
@@ -39,7 +39,6 @@ try:
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("the server", "server") from err
 
-_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 _Response = health_pb2.HealthCheckResponse
 
 SERVICE_NAMES = tuple(
@@ -156,7 +155,7 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
         self._draining = True
 
     async def Check(  # noqa: N802 - a name of the wire
-        self, request: health_pb2.HealthCheckRequest, context: _Context
+        self, request: health_pb2.HealthCheckRequest, context: Context
     ) -> _Response:
         """Return the health of a service."""
         if request.service not in self._services:
@@ -166,7 +165,7 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
     async def Watch(  # noqa: N802 - the same
         self,
         request: health_pb2.HealthCheckRequest,
-        context: _Context,  # noqa: ARG002 - gRPC passes it
+        context: Context,  # noqa: ARG002 - gRPC passes it
     ) -> AsyncIterator[_Response]:
         """Yield the health of a service, now and after every change."""
         known, sent = request.service in self._services, None
