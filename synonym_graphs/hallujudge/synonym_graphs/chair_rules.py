@@ -12,18 +12,8 @@ YOUNG_OR_GROWN: Final = ("baby", "adult")
 """Person words that do not mention a person when an animal follows ("baby elephant")."""
 
 ANIMALS: Final = (
-    "bird",
-    "cat",
-    "dog",
-    "horse",
-    "sheep",
-    "cow",
-    "elephant",
-    "bear",
-    "zebra",
-    "giraffe",
-    "animal",
-    "cub",
+    *("bird", "cat", "dog", "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe"),
+    *("animal", "cub"),
 )
 
 CARRYING: Final = ("passenger",)

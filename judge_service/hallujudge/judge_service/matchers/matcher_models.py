@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Protocol, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
 
 from ..threads import SharedLoads
 from .cosine_matcher import CosineMatcher
@@ -16,45 +16,23 @@ from .matcher_interface import ClaimMatcher, Encoder, MatcherSettings
 from .model_folders import ModelFolder, find_model, find_tokenizer
 from .onnx_encoder import OnnxEncoder, can_write
 from .onnx_graphs import GraphCache
-from .small_judge_presets import Architecture, SmallPreset, preset_of
+from .small_judge_presets import SmallPreset, preset_of
 from .small_matcher import SmallMatcher
 from .torch_models import TorchEncoder, TorchPairs, TorchWeights
 from .vectors import PairStore, VectorStore
+
+if TYPE_CHECKING:
+    from ..access.memory import MemoryBudget
 
 _KEPT_MODELS = 4
 _HolderT = TypeVar("_HolderT", VectorStore, TorchWeights)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _EncoderKey:
-    """The settings that determine a loaded sentence encoder; thresholds are not among them."""
-
-    model: str
-    backend: str
-    device: str
-    threads: int
-    cached_vectors: int
-    cache_folder: Path | None
-    allow_download: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _WeightsKey:
-    """What determines loaded weights of a small judge; names and input formats do not."""
-
-    sha256: str
-    architecture: Architecture
-    device: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PairsKey:
-    """What determines the probabilities of a small judge; thresholds do not."""
-
-    preset: str
-    path: Path
-    sha256: str
-    device: str
+# The settings that determine a loaded sentence encoder; thresholds are not among them.
+_encoder_key = attrgetter(
+    *("model", "backend", "device", "threads"),
+    *("cached_vectors", "cache_folder", "allow_download"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +47,6 @@ class _LoadedEncoder:
     """The SHA-256 of its weights."""
 
 
-class ModelMemory(Protocol):
-    """The memory that the process may hold, of which models take a part."""
-
-    def take(self, size: int, what: str) -> None:
-        """Take bytes, or refuse."""
-        ...
-
-    def give_back(self, size: int) -> None:
-        """Give bytes back."""
-        ...
-
-
 class MatcherModels:
     """Loaded models, which matchers with different thresholds share.
 
@@ -92,12 +58,12 @@ class MatcherModels:
         memory: The memory budget of the process; without one, nothing is limited.
     """
 
-    def __init__(self, kept: int = _KEPT_MODELS, memory: ModelMemory | None = None) -> None:
+    def __init__(self, kept: int = _KEPT_MODELS, memory: MemoryBudget | None = None) -> None:
         self._memory = memory
-        self._encoders: SharedLoads[_EncoderKey, _LoadedEncoder] = SharedLoads(kept)
+        self._encoders: SharedLoads[tuple[object, ...], _LoadedEncoder] = SharedLoads(kept)
         self._folders: SharedLoads[tuple[str, bool], ModelFolder] = SharedLoads(kept)
-        self._small: SharedLoads[_WeightsKey, TorchWeights] = SharedLoads(kept)
-        self._pairs: SharedLoads[_PairsKey, PairStore] = SharedLoads(kept)
+        self._small: SharedLoads[tuple[str, ...], TorchWeights] = SharedLoads(kept)
+        self._pairs: SharedLoads[tuple[str, ...], PairStore] = SharedLoads(kept)
 
     def open(self, settings: MatcherSettings) -> ClaimMatcher:
         """Return the matcher of some settings; loading its models may take a few seconds.
@@ -130,15 +96,13 @@ class MatcherModels:
             lambda: find_model(name, allow_download=settings.allow_download),
         )
         weights = self._small.get(
-            _WeightsKey(
-                sha256=model.sha256, architecture=preset.architecture, device=settings.device
-            ),
+            # The weights are the same under another name, and for another format of the input.
+            (model.sha256, preset.architecture, settings.device),
             lambda: _load_small(model, preset, settings, self._memory),
         )
         return self._pairs.get(
-            _PairsKey(
-                preset=preset.name, path=model.path, sha256=model.sha256, device=settings.device
-            ),
+            # The probabilities are the same for other thresholds.
+            (preset.name, str(model.path), model.sha256, settings.device),
             lambda: PairStore(TorchPairs(preset, model, weights), settings.cached_vectors),
         )
 
@@ -157,19 +121,7 @@ def open_encoder(model: ModelFolder, settings: MatcherSettings) -> Encoder:
     return TorchEncoder(model, settings.device)
 
 
-def _encoder_key(settings: MatcherSettings) -> _EncoderKey:
-    return _EncoderKey(
-        model=settings.model,
-        backend=settings.backend,
-        device=settings.device,
-        threads=settings.threads,
-        cached_vectors=settings.cached_vectors,
-        cache_folder=settings.cache_folder,
-        allow_download=settings.allow_download,
-    )
-
-
-def _load_encoder(settings: MatcherSettings, memory: ModelMemory | None) -> _LoadedEncoder:
+def _load_encoder(settings: MatcherSettings, memory: MemoryBudget | None) -> _LoadedEncoder:
     model = find_model(settings.model, allow_download=settings.allow_download)
     with _weights(model, memory) as charge:
         encoder = open_encoder(model, settings)
@@ -181,7 +133,7 @@ def _load_encoder(settings: MatcherSettings, memory: ModelMemory | None) -> _Loa
 
 
 def _load_small(
-    model: ModelFolder, preset: SmallPreset, settings: MatcherSettings, memory: ModelMemory | None
+    model: ModelFolder, preset: SmallPreset, settings: MatcherSettings, memory: MemoryBudget | None
 ) -> TorchWeights:
     tokenizer = None
     if preset.tokenizer and not (model.path / "tokenizer.json").is_file():
@@ -192,7 +144,7 @@ def _load_small(
 
 @contextmanager
 def _weights(
-    model: ModelFolder, memory: ModelMemory | None
+    model: ModelFolder, memory: MemoryBudget | None
 ) -> Iterator[Callable[[_HolderT], _HolderT]]:
     """Take memory for a model's weights, until the object that has them is dropped."""
     if memory is None:

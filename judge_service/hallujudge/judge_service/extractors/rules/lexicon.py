@@ -17,6 +17,7 @@ from .word_lists import (
     PLURAL_ONLY,
     TANGIBLE_EXTRA,
     UNTANGIBLE,
+    paired,
 )
 
 _FILE = "data/lexicon.txt.gz"
@@ -127,41 +128,14 @@ _NEW_VERB_WEIGHT = 10
 _VOWELS = frozenset("aeiou")
 
 # Plurals that WordNet's lists lack, or for which a rarer lemma would win.
-_NOUN_OVERRIDES = {
-    "people": "person",
-    "persons": "person",
-    "men": "man",
-    "women": "woman",
-    "feet": "foot",
-    "teeth": "tooth",
-    "geese": "goose",
-    "mice": "mouse",
-    "dice": "die",
-    "cookies": "cookie",
-    "brownies": "brownie",
-    "smoothies": "smoothie",
-    "movies": "movie",
-    "selfies": "selfie",
-    "ties": "tie",
-    "pies": "pie",
-    "leaves": "leaf",
-    "buses": "bus",
-    "gases": "gas",
-    "lenses": "lens",
-    "bras": "bra",
-    "shoes": "shoe",
-    "axes": "axe",
-    "hooves": "hoof",
-    "bases": "base",
-    "cops": "cop",
-    "does": "doe",
-    "noodles": "noodle",
-    "stairs": "stair",
-    "series": "series",
-    "species": "species",
-    "sheep": "sheep",
-}
-_VERB_OVERRIDES = {"lying": "lie", "tying": "tie", "dying": "die", "left": "leave", "felt": "feel"}
+_NOUN_OVERRIDES = paired(
+    "people:person persons:person men:man women:woman feet:foot teeth:tooth geese:goose "
+    "mice:mouse dice:die cookies:cookie brownies:brownie smoothies:smoothie movies:movie "
+    "selfies:selfie ties:tie pies:pie leaves:leaf buses:bus gases:gas lenses:lens bras:bra "
+    "shoes:shoe axes:axe hooves:hoof bases:base cops:cop does:doe noodles:noodle stairs:stair "
+    "series:series species:species sheep:sheep"
+)
+_VERB_OVERRIDES = paired("lying:lie tying:tie dying:die left:leave felt:feel")
 
 
 class Morphology:

@@ -11,6 +11,11 @@ def listed(words: str, separator: str | None = None) -> frozenset[str]:
     return frozenset(words.split(separator))
 
 
+def paired(words: str) -> dict[str, str]:
+    """Return the pairs of a text such as "men:man feet:foot" as a mapping."""
+    return dict([pair.split(":") for pair in words.split()])
+
+
 # Tags: D determiner, S possessive, P pronoun, J number, M modal, B be, H have, O do, I preposition,
 # T to, C coordinator, Q subordinator, W relative or question word, X existential there, R adverb,
 # K interjection, F negation; open classes N noun, A adjective, V verb (base, -s, past), G -ing,

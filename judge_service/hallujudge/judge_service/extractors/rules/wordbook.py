@@ -20,21 +20,8 @@ _CONTEXTUAL = listed(
 )
 # Endings of adjectives, for words that WordNet does not have.
 _ADJECTIVE_ENDINGS = (
-    "ous",
-    "ful",
-    "less",
-    "able",
-    "ible",
-    "ive",
-    "ish",
-    "like",
-    "esque",
-    "ical",
-    "style",
-    "colored",
-    "coloured",
-    "sized",
-    "shaped",
+    *("ous", "ful", "less", "able", "ible", "ive", "ish", "like", "esque", "ical"),
+    *("style", "colored", "coloured", "sized", "shaped"),
 )
 
 
