@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ..errors import InvalidInputError
 from ..judges.choice_judge import ChoiceJudge
@@ -16,7 +16,6 @@ from ..judges.router import Router
 from ..judges.small_judges import SERVED_JUDGES, MatcherJudge, ServedJudge
 from ..llm.batch_files import BatchFiles
 from ..llm.budget import Budget, Prices
-from ..llm.call_policy import RetryPolicy
 from ..llm.chat import Dialect, Sampling
 from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
@@ -29,9 +28,11 @@ from ..settings.judge_settings import JudgeKeys, JudgeSettings
 from .judge_options import (
     ALL_SMALL_JUDGES,
     LOCAL_JUDGES,
+    NOWHERE,
     check_one_model,
     judges_of,
     read_small_models,
+    retry_policy,
     served_chat,
     served_in_order,
     settings_of,
@@ -46,10 +47,6 @@ if TYPE_CHECKING:
     from ..judges.escalation import Escalation
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
     from ..work_recorder import JudgeState
-
-
-# Batch files replace servers, but an endpoint needs an address; .invalid is never resolved.
-_NOWHERE = "http://batch.invalid/v1"
 
 
 class JudgeFactory:
@@ -310,8 +307,7 @@ class JudgeFactory:
     def _llm(self) -> LlmJudge:
         settings = self.settings
         model = settings.llm_model or settings.vllm
-        offline = self._offline()
-        if not (settings.llm_url or self._llm_endpoint or offline) or not model:
+        if not (settings.llm_url or self._llm_endpoint or self._offline()) or not model:
             raise InvalidInputError(
                 "no llm judge is configured: llm_url is set without a model; set llm_model"
                 if settings.llm_url
@@ -319,27 +315,7 @@ class JudgeFactory:
                 "start a model by itself: its setting vllm",
                 reason="JUDGE_NOT_CONFIGURED",
             )
-        endpoint, *replicas = self._llm_endpoints()
-        chat = ChatSettings(
-            endpoint=endpoint,
-            replicas=tuple(replicas),
-            model=model,
-            reply_models=_names(settings.llm_reply_models),
-            dialect=_dialect("llm_dialect", settings.llm_dialect),
-            constraint=settings.llm_constraint,
-            sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.llm_omit)),
-            retry=self._retry(),
-            max_concurrency=settings.llm_max_concurrency,
-            offline=offline,
-            tokenizer=settings.llm_tokenizer,
-        )
-        return LlmJudge(
-            "llm",
-            ChatClient(chat, self._call_budget("llm")),
-            cache=self.cache,
-            claims_per_call=settings.llm_claims_per_call,
-            revision=settings.llm_revision,
-        )
+        return self._judge("llm", model, self._llm_endpoints(), settings.llm_revision)
 
     def _llm_endpoints(self) -> list[Endpoint]:
         """Return the judge's servers: the one that this process started, or those of the settings.
@@ -349,7 +325,7 @@ class JudgeFactory:
         """
         if self._llm_endpoint is not None:
             return [self._llm_endpoint]
-        urls = _names(self.settings.llm_url) or (_NOWHERE,)
+        urls = _names(self.settings.llm_url) or (NOWHERE,)
         if len({url.rstrip("/") for url in urls}) < len(urls):
             raise InvalidInputError(
                 f"llm_url names a server twice: {masked(self.settings.llm_url)}; name each once"
@@ -364,28 +340,42 @@ class JudgeFactory:
                 "no fallback is configured; set fallback_model",
                 reason="JUDGE_NOT_CONFIGURED",
             )
+        endpoint = Endpoint(
+            url=settings.fallback_url,
+            key=self._keys.fallback,
+            proxy=settings.fallback_proxy,
+            timeout_seconds=settings.llm_timeout_seconds,
+        )
+        return self._judge("fallback", settings.fallback_model, [endpoint])
+
+    def _judge(
+        self, name: str, model: str, endpoints: Sequence[Endpoint], revision: str = ""
+    ) -> LlmJudge:
+        """Return a language model, called as the settings say that begin with its name."""
+
+        def own(setting: str) -> Any:
+            return getattr(self.settings, f"{name}_{setting}")
+
+        endpoint, *replicas = endpoints
         chat = ChatSettings(
-            endpoint=Endpoint(
-                url=settings.fallback_url,
-                key=self._keys.fallback,
-                proxy=settings.fallback_proxy,
-                timeout_seconds=settings.llm_timeout_seconds,
-            ),
-            model=settings.fallback_model,
-            reply_models=_names(settings.fallback_reply_models),
-            dialect=_dialect("fallback_dialect", settings.fallback_dialect),
-            constraint=settings.fallback_constraint,
-            sampling=Sampling(seed=settings.llm_seed, omit=_names(settings.fallback_omit)),
-            retry=self._retry(),
-            max_concurrency=settings.fallback_max_concurrency,
+            endpoint=endpoint,
+            replicas=tuple(replicas),
+            model=model,
+            reply_models=_names(own("reply_models")),
+            dialect=_dialect(f"{name}_dialect", own("dialect")),
+            constraint=own("constraint"),
+            sampling=Sampling(seed=self.settings.llm_seed, omit=_names(own("omit"))),
+            retry=retry_policy(self.settings),
+            max_concurrency=own("max_concurrency"),
             offline=self._offline(),
-            tokenizer=settings.fallback_tokenizer,
+            tokenizer=own("tokenizer"),
         )
         return LlmJudge(
-            "fallback",
-            ChatClient(chat, self._call_budget("fallback")),
+            name,
+            ChatClient(chat, self._call_budget(name)),
             cache=self.cache,
-            claims_per_call=settings.fallback_claims_per_call,
+            claims_per_call=own("claims_per_call"),
+            revision=revision,
         )
 
     def _offline(self) -> BatchFiles | None:
@@ -397,14 +387,6 @@ class JudgeFactory:
                     Path(requests) if requests else None, [Path(replies)] if replies else []
                 )
             return self._batch
-
-    def _retry(self) -> RetryPolicy:
-        settings = self.settings
-        return RetryPolicy(
-            attempts=settings.llm_attempts,
-            outage_seconds=settings.outage_seconds,
-            give_up_after=settings.give_up_after,
-        )
 
     def budget(self, judge: str) -> Budget:
         """Return a new budget of ``llm`` or ``fallback``, which is part of the shared one.

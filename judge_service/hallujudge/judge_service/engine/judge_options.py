@@ -31,6 +31,8 @@ ALL_SMALL_JUDGES: Mapping[str, SmallPreset | ServedPreset] = {**SMALL_JUDGES, **
 """The small judges on this machine and behind servers, by name."""
 JUDGE_NAMES = ("matcher", "llm", "router", *ALL_SMALL_JUDGES)
 """The names of judges; the router calls the judges of ``judge_order``."""
+# Batch files replace servers, but an endpoint needs an address; .invalid is never resolved.
+NOWHERE = "http://batch.invalid/v1"
 ESCALATION_OPTIONS = (
     OptionDefinition(
         name="escalate_below",
@@ -203,7 +205,7 @@ def served_chat(
         )
     return ChatSettings(
         endpoint=Endpoint(
-            url=settings.small_url or "http://batch.invalid/v1",
+            url=settings.small_url or NOWHERE,
             key=key,
             timeout_seconds=settings.llm_timeout_seconds,
         ),
@@ -212,13 +214,18 @@ def served_chat(
         dialect="vllm",
         constraint="none",
         sampling=Sampling(seed=settings.llm_seed),
-        retry=RetryPolicy(
-            attempts=settings.llm_attempts,
-            outage_seconds=settings.outage_seconds,
-            give_up_after=settings.give_up_after,
-        ),
+        retry=retry_policy(settings),
         max_concurrency=settings.llm_max_concurrency,
         offline=offline,
+    )
+
+
+def retry_policy(settings: JudgeSettings) -> RetryPolicy:
+    """Return how failed calls to language models are repeated."""
+    return RetryPolicy(
+        attempts=settings.llm_attempts,
+        outage_seconds=settings.outage_seconds,
+        give_up_after=settings.give_up_after,
     )
 
 

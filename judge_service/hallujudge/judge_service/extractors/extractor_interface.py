@@ -101,17 +101,3 @@ class TripletExtractor(Protocol):
     async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
         """Return the claims of each text, in the order of the text."""
         ...
-
-
-@runtime_checkable
-class KeywordExtractor(Protocol):
-    """Extracts object and behaviour keywords from texts."""
-
-    @property
-    def label(self) -> str:
-        """Short name and version, as signatures show it, such as ``rules-2``."""
-        ...
-
-    async def extract_many(self, texts: Sequence[str]) -> list[Keywords]:
-        """Return the keywords of each text, in order."""
-        ...

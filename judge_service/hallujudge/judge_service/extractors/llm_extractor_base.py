@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ..errors import UnavailableError
-
 if TYPE_CHECKING:
     from ..llm.ask_once import AskOnce, Reading
     from ..llm.budget import Usage, VerdictStore
@@ -118,17 +116,6 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
     def client(self) -> ChatClient:
         """The client that calls the model."""
         return self._client
-
-    async def _all(self, sources: Sequence[_S]) -> list[_T]:
-        results = await self.try_many(sources)
-        for index, result in enumerate(results):
-            if result.found is None:
-                raise UnavailableError(
-                    f"no claims could be extracted from text {index}: {result.reason}: "
-                    f"{result.detail}",
-                    reason="EXTRACTION_FAILED",
-                )
-        return [result.found for result in results if result.found is not None]
 
     @abc.abstractmethod
     def _slots(self, source: _S) -> Mapping[str, str]:
@@ -238,6 +225,16 @@ def _ask_once(client: ChatClient, cache: VerdictStore | None) -> AskOnce[_Reply[
     from ..llm.ask_once import AskOnce
 
     return AskOnce(client, cache)
+
+
+def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
+    """Return the JSON schema of an object that has these properties and no others."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def with_keys(value: object, names: Sequence[str]) -> Mapping[str, object]:

@@ -19,7 +19,7 @@ from .extractor_interface import (
     PairKeywords,
     Span,
 )
-from .llm_extractor_base import SHOWN_CHARS, LlmExtractor, list_under, with_keys
+from .llm_extractor_base import SHOWN_CHARS, LlmExtractor, list_under, object_schema, with_keys
 from .rules.lexicon import Morphology
 from .rules.rule_extractors import shared_analyser
 from .rules.tokens import sentences
@@ -52,14 +52,6 @@ class LlmTripletExtractor(LlmExtractor[str, list[ExtractedTriplet]]):
 
     template_name = "extract_triplets"
 
-    async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
-        """Return the claims of each text, in the order given.
-
-        Raises:
-            UnavailableError: An extraction failed; use :meth:`try_many` to go on without it.
-        """
-        return await self._all(texts)
-
     def _known(self, source: str) -> list[ExtractedTriplet] | None:
         # A model may make up claims about an empty text.
         return None if source.strip() else []
@@ -68,8 +60,8 @@ class LlmTripletExtractor(LlmExtractor[str, list[ExtractedTriplet]]):
         return {"response": _fenced("RESPONSE", source)}
 
     def _schema(self, source: str) -> Mapping[str, object]:  # noqa: ARG002  # the same for all
-        claim = _object_schema({key: {"type": "string"} for key in _CLAIM_KEYS})
-        return _object_schema({"triplets": {"type": "array", "items": claim}})
+        claim = object_schema({key: {"type": "string"} for key in _CLAIM_KEYS})
+        return object_schema({"triplets": {"type": "array", "items": claim}})
 
     def _checked(self, value: object, source: str) -> list[ExtractedTriplet]:
         entries = list_under(with_keys(value, ["triplets"]), "triplets", MAX_CLAIMS)
@@ -88,15 +80,6 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
     """
 
     template_name = "extract_keywords"
-
-    async def extract_many(self, texts: Sequence[str]) -> list[Keywords]:
-        """Return the keywords of single descriptions, in the order given.
-
-        Raises:
-            UnavailableError: An extraction failed; use :meth:`try_many` to go on without it.
-        """
-        found = await self._all([DescriptionPair(predicted=text) for text in texts])
-        return [keywords.predicted for keywords in found]
 
     def _known(self, source: DescriptionPair) -> PairKeywords | None:
         return None if source.reference.strip() or source.predicted.strip() else PairKeywords()
@@ -117,7 +100,7 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
             name: {"type": "array", "items": objects if name.endswith("objects") else words}
             for name in _LISTS
         }
-        return _object_schema(lists)
+        return object_schema(lists)
 
     def _checked(self, value: object, source: DescriptionPair) -> PairKeywords:
         lists = with_keys(value, _LISTS)
@@ -165,15 +148,6 @@ def _fenced(name: str, text: str) -> str:
     from ..llm.prompt_templates import as_line, fenced
 
     return fenced(name, [as_line(text)])
-
-
-def _object_schema(properties: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _claim(entry: object, number: int) -> Triplet:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInputError, UnavailableError
-from .llm_extractor_base import SHOWN_CHARS, Extraction, LlmExtractor, with_keys
+from .llm_extractor_base import SHOWN_CHARS, Extraction, LlmExtractor, object_schema, with_keys
 
 if TYPE_CHECKING:
     from ..llm.budget import VerdictStore
@@ -83,12 +83,7 @@ class LlmRootChooser(LlmExtractor[tuple[RootQuestion, ...], dict[str, str]]):
             str(number): {"type": "string", "enum": [*question.choices(), NO_ROOT]}
             for number, question in enumerate(source, 1)
         }
-        return {
-            "type": "object",
-            "properties": keys,
-            "required": list(keys),
-            "additionalProperties": False,
-        }
+        return object_schema(keys)
 
     def _checked(self, value: object, source: tuple[RootQuestion, ...]) -> dict[str, str]:
         questions = {str(number): question for number, question in enumerate(source, 1)}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
 from ..errors import InvalidInputError
-from ..llm.ask_once import AskOnce, Reading, run_bounded
+from ..llm.ask_once import AskOnce, run_bounded
 from ..llm.budget import Prices, Usage, VerdictStore
 from ..llm.cache_file import cache_key
 from ..llm.chat import ChatRequest
@@ -47,10 +47,10 @@ class _Draft:
     fallback_history: dict[int, tuple[Declined, ...]] = field(default_factory=dict)
     usages: list[Usage] = field(default_factory=list)
 
-    def reading(self, question: Question) -> Reading[ReadReply]:
-        """Return how replies to one of the item's questions are read and kept."""
+    def history(self, question: Question) -> list[tuple[Declined, ...]]:
+        """Return who declined the claims of a question before."""
         history = self.item.fallback_history or ((),) * len(self.item.claims)
-        return reading_of(question, [history[index] for index in question.claims])
+        return [history[index] for index in question.claims]
 
     def add(self, question: Question, reply: ReadReply) -> None:
         """Add the answers of a reply."""
@@ -158,7 +158,8 @@ class LlmJudge:
         await self.identify()
         drafts = [_Draft(item) for item in items]
         for draft, question in self._jobs(drafts):
-            reply = await self._calls.known(self.key_of(question), draft.reading(question))
+            reading = reading_of(question, draft.history(question))
+            reply = await self._calls.known(self.key_of(question), reading)
             if reply is not None:
                 # A claim without a verdict is asked about again.
                 answers = tuple(a if a is not None and a.choice else None for a in reply.answers)
@@ -183,17 +184,7 @@ class LlmJudge:
             InvalidInputError: The key is rejected, or the model does not exist.
             UnavailableError: The judge answered no call for a long time.
         """
-        try:
-            return await self._calls.ask(
-                self.key_of(question),
-                self.request_of(question),
-                reading_of(question, [history]),
-                label=self._label,
-                has_fallback=has_fallback,
-            )
-        except CallFailedError as failure:
-            missing = ReadAnswer("", None, failure.kind.value, failure.detail)
-            return ReadReply(answers=(missing,), fallback_history=(history,), usage=Usage())
+        return await self._ask(question, [history], has_fallback=has_fallback)
 
     async def recall_choice(self, question: Question) -> ReadReply | None:
         """Return the earlier choice of the model, or None if it made none."""
@@ -283,7 +274,7 @@ class LlmJudge:
 
     async def is_cached(self, question: Question, item: JudgeRequestItem) -> bool:
         """Return whether the cache has a verdict on every claim of a question."""
-        reading = _Draft(item).reading(question)
+        reading = reading_of(question, _Draft(item).history(question))
         reply = await self._calls.known(self.key_of(question), reading)
         return reply is not None and reading.is_whole(reply)
 
@@ -308,19 +299,31 @@ class LlmJudge:
                 yield draft, question
 
     async def _answer(self, draft: _Draft, question: Question, *, has_fallback: bool) -> None:
+        history = draft.history(question)
+        draft.add(question, await self._ask(question, history, has_fallback=has_fallback))
+
+    async def _ask(
+        self,
+        question: Question,
+        history: Sequence[tuple[Declined, ...]],
+        *,
+        has_fallback: bool,
+    ) -> ReadReply:
         try:
-            reply = await self._calls.ask(
+            return await self._calls.ask(
                 self.key_of(question),
                 self.request_of(question),
-                draft.reading(question),
+                reading_of(question, history),
                 label=self._label,
                 has_fallback=has_fallback,
             )
         except CallFailedError as failure:
             missing = ReadAnswer("", None, failure.kind.value, failure.detail)
-            draft.answers.update(dict.fromkeys(question.claims, missing))
-            return
-        draft.add(question, reply)
+            return ReadReply(
+                answers=(missing,) * len(question.claims),
+                fallback_history=tuple(history),
+                usage=Usage(),
+            )
 
     def _judged(self, draft: _Draft) -> JudgedItem:
         verdicts = [

@@ -12,12 +12,10 @@ from support import scripted_llm as llm
 from support.messages import expected_message
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.extractors.extractor_interface import (
     DescriptionPair,
-    KeywordExtractor,
     Keywords,
-    TripletExtractor,
+    PairKeywords,
 )
 from hallujudge.judge_service.extractors.llm_extractors import (
     LlmKeywordExtractor,
@@ -49,9 +47,10 @@ async def test_claims_with_their_places() -> None:
     async with llm.ScriptedLlm(llm.saying(answer)) as server:
         client = client_of(server)
         extractor = LlmTripletExtractor(client)
-        (claims,) = await extractor.extract_many([TEXT])
+        (result,) = await extractor.try_many([TEXT])
         await client.close()
-    assert isinstance(extractor, TripletExtractor)
+    claims = result.found
+    assert claims is not None
     assert extractor.label.startswith("llm:m:extract-triplets-1@")
     assert [claim.parts[2] for claim in claims] == ["brown horse", "rope", "fence"]
     first = claims[0]
@@ -106,8 +105,6 @@ async def test_what_is_not_a_list_of_claims_is_not_an_extraction(content: str, r
         client = client_of(server)
         extractor = LlmTripletExtractor(client)
         (result,) = await extractor.try_many([TEXT])
-        with pytest.raises(UnavailableError, match=reason):
-            await extractor.extract_many([TEXT])
         await client.close()
     assert (result.found, result.reason) == (None, reason)
     assert len(result.detail) < 400
@@ -216,10 +213,12 @@ async def test_keywords_of_single_texts() -> None:
     async with llm.ScriptedLlm(llm.saying(answer)) as server:
         client = client_of(server)
         extractor = LlmKeywordExtractor(client)
-        words, nothing = await extractor.extract_many([TEXT, " \n"])
+        pairs = [DescriptionPair(predicted=text) for text in (TEXT, " \n")]
+        result, nothing = await extractor.try_many(pairs)
         await client.close()
-    assert isinstance(extractor, KeywordExtractor)
-    assert nothing == Keywords()
+    assert nothing.found == PairKeywords()
+    assert result.found is not None
+    words = result.found.predicted
     assert server.chats == 1, "an empty text costs no call"
     assert [word.text for word in words.objects] == ["horse", "rope"]
     assert TEXT[words.objects[0].start : words.objects[0].end] == "horse"

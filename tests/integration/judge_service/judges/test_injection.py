@@ -251,9 +251,10 @@ async def test_no_injection_in_a_response_becomes_a_claim(attempt: str) -> None:
     response = f"A man is riding a horse. {attempt} The horse is brown."
     async with llm.ScriptedLlm(llm.saying(json.dumps(answer))) as server:
         client = client_of(server)
-        (claims,) = await LlmTripletExtractor(client).extract_many([response])
+        (result,) = await LlmTripletExtractor(client).try_many([response])
         await client.close()
-    assert [claim.parts for claim in claims] == [("man", "riding", "horse")]
+    assert result.found is not None
+    assert [claim.parts for claim in result.found] == [("man", "riding", "horse")]
     (body,) = server.requests
     assert_fenced(body, ["RESPONSE"])
 
