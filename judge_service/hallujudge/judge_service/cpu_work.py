@@ -33,11 +33,9 @@ class Scheduler(Protocol):
         self, function: Callable[[_T], _R], values: Sequence[_T], chars: Callable[[_T], int]
     ) -> list[_R]:
         """Return the function of each value, in order."""
-        ...
 
     async def in_thread(self, work: Callable[[], _T], *, short: bool = False) -> _T:
         """Run work in a thread, for which callers queue."""
-        ...
 
 
 _SCHEDULER: ContextVar[Scheduler | None] = ContextVar("hallujudge_scheduler", default=None)

@@ -46,21 +46,17 @@ class Pipeline(Protocol):
     @property
     def metric(self) -> Metric:
         """The metric."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, str]:
         """The settings of the signature in full, for the report."""
-        ...
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for the report about what limits the use of its numbers."""
-        ...
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order; an item that fails is unscored."""
-        ...
 
 
 LLM_JUDGES = ("llm", "router")

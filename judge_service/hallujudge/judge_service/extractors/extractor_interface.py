@@ -96,8 +96,6 @@ class TripletExtractor(Protocol):
     @property
     def label(self) -> str:
         """Short name and version, as signatures show it, such as ``rules-2``."""
-        ...
 
     async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
         """Return the claims of each text, in the order of the text."""
-        ...

@@ -309,11 +309,9 @@ class RunnerLock(Protocol):
 
     def acquire(self) -> bool:
         """Take the lock, or check that it is still held; return whether it is."""
-        ...
 
     def release(self) -> None:
         """Let another server take the lock."""
-        ...
 
 
 class FileLock:

@@ -203,23 +203,18 @@ class JobWork(Protocol):
 
     async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
         """Score items."""
-        ...
 
     async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
         """Return results of items that are not scored, because a process died of them."""
-        ...
 
     async def share_of(self, results: Sequence[bytes]) -> Any:
         """Return the share of the report of results that are stored already."""
-        ...
 
     async def add(self, share: Any) -> None:
         """Add a share to the report, in the order of the items."""
-        ...
 
     async def report(self) -> bytes:
         """Return the report of all shares, as a codec stores it."""
-        ...
 
 
 JobWorkers: TypeAlias = Callable[[bytes, str], JobWork]
@@ -231,27 +226,21 @@ class JobCodec(Protocol):
 
     def spec(self, content: bytes) -> ScoreSpec:
         """Return a spec."""
-        ...
 
     def items(self, contents: Sequence[bytes]) -> list[Item]:
         """Return items."""
-        ...
 
     def result(self, content: bytes) -> ItemResult:
         """Return a result."""
-        ...
 
     def result_bytes(self, result: ItemResult) -> bytes:
         """Return a result as bytes."""
-        ...
 
     def report(self, content: bytes) -> Report:
         """Return a report."""
-        ...
 
     def report_bytes(self, report: Report) -> bytes:
         """Return a report as bytes."""
-        ...
 
 
 # Only keys and certificates identify a caller for longer than a connection.

@@ -181,12 +181,10 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """Its name in evidence and settings, such as ``llm`` or ``fallback``."""
-        ...
 
     @property
     def identity(self) -> JudgeIdentity:
         """What its verdicts depend on, as far as it is known before the first call."""
-        ...
 
     async def judge(
         self, items: Sequence[JudgeRequestItem], *, has_fallback: bool = False
@@ -200,7 +198,6 @@ class Judge(Protocol):
             items: Claims and references.
             has_fallback: Whether another judge is asked about claims without verdict.
         """
-        ...
 
 
 @runtime_checkable
@@ -209,7 +206,6 @@ class RecallingJudge(Judge, Protocol):
 
     async def recall(self, items: Sequence[JudgeRequestItem]) -> list[Recalled]:
         """Return the verdicts that are known without calling the model."""
-        ...
 
 
 def unscored_claim(claim: ClaimParts, reason: str, detail: str, judge: str = "") -> ClaimVerdict:

@@ -48,16 +48,13 @@ class Encoder(Protocol):
     @property
     def label(self) -> str:
         """The backend and the precision, such as ``onnx-fp32``."""
-        ...
 
     @property
     def size(self) -> int:
         """The length of a vector."""
-        ...
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector for each text, in order."""
-        ...
 
 
 class PairModel(Protocol):
@@ -66,24 +63,19 @@ class PairModel(Protocol):
     @property
     def label(self) -> str:
         """The model's name in signatures."""
-        ...
 
     @property
     def limit(self) -> int:
         """The maximum number of tokens of an input."""
-        ...
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text by itself."""
-        ...
 
     def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Return the number of tokens of the input that a premise and a claim make."""
-        ...
 
     def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the probability that each premise supports its claim."""
-        ...
 
 
 class ClaimMatcher(Protocol):
@@ -92,21 +84,17 @@ class ClaimMatcher(Protocol):
     @property
     def name(self) -> str:
         """The judge's name in verdicts."""
-        ...
 
     @property
     def label(self) -> str:
         """The protocol, model, precision and thresholds, for the signature."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, str]:
         """The content of the label in full, for the report."""
-        ...
 
     async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
         """Return one verdict for each claim, in order; an invalid claim is unscored."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,17 +48,14 @@ class MessageLimits(Protocol):
     @property
     def max_message_bytes(self) -> int:
         """Maximum size of a message, in bytes."""
-        ...
 
     @property
     def max_batch_items(self) -> int:
         """Maximum number of items in a message."""
-        ...
 
     @property
     def max_report_groups(self) -> int:
         """Maximum number of groups of a report for each field."""
-        ...
 
 
 class Calls:

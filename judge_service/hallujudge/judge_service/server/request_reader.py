@@ -64,7 +64,6 @@ class Form(Protocol):
     @property
     def builds(self) -> bool:
         """Whether messages are parsed here; otherwise the method receives bytes."""
-        ...
 
     def count(self, raw: bytes, most: int) -> int:
         """Return the number of fields, without building objects for them.

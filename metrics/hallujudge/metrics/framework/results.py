@@ -58,7 +58,6 @@ class Evidence(Protocol):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the evidence as ``items.jsonl`` has it."""
-        ...
 
 
 _EvidenceT = TypeVar("_EvidenceT", covariant=True)

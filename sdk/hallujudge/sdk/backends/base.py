@@ -120,11 +120,9 @@ class ScoringBackend(Protocol):
     @property
     def worker_settings(self) -> Mapping[str, object] | None:
         """Judge settings for worker processes, or None if they can't share the work."""
-        ...
 
     def origin(self) -> dict[str, Any]:
         """Return where the backend scores, as the manifest of a run records it."""
-        ...
 
     def with_cache(self, path: Path) -> ScoringBackend | None:
         """Return a backend that also caches verdicts in a file.
@@ -132,11 +130,9 @@ class ScoringBackend(Protocol):
         Returns:
             The backend, or None if this one has a cache of its own.
         """
-        ...
 
     async def header(self, spec: ScoreSpec) -> RunHeader:
         """Return what is known of a run before its first item."""
-        ...
 
     def score_stream(
         self, spec: ScoreSpec, header: RunHeader, batches: AsyncIterable[Batch]
@@ -154,25 +150,20 @@ class ScoringBackend(Protocol):
         Raises:
             InvalidInputError: Two items have the same id.
         """
-        ...
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Return the claims of each text, without verdicts."""
-        ...
 
     async def judge(self, spec: ScoreSpec, items: Sequence[Item]) -> list[ItemResult]:
         """Return verdicts on each item's claims, without a report."""
-        ...
 
     async def normalize(
         self, source: GraphSource, words: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
         """Map each word to its roots in a graph."""
-        ...
 
     async def server_info(self) -> ServerInfo:
         """Return the release and the shipped graphs."""
-        ...
 
     async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:
         """Return how many judge calls and tokens a run needs, without calling a judge.
@@ -180,11 +171,9 @@ class ScoringBackend(Protocol):
         Raises:
             UnsupportedError: The metric calls no paid judge, or a server scores.
         """
-        ...
 
     async def close(self) -> None:
         """Close connections; the next call opens new ones."""
-        ...
 
 
 # The first field of a signature that depends on the items; the fields behind it do too.

@@ -314,4 +314,3 @@ class PartSource(Protocol):
             items: All items of the run.
             first: Position of the first one that is still to be scored.
         """
-        ...

@@ -35,15 +35,12 @@ class RunWatch(Protocol):
 
     def started(self, started: Started) -> None:
         """Learn what the folder holds already."""
-        ...
 
     def scored(self, part: Part | Entry) -> None:
         """Learn of a part, the kept ones of a resumed run first."""
-        ...
 
     def waits(self, progress: RunProgress) -> None:
         """Learn, every few seconds without a part, what is waited for."""
-        ...
 
 
 async def score_into_folder(

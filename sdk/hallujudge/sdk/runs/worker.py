@@ -65,12 +65,10 @@ class Group(Protocol):
     @property
     def first(self) -> int:
         """Position of the first item in the run."""
-        ...
 
     @property
     def size(self) -> int:
         """Number of items."""
-        ...
 
     def batches(self, readers: GroupReaders) -> Iterator[Batch]:
         """Yield the items in batches.
@@ -78,7 +76,6 @@ class Group(Protocol):
         Args:
             readers: The readers of this process.
         """
-        ...
 
 
 class GroupReaders:
