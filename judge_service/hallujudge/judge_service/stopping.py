@@ -27,11 +27,7 @@ class Grace:
     """
 
     def __init__(
-        self,
-        seconds: float,
-        hurry: asyncio.Event | None = None,
-        *,
-        margin: float = MARGIN_SECONDS,
+        self, seconds: float, hurry: asyncio.Event | None = None, *, margin: float = MARGIN_SECONDS
     ) -> None:
         self._end = asyncio.get_running_loop().time() + seconds
         self._hurry = hurry or asyncio.Event()

@@ -44,12 +44,7 @@ _MAX_NAME = 80
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?", re.ASCII)
 _TEXTS = ("id", "name", "sha256", "created", "expires", "revoked")
-_LEAST = {
-    "calls_per_minute": 1,
-    "max_concurrency": 1,
-    "judge_calls_per_day": 0,
-    "cost_per_day": 0,
-}
+_LEAST = {"calls_per_minute": 1, "max_concurrency": 1, "judge_calls_per_day": 0, "cost_per_day": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

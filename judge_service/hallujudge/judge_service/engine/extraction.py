@@ -60,9 +60,7 @@ class ExtractedClaims:
     detail: str = ""
     """A sentence about the reason."""
 
-    def placed(
-        self,
-    ) -> Iterator[tuple[ClaimParts, tuple[int, int] | None, Modality | None]]:
+    def placed(self) -> Iterator[tuple[ClaimParts, tuple[int, int] | None, Modality | None]]:
         """Yield each claim with its place and modality."""
         unknown = (None,) * len(self.claims)
         yield from zip(self.claims, self.spans, self.modalities or unknown, strict=True)

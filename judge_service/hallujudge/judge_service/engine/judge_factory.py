@@ -337,8 +337,7 @@ class JudgeFactory:
         settings = self.settings
         if not settings.fallback_model:
             raise InvalidInputError(
-                "no fallback is configured; set fallback_model",
-                reason="JUDGE_NOT_CONFIGURED",
+                "no fallback is configured; set fallback_model", reason="JUDGE_NOT_CONFIGURED"
             )
         endpoint = Endpoint(
             url=settings.fallback_url,

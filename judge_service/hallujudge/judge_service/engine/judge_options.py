@@ -205,9 +205,7 @@ def served_chat(
         )
     return ChatSettings(
         endpoint=Endpoint(
-            url=settings.small_url or NOWHERE,
-            key=key,
-            timeout_seconds=settings.llm_timeout_seconds,
+            url=settings.small_url or NOWHERE, key=key, timeout_seconds=settings.llm_timeout_seconds
         ),
         model=read_small_models(settings.small_models).get(preset.name, preset.model),
         reply_models=("*",),

@@ -193,9 +193,7 @@ def read_graph(source: GraphSource) -> SynonymGraph:
         return graph
     except GraphError as err:
         raise InvalidInputError(
-            f"synonym graph {err}",
-            reason="GRAPH_INVALID",
-            metadata={"graph": source.name},
+            f"synonym graph {err}", reason="GRAPH_INVALID", metadata={"graph": source.name}
         ) from err
 
 

@@ -104,9 +104,7 @@ def _root(question: RootQuestion, answer: object) -> str | None:
 
 
 def root_chooser(
-    chooser: LlmRootChooser,
-    report: Callable[[str], None],
-    close: Callable[[], Awaitable[None]],
+    chooser: LlmRootChooser, report: Callable[[str], None], close: Callable[[], Awaitable[None]]
 ) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
     """Return a function that chooses a root for each word with a language model.
 

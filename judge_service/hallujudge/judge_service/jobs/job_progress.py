@@ -11,14 +11,7 @@ from .database import LISTED, WHOLE, fitting, job_of
 from .database import items as items_table
 from .database import jobs as jobs_table
 from .database import suspects as suspects_table
-from .job import (
-    FINISHED,
-    Answer,
-    Job,
-    JobState,
-    Problem,
-    Suspect,
-)
+from .job import FINISHED, Answer, Job, JobState, Problem, Suspect
 
 if TYPE_CHECKING:
     from .database import Database

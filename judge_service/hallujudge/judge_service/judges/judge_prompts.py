@@ -91,10 +91,7 @@ def questions_of(
     objects = fenced("OBJECTS", [as_line(dict.fromkeys(item.reference_objects))])
     triplets = [i for i, claim in enumerate(item.claims) if not isinstance(claim, Sentence)]
     sentences = [i for i, claim in enumerate(item.claims) if isinstance(claim, Sentence)]
-    calls = [
-        *_chunks(triplets, claims_per_call),
-        *((index,) for index in sentences),
-    ]
+    calls = [*_chunks(triplets, claims_per_call), *((index,) for index in sentences)]
     single = f"judge_claim_{wording}" if wording else "judge_claim"
     return [_question(item.claims, call, (scene, objects), single) for call in calls]
 

@@ -167,11 +167,7 @@ class LlmJudge:
         return [self._recalled(draft) for draft in drafts]
 
     async def choose(
-        self,
-        question: Question,
-        history: tuple[Declined, ...] = (),
-        *,
-        has_fallback: bool = False,
+        self, question: Question, history: tuple[Declined, ...] = (), *, has_fallback: bool = False
     ) -> ReadReply:
         """Return what the model chooses for a question of another kind than claims.
 
@@ -303,11 +299,7 @@ class LlmJudge:
         draft.add(question, await self._ask(question, history, has_fallback=has_fallback))
 
     async def _ask(
-        self,
-        question: Question,
-        history: Sequence[tuple[Declined, ...]],
-        *,
-        has_fallback: bool,
+        self, question: Question, history: Sequence[tuple[Declined, ...]], *, has_fallback: bool
     ) -> ReadReply:
         try:
             return await self._calls.ask(

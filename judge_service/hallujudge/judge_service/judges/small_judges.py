@@ -19,12 +19,7 @@ from ..llm.client import ChatClient
 from ..llm.prompt_templates import defused, load_template
 from ..matchers.matcher_interface import ClaimMatcher, ClaimQuery, MatcherSettings
 from ..matchers.small_matcher import WORDING, facts_of, hypothesis
-from .judge_interface import (
-    JudgedItem,
-    JudgeIdentity,
-    JudgeRequestItem,
-    unscored_claim,
-)
+from .judge_interface import JudgedItem, JudgeIdentity, JudgeRequestItem, unscored_claim
 from .judge_prompts import Question
 from .judge_replies import ReadAnswer
 from .llm_judge import LlmJudge
@@ -152,9 +147,7 @@ class ServedJudge(LlmJudge):
 
     def _document(self, item: JudgeRequestItem) -> str:
         query = ClaimQuery(
-            claim=item.claims[0],
-            references=item.reference_triplets,
-            objects=item.reference_objects,
+            claim=item.claims[0], references=item.reference_triplets, objects=item.reference_objects
         )
         return " ".join(defused(fact.text) for fact in facts_of(query, characters=_MAX_SENTENCE))
 

@@ -115,12 +115,7 @@ class Patience:
     """
 
     def __init__(
-        self,
-        *,
-        judge: str,
-        policy: RetryPolicy,
-        outages: ByCaller[Outage],
-        tools: Tools,
+        self, *, judge: str, policy: RetryPolicy, outages: ByCaller[Outage], tools: Tools
     ) -> None:
         self._judge = judge
         self._policy = policy

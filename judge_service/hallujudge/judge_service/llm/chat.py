@@ -191,8 +191,7 @@ def parse_reply(body: bytes) -> ChatReply:
         return _reply_of(content)
     except (LookupError, TypeError, ValueError, AttributeError) as err:
         raise CallFailedError(
-            FailureKind.BAD_REPLY,
-            f"the reply is not a chat completion: {fault_of(err)}",
+            FailureKind.BAD_REPLY, f"the reply is not a chat completion: {fault_of(err)}"
         ) from err
 
 

@@ -19,14 +19,7 @@ from .batch_files import BatchFiles
 from .budget import Budget, CallBudget, Reservation, Usage
 from .call_policy import Call, Outage, Patience, RetryPolicy, Tools
 from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payload_of
-from .chat_servers import (
-    MAX_CALLERS,
-    AdaptiveLimiter,
-    ByCaller,
-    ChatServer,
-    next_server,
-    preferred,
-)
+from .chat_servers import MAX_CALLERS, AdaptiveLimiter, ByCaller, ChatServer, next_server, preferred
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
 

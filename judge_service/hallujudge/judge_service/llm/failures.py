@@ -89,12 +89,7 @@ _OUTAGE = _CONFIGURATION | frozenset(
 )
 # The server may have generated a reply that did not arrive whole.
 _LOST = frozenset(
-    {
-        FailureKind.CONNECTION,
-        FailureKind.TIMEOUT,
-        FailureKind.NOT_THE_API,
-        FailureKind.BAD_REPLY,
-    }
+    {FailureKind.CONNECTION, FailureKind.TIMEOUT, FailureKind.NOT_THE_API, FailureKind.BAD_REPLY}
 )
 # Credit does not come back while a run waits; an unreadable reply may be fine the next time.
 _TRANSIENT = (_OUTAGE - {FailureKind.QUOTA}) | {FailureKind.BAD_REPLY}

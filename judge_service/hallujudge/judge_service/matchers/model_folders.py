@@ -157,8 +157,7 @@ def _hub_folder(model_id: str, allow_download: bool, patterns: tuple[str, ...] =
         local = isinstance(err, LocalEntryNotFoundError)
         cause = "" if local else f" ({type(err).__name__})"
         raise NotFoundError(
-            f"the model {model_id} {tried}, or {_HOW}{cause}",
-            metadata={"model": model_id},
+            f"the model {model_id} {tried}, or {_HOW}{cause}", metadata={"model": model_id}
         ) from err
     return Path(found)
 

@@ -11,10 +11,7 @@ from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
 from ..settings.connection import masked, web_address
 from ..work_recorder import Attributes
-from .recorder import (
-    CallRecord,
-    Recorder,
-)
+from .recorder import CallRecord, Recorder
 
 try:
     from opentelemetry import context, trace

@@ -51,9 +51,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         return await self._calls.score(request)
 
     async def ScoreStream(
-        self,
-        request_iterator: AsyncIterable[pb.ScoreStreamRequest],
-        context: Context,
+        self, request_iterator: AsyncIterable[pb.ScoreStreamRequest], context: Context
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Score any number of items: receive a spec and then batches; send the report last."""
         requests = aiter(request_iterator)

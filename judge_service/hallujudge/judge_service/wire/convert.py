@@ -35,12 +35,7 @@ _NOTE_BYTES = 1024
 # Where values have another shape than their messages
 
 
-_LAYOUTS: Mapping[str, GraphLayout] = {
-    "": "auto",
-    "auto": "auto",
-    "json": "json",
-    "table": "table",
-}
+_LAYOUTS: Mapping[str, GraphLayout] = {"": "auto", "auto": "auto", "json": "json", "table": "table"}
 
 
 def _write_graph(source: GraphSource, message: Any) -> None:

@@ -53,8 +53,7 @@ class VariantDefinition:
 
 
 PUBLISHED = VariantDefinition(
-    name="published",
-    meaning="Reproduces the released script exactly, including its known bugs.",
+    name="published", meaning="Reproduces the released script exactly, including its known bugs."
 )
 """The variant of metrics whose authors released one script."""
 

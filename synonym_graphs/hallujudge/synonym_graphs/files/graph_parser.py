@@ -48,8 +48,7 @@ def parse_graph(text: str, *, layout: Layout = "auto", name: str) -> SynonymGrap
     """
     if len(text) > MAX_BYTES:
         raise GraphFormatError(
-            f"{len(text)} characters exceed the limit of {MAX_BYTES}; split the graph",
-            source=name,
+            f"{len(text)} characters exceed the limit of {MAX_BYTES}; split the graph", source=name
         )
     if layout == "auto":
         layout = "json" if text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["} else "table"

@@ -151,10 +151,7 @@ def _content(word: str, kind: str) -> list[str]:
 
 
 def _by_shared_word(
-    word: str,
-    forms: Mapping[str, tuple[str, ...]],
-    index: Mapping[str, list[str]],
-    kind: str,
+    word: str, forms: Mapping[str, tuple[str, ...]], index: Mapping[str, list[str]], kind: str
 ) -> Iterator[Candidate]:
     """Return the roots of forms that share a word.
 

@@ -68,12 +68,7 @@ class Chunker:
         return without_seeming(chunks, words)
 
     def _adverb(
-        self,
-        tokens: list[Token],
-        words: list[Word],
-        tags: list[str],
-        i: int,
-        chunks: list[Chunk],
+        self, tokens: list[Token], words: list[Word], tags: list[str], i: int, chunks: list[Chunk]
     ) -> None:
         """Process an adverb that belongs to a verb or places the subject."""
         if words[i].lower in PARTICLES:
@@ -90,11 +85,7 @@ class Chunker:
     # Noun phrases.
 
     def _noun_phrase(
-        self,
-        tokens: list[Token],
-        words: list[Word],
-        tags: list[str],
-        i: int,
+        self, tokens: list[Token], words: list[Word], tags: list[str], i: int
     ) -> Chunk | None:
         if tags[i] == "P":
             return self._pronoun(tokens, words, i)
@@ -109,12 +100,7 @@ class Chunker:
         return phrase
 
     def _possessed(
-        self,
-        tokens: list[Token],
-        words: list[Word],
-        tags: list[str],
-        owner: NounPhrase,
-        i: int,
+        self, tokens: list[Token], words: list[Word], tags: list[str], owner: NounPhrase, i: int
     ) -> Chunk:
         head = _noun_phrase_end(tags, i)[1] if i < len(tags) else -1
         if head < 0:
@@ -269,12 +255,7 @@ class Chunker:
         return known
 
     def _late_particle(
-        self,
-        tokens: list[Token],
-        words: list[Word],
-        tags: list[str],
-        i: int,
-        chunks: list[Chunk],
+        self, tokens: list[Token], words: list[Word], tags: list[str], i: int, chunks: list[Chunk]
     ) -> bool:
         """Add a particle after the object to its verb: "puts the helmet on"."""
         lower = words[i].lower

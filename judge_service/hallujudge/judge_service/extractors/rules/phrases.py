@@ -76,15 +76,7 @@ class NounPhrase(Chunk):
 class VerbGroup(Chunk):
     """A verb with its auxiliaries and particle; its text is the main verb as written."""
 
-    __slots__ = (
-        "form",
-        "lemma",
-        "particle",
-        "particle_span",
-        "passive",
-        "singular",
-        "verb_start",
-    )
+    __slots__ = ("form", "lemma", "particle", "particle_span", "passive", "singular", "verb_start")
 
     def __init__(self, text: str, first: int, last: int, start: int, end: int) -> None:
         super().__init__("V", text, first, last, start, end)

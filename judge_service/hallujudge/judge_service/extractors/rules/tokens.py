@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     r"|(?:[A-Za-z]\.){2,}"  # U.S., a.m.
     r"|[^\W\d_]+(?:['-][^\W\d_]+)*"  # words with hyphens and apostrophes
     r"|\d+(?:[.,:/]\d+)*(?:-?[^\W\d_]+)?(?:-[^\W\d_]+)*%?"  # numbers, 20-year-old, 1st
-    r"|\.{2,}|[^\w\s]|_+",
+    r"|\.{2,}|[^\w\s]|_+"
 )
 _CONTRACTIONS = ("n't", "'s", "'re", "'ve", "'ll", "'m", "'d")
 _CANNOT = "cannot"

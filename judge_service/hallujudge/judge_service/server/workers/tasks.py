@@ -238,10 +238,7 @@ class Work:
         response = await self._calls.batch_response(results)
         groups = groups_of(items, spec.group_by, session.metric)
         return Reply(
-            parts=(
-                response.SerializeToString(),
-                session.tally_of(results) if task.report else b"",
-            ),
+            parts=(response.SerializeToString(), session.tally_of(results) if task.report else b""),
             groups={key: tuple(values) for key, values in groups.items()},
             keys=keys_of(item.id for item in items),
         )
