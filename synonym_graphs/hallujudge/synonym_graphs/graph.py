@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .word_forms import clean_word, singular
@@ -156,31 +156,26 @@ class SynonymGraph:
         return json.dumps(self._as_data(), ensure_ascii=False, indent=1, sort_keys=True)
 
     def _as_data(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "format": "hallujudge-synonyms/1",
+            "name": self.name,
+            "version": self.version,
+        }
         if self.pairs:
-            return {
-                "format": "hallujudge-synonyms/1",
-                "name": self.name,
-                "version": self.version,
-                "pairs": [[word, second, list(roots)] for word, second, roots in self.pairs],
-            }
+            return data | {"pairs": self.pairs}
         forms: dict[str, list[str]] = {root: [] for root in self.roots}
         for form, roots in self.edges:
             for root in roots:
                 if form != root:
                     forms.setdefault(root, []).append(form)
-        data: dict[str, Any] = {
-            "format": "hallujudge-synonyms/1",
-            "name": self.name,
-            "version": self.version,
+        data |= {
             "categories": [{"root": r, "forms": sorted(f)} for r, f in forms.items()],
             "ambiguous": sorted(self.ambiguous),
             "blocked": sorted(form for form, target in self.compounds if target is None),
             "reads_as": {form: target for form, target in self.compounds if target is not None},
-            "qualifiers": [
-                {"qualifiers": list(q.qualifiers), "heads": list(q.heads)} for q in self.qualifiers
-            ],
-            "suppress": [{"form": s.form, "beside": s.beside} for s in self.suppress],
+            "qualifiers": [asdict(rule) for rule in self.qualifiers],
+            "suppress": [asdict(rule) for rule in self.suppress],
         }
         if self.rows:
-            data["rows"] = [list(row) for row in self.rows]
+            data["rows"] = self.rows
         return data

@@ -58,12 +58,7 @@ class SpacyTripletExtractor:
         self._pipeline = pipeline
         self._lexicon = load_lexicon()
         self._lock = threading.Lock()
-        self._label = f"{_VERSION}/{pipeline_label(pipeline)}"
-
-    @property
-    def label(self) -> str:
-        """Version and pipeline, such as ``spacy-1/en_core_web_sm-3.8.0``."""
-        return self._label
+        self.label = f"{_VERSION}/{pipeline_label(pipeline)}"
 
     def extract(self, text: str) -> list[ExtractedTriplet]:
         """Return the claims of one text, in its order; its first 200,000 characters are read."""

@@ -73,7 +73,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         revision: str = "",
         max_tokens: int = 4096,
     ) -> None:
-        self._client = client
+        self.client = client
         self._calls: AskOnce[_Reply[_T]] = _ask_once(client, cache)
         self._revision = revision
         self._max_tokens = max_tokens
@@ -82,7 +82,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
     def label(self) -> str:
         """Model and prompt, such as ``llm:MODEL@REVISION:extract-triplets-1@HASH``."""
         revision = f"@{self._revision}" if self._revision else ""
-        return f"llm:{self._client.settings.model}{revision}:{self._template.label}"
+        return f"llm:{self.client.settings.model}{revision}:{self._template.label}"
 
     async def try_many(self, sources: Sequence[_S]) -> list[Extraction[_T]]:
         """Return what each source contains, or why the extraction failed, in order.
@@ -97,7 +97,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         async def work(index: int) -> None:
             done[index] = await self._one(sources[index])
 
-        workers = min(self._client.settings.all_concurrency, len(sources))
+        workers = min(self.client.settings.all_concurrency, len(sources))
         await run_bounded(range(len(sources)), work, workers)
         return done
 
@@ -111,11 +111,6 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         key = self._key(request.messages)
         known = await self._calls.known(key, self._reading(source))
         return PlannedCall(key=key, cached=known is not None, request=request)
-
-    @property
-    def client(self) -> ChatClient:
-        """The client that calls the model."""
-        return self._client
 
     @abc.abstractmethod
     def _slots(self, source: _S) -> Mapping[str, str]:
@@ -195,7 +190,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
     def _key(self, messages: Sequence[Mapping[str, str]]) -> str:
         from ..llm.cache_file import cache_key
 
-        settings = self._client.settings
+        settings = self.client.settings
         return cache_key(
             {
                 "kind": "extraction",

@@ -6,14 +6,13 @@ Specs, items, results and reports are bytes: only the wire knows messages.
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Report
 
-from ..access.caller import Caller, Limits, Scope, current_caller
+from ..access.caller import Caller, current_caller
 from ..engine.spec import ScoreSpec
 
 
@@ -259,24 +258,14 @@ def current_owner() -> str:
 
 def kept_caller() -> str:
     """Return the running call's caller as it is kept with a job: it pays for the job's calls."""
-    caller = current_caller()
-    values = {
-        "id": caller.id,
-        "name": caller.name,
-        "key_id": caller.key_id,
-        "scopes": sorted(scope.value for scope in caller.scopes),
-        "limits": asdict(caller.limits),
-    }
-    return json.dumps(values)
+    from msgspec.json import encode
+
+    # Its levels are those of a connection.
+    return encode(replace(current_caller(), levels=()), order="deterministic").decode()
 
 
 def caller_of(kept: str) -> Caller:
     """Return the caller that a job works for, from :func:`kept_caller`."""
-    values = json.loads(kept)
-    return Caller(
-        id=values["id"],
-        name=values["name"],
-        key_id=values["key_id"],
-        scopes=frozenset(Scope(name) for name in values["scopes"]),
-        limits=Limits(**values["limits"]),
-    )
+    from msgspec.json import decode
+
+    return decode(kept, type=Caller)

@@ -393,17 +393,13 @@ class Changes:
     """Wakes the tasks that wait for a change of any job in this process."""
 
     def __init__(self) -> None:
-        self._next = asyncio.Event()
-
-    @property
-    def next(self) -> asyncio.Event:
+        self.next = asyncio.Event()
         """The event of the next change; take it before looking at what may change."""
-        return self._next
 
     def notify(self) -> None:
         """Wake all tasks that wait."""
-        self._next.set()
-        self._next = asyncio.Event()
+        self.next.set()
+        self.next = asyncio.Event()
 
     async def wait(self, change: asyncio.Event, seconds: float) -> None:
         """Wait for a change, but no longer than this: changes by another server are not notified.

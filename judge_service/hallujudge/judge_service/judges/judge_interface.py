@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
@@ -46,13 +46,8 @@ class JudgeRequestItem:
         self, indices: Sequence[int], history: Sequence[tuple[Declined, ...]]
     ) -> JudgeRequestItem:
         """Return the item with some of its claims only."""
-        return JudgeRequestItem(
-            id=self.id,
-            claims=tuple(self.claims[index] for index in indices),
-            reference_triplets=self.reference_triplets,
-            reference_objects=self.reference_objects,
-            fallback_history=tuple(history),
-        )
+        claims = tuple(self.claims[index] for index in indices)
+        return replace(self, claims=claims, fallback_history=tuple(history))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

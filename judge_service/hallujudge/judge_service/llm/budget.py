@@ -74,14 +74,8 @@ class Usage:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the usage as an item's evidence shows it."""
-        return {
-            "calls": self.calls,
-            "prompt_tokens": self.prompt_tokens,
-            "cached_tokens": self.cached_tokens,
-            "completion_tokens": self.completion_tokens,
-            "latency_seconds": round(self.latency_seconds, 6),
-            "cost": None if self.cost is None else round(self.cost, 9),
-        }
+        cost = None if self.cost is None else round(self.cost, 9)
+        return asdict(self) | {"latency_seconds": round(self.latency_seconds, 6), "cost": cost}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,11 +41,11 @@ class SmallPreset:
     """The hub id of the authors' weights; empty if the option ``small_model`` must name it."""
     head: Head
     """Where the probability is read."""
-    template: str
+    template: str = ""
     """The input, with ``{premise}``, ``{claim}`` and ``{eos}``; empty for a pair of two texts."""
-    limit: int
+    limit: int = 0
     """The maximum number of tokens of an input; 0 for that of the model's files."""
-    chunk: int
+    chunk: int = 0
     """The maximum length of a premise, in ``unit``; 0 for the length that the input permits."""
     unit: Literal["tokens", "words"] = "tokens"
     """The unit of ``chunk``."""
@@ -56,7 +56,7 @@ class SmallPreset:
     the claim by cosine, as in Tri-HE's matcher."""
     licence: str
     """The licence of the weights."""
-    reported: str
+    reported: str = ""
     """The accuracy that the authors report, with its source; empty if none was found."""
     measured: str = "not measured: weights not at hand"
     """The agreement that was measured on Tri-HE's checked answers."""
@@ -94,12 +94,8 @@ _PRESETS = (
         title="any NLI cross-encoder",
         model="",
         head="entailment",
-        template="",
-        limit=0,
-        chunk=0,
         reads="retained",
         licence="the model's own",
-        reported="",
     ),
     SmallPreset(
         name="minicheck-roberta",
@@ -110,7 +106,6 @@ _PRESETS = (
         limit=512,
         chunk=400,
         licence="MIT",
-        reported="",
     ),
     SmallPreset(
         name="minicheck-deberta",
@@ -121,7 +116,6 @@ _PRESETS = (
         limit=2048,
         chunk=400,
         licence="MIT",
-        reported="",
     ),
     SmallPreset(
         name="minicheck-flan-t5",
@@ -157,7 +151,6 @@ _PRESETS = (
         template=_HHEM,
         # The authors set no limit; longer inputs than this take minutes on a CPU.
         limit=2048,
-        chunk=0,
         licence="Apache-2.0",
         reported="76.55 % balanced accuracy, AggreFact-SOTA (model card)",
     ),

@@ -15,6 +15,8 @@ _LOG = logging.getLogger(__name__)
 # Errors may quote what callers sent.
 _MAX_ERROR = 500
 _STANDARD_OUTPUT = 1
+# What a line has of a call as it is.
+_COPIED = ("request_id", "key", "peer", "method", "metric", "items", "scored", "unscored")
 
 
 class AccessLog(Recorder):
@@ -55,14 +57,7 @@ def access_line(call: CallRecord, *, errors: bool = False) -> str:
     """Return the line of a call. JSON escapes line breaks, so that a value cannot add a line."""
     fields: dict[str, object] = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "request_id": call.request_id,
-        "key": call.key,
-        "peer": call.peer,
-        "method": call.method,
-        "metric": call.metric,
-        "items": call.items,
-        "scored": call.scored,
-        "unscored": call.unscored,
+        **{name: getattr(call, name) for name in _COPIED},
         "seconds": round(call.seconds, 6),
         "waited_seconds": round(call.waited_seconds, 6),
         "status": call.status,

@@ -47,12 +47,8 @@ class Authenticator:
     ) -> None:
         self._keys = keys
         self._certificates = certificates
-        self._anonymous = anonymous
-
-    @property
-    def serves_anyone(self) -> bool:
-        """Whether callers without a key or certificate are served."""
-        return self._anonymous
+        self.serves_anyone = anonymous
+        """Whether a caller without a key or certificate may score."""
 
     def caller_of(self, context: _Context) -> Caller:
         """Return the caller of an RPC.
@@ -64,7 +60,7 @@ class Authenticator:
             return self._keys.caller(key)
         if self._keys is None and self._certificates and (name := _certificate_of(context)):
             return Caller(id=f"certificate:{name}", name=f"certificate of {name}", scopes=_ORDINARY)
-        if not self._anonymous:
+        if not self.serves_anyone:
             raise UnauthenticatedError(
                 "this server needs an API key; send it as 'authorization: Bearer KEY'. The client "
                 "of Hallujudge reads it from HALLUJUDGE_API_KEY, or from the file that "

@@ -57,10 +57,8 @@ def plain_host(host: str) -> str:
 
 def is_ipv6(host: str) -> bool:
     """Return whether a host is an IPv6 address, with or without brackets."""
-    try:
-        return ipaddress.ip_address(plain_host(host)).version == 6
-    except ValueError:
-        return False
+    address = _address(plain_host(host))
+    return address is not None and address.version == 6
 
 
 def with_port(host: str, port: int) -> str:
@@ -70,7 +68,7 @@ def with_port(host: str, port: int) -> str:
 
 def is_host(text: str) -> bool:
     """Return whether a text is an IP address or the name of a host, without a port."""
-    return _is_address(plain_host(text)) or _HOST_NAME.fullmatch(text) is not None
+    return _address(plain_host(text)) is not None or _HOST_NAME.fullmatch(text) is not None
 
 
 OTHER_HOST = "call localhost or an IP address, or add the name to the server's setting host_names"
@@ -94,15 +92,15 @@ def is_own_host(header: str, names: Collection[str] = ()) -> bool:
         return False
     if _NO_HOST.search(header):
         return False
-    return not header or host in ("localhost", *map(str.lower, names)) or _is_address(host)
+    known = not header or host in ("localhost", *map(str.lower, names))
+    return known or _address(host) is not None
 
 
-def _is_address(host: str) -> bool:
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(host)
+        return ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def masked(text: str) -> str:
@@ -271,9 +269,5 @@ def is_here(target: str) -> bool:
     if target.startswith("unix:"):
         return True
     host = host_of(target)
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)

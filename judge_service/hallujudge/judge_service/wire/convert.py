@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 
 from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
@@ -160,6 +161,7 @@ CODECS = Codecs(
 )
 
 _ValueT = TypeVar("_ValueT")
+_MessageT = TypeVar("_MessageT", bound=Message)
 
 
 # Items
@@ -324,9 +326,7 @@ def _all_invalid(problems: Sequence[MalformedError], count: int) -> InvalidInput
 
 def spec_to_proto(spec: ScoreSpec) -> scoring_pb2.ScoreSpec:
     """Return a spec as a message."""
-    message = scoring_pb2.ScoreSpec()
-    _codec(ScoreSpec, scoring_pb2.ScoreSpec.DESCRIPTOR).write(spec, message)
-    return message
+    return _written(ScoreSpec, spec, scoring_pb2.ScoreSpec())
 
 
 def spec_from_proto(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
@@ -342,9 +342,7 @@ def spec_from_proto(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
 
 def graph_to_proto(source: GraphSource) -> scoring_pb2.GraphSource:
     """Return a graph source as a message."""
-    message = scoring_pb2.GraphSource()
-    _codec(GraphSource, scoring_pb2.GraphSource.DESCRIPTOR).write(source, message)
-    return message
+    return _written(GraphSource, source, scoring_pb2.GraphSource())
 
 
 def graph_from_proto(message: scoring_pb2.GraphSource) -> GraphSource:
@@ -361,14 +359,12 @@ def graph_from_proto(message: scoring_pb2.GraphSource) -> GraphSource:
 
 def result_to_proto(result: ItemResult) -> pb.ItemResult:
     """Return a result as a message."""
-    message = pb.ItemResult()
-    write_result(result, message)
-    return message
+    return _written(ItemResult, result, pb.ItemResult())
 
 
 def write_result(result: ItemResult, message: pb.ItemResult) -> None:
     """Write a result to an empty message, which a response may hold."""
-    _codec(ItemResult, pb.ItemResult.DESCRIPTOR).write(result, message)
+    _written(ItemResult, result, message)
 
 
 def result_from_proto(message: pb.ItemResult) -> ItemResult:
@@ -378,14 +374,12 @@ def result_from_proto(message: pb.ItemResult) -> ItemResult:
 
 def report_to_proto(report: Report) -> scoring_pb2.Report:
     """Return a report as a message."""
-    message = scoring_pb2.Report()
-    write_report(report, message)
-    return message
+    return _written(Report, report, scoring_pb2.Report())
 
 
 def write_report(report: Report, message: scoring_pb2.Report) -> None:
     """Write a report to an empty message, which a response may hold."""
-    _codec(Report, scoring_pb2.Report.DESCRIPTOR).write(report, message)
+    _written(Report, report, message)
 
 
 def report_from_proto(message: scoring_pb2.Report) -> Report:
@@ -446,9 +440,7 @@ def _remove_evidence(response: pb.ScoreResponse) -> None:
 
 def found_claim_to_proto(found: FoundClaim) -> pb.Claim:
     """Return a claim without a verdict as a message."""
-    message = pb.Claim()
-    _codec(FoundClaim, pb.Claim.DESCRIPTOR).write(found, message)
-    return message
+    return _written(FoundClaim, found, pb.Claim())
 
 
 def found_claim_from_proto(message: pb.Claim) -> FoundClaim:
@@ -459,6 +451,12 @@ def found_claim_from_proto(message: pb.Claim) -> FoundClaim:
 @cache
 def _codec(value_type: Any, descriptor: Descriptor) -> Codec:
     return CODECS.of(value_type, descriptor)
+
+
+def _written(value_type: Any, value: object, message: _MessageT) -> _MessageT:
+    """Write a value to an empty message, and return it."""
+    _codec(value_type, message.DESCRIPTOR).write(value, message)
+    return message
 
 
 def _read(value_type: type[_ValueT], message: Any, within: str) -> _ValueT:

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from ..errors import InvalidInputError, Violation
 
-_SCALARS: Mapping[type, frozenset[int]] = {
+SCALARS: Mapping[type, frozenset[int]] = {
     str: frozenset({FieldDescriptor.CPPTYPE_STRING}),
     bool: frozenset({FieldDescriptor.CPPTYPE_BOOL}),
     float: frozenset({FieldDescriptor.CPPTYPE_DOUBLE}),
@@ -113,7 +113,7 @@ def is_plain(hint: Any, field: FieldDescriptor) -> bool:
 
 def is_scalar(hint: Any, field: FieldDescriptor) -> bool:
     """Return whether a hint is the type of a message's field, or of its elements."""
-    return isinstance(hint, type) and field.cpp_type in _SCALARS.get(hint, ())
+    return isinstance(hint, type) and field.cpp_type in SCALARS.get(hint, ())
 
 
 def wrapped_list(field: FieldDescriptor) -> FieldDescriptor | None:
@@ -129,7 +129,7 @@ def row_fields(hint: Any, row: Descriptor) -> tuple[str, str]:
     key, *rest = row.fields
     scalar = without_none(get_args(hint)[1])
     single = len(rest) == 1 and is_plain(get_args(hint)[1], rest[0])
-    if key.cpp_type != FieldDescriptor.CPPTYPE_STRING or (scalar in _SCALARS and not single):
+    if key.cpp_type != FieldDescriptor.CPPTYPE_STRING or (scalar in SCALARS and not single):
         raise MismatchError(f"{row.name} is not a row of {hint}")
     return key.name, rest[0].name if single else ""
 

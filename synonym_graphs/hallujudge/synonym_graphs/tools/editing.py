@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from ..errors import GraphFormatError, GraphInvalidError
@@ -52,16 +52,8 @@ class PatchEntry:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as it is written to a patch file."""
-        return {
-            "form": self.form,
-            "decision": self.decision,
-            "root": self.root,
-            "count": self.count,
-            "candidates": [
-                {"root": c.root, "score": round(c.score, 4), "source": c.source, "form": c.form}
-                for c in self.candidates
-            ],
-        }
+        rounded = (replace(each, score=round(each.score, 4)) for each in self.candidates)
+        return asdict(replace(self, candidates=tuple(rounded)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 from ...cpu_work import check_wanted, in_thread
 from ...errors import InvalidInputError, Violation
 from ...wire.errors import shortened
-from ...wire.fields import is_map, is_repeated
+from ...wire.fields import SCALARS, is_map, is_repeated
 from ..request_reader import TooManyFieldsError
 
 _T = TypeVar("_T")
@@ -35,14 +35,7 @@ _MAX_PROBLEM = 300
 _WHOLE_BYTES = 16_000
 
 _TEXTS = (FieldDescriptor.CPPTYPE_STRING,)
-_NUMBERS = (
-    FieldDescriptor.CPPTYPE_INT32,
-    FieldDescriptor.CPPTYPE_INT64,
-    FieldDescriptor.CPPTYPE_UINT32,
-    FieldDescriptor.CPPTYPE_UINT64,
-    FieldDescriptor.CPPTYPE_FLOAT,
-    FieldDescriptor.CPPTYPE_DOUBLE,
-)
+_NUMBERS = SCALARS[int] | SCALARS[float] | {FieldDescriptor.CPPTYPE_FLOAT}
 _MAX_NAME = 80
 
 

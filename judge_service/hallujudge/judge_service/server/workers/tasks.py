@@ -85,8 +85,8 @@ class Failure:
     """What is wrong and what to do."""
     metadata: dict[str, str] = field(default_factory=dict)
     """The variable parts of the message."""
-    violations: tuple[tuple[str, str], ...] = ()
-    """The fields that are invalid, each with its description."""
+    violations: tuple[Violation, ...] = ()
+    """The fields that are invalid."""
     retry_after: float | None = None
     """Seconds to wait before another attempt."""
 
@@ -97,7 +97,7 @@ class Failure:
             reason=error.reason,
             message=error.message,
             metadata=error.metadata,
-            violations=tuple((one.field, one.description) for one in error.violations),
+            violations=error.violations,
             retry_after=error.retry_after,
         )
 
@@ -107,9 +107,7 @@ class Failure:
             self.message,
             reason=self.reason,
             metadata=self.metadata,
-            violations=tuple(
-                Violation(field=name, description=text) for name, text in self.violations
-            ),
+            violations=self.violations,
             retry_after=self.retry_after,
         )
 
