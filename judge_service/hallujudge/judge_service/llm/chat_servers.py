@@ -25,26 +25,15 @@ class ChatServer:
 
     Args:
         endpoint: Where it is.
-        http: Sends calls.
-        breakers: Its circuit, for each caller.
-        limiter: How many calls it gets at the same time.
+        max_concurrency: Calls at the same time at most.
+        circuit_threshold: Failures in a row after which it is not called for a while.
+        circuit_seconds: How long it is not called at most.
+        clock: Seconds on a clock that never goes back.
+        offline: Files in place of the server.
     """
 
     def __init__(
         self,
-        endpoint: Endpoint,
-        http: HttpEndpoint | BatchFiles,
-        breakers: ByCaller[CircuitBreaker],
-        limiter: AdaptiveLimiter,
-    ) -> None:
-        self.endpoint = endpoint
-        self.http = http
-        self._breakers = breakers
-        self.limiter = limiter
-
-    @classmethod
-    def of(
-        cls,
         endpoint: Endpoint,
         *,
         max_concurrency: int,
@@ -52,23 +41,12 @@ class ChatServer:
         circuit_seconds: float,
         clock: Callable[[], float],
         offline: BatchFiles | None = None,
-    ) -> ChatServer:
-        """Return the server at an endpoint.
-
-        Args:
-            endpoint: Where it is.
-            max_concurrency: Calls at the same time at most.
-            circuit_threshold: Failures in a row after which it is not called for a while.
-            circuit_seconds: How long it is not called at most.
-            clock: Seconds on a clock that never goes back.
-            offline: Files in place of the server.
-        """
-        return cls(
-            endpoint,
-            offline or HttpEndpoint(endpoint, max_concurrency),
-            ByCaller(lambda: CircuitBreaker(circuit_threshold, circuit_seconds, clock)),
-            AdaptiveLimiter(max_concurrency, clock),
-        )
+    ) -> None:
+        self.endpoint = endpoint
+        self.http = offline or HttpEndpoint(endpoint, max_concurrency)
+        self.limiter = AdaptiveLimiter(max_concurrency, clock)
+        # Each caller has a circuit of its own.
+        self._breakers = ByCaller(lambda: CircuitBreaker(circuit_threshold, circuit_seconds, clock))
 
     @property
     def breaker(self) -> CircuitBreaker:

@@ -136,7 +136,7 @@ class ChatClient:
         self.budget: CallBudget = budget or Budget()
         self._tools = tools or Tools()
         self.servers = tuple(
-            ChatServer.of(
+            ChatServer(
                 endpoint,
                 max_concurrency=settings.max_concurrency,
                 circuit_threshold=settings.circuit_threshold,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -75,17 +75,8 @@ class Manifest:
 
     def to_text(self) -> str:
         """Return the content of ``manifest.json``."""
-        values = {
-            "format": FORMAT,
-            "release": self.release,
-            "metric": self.metric,
-            "variant": self.variant,
-            "signature": self.signature,
-            "items": self.items,
-            "inputs": self.inputs,
-            "settings": self.settings,
-            "run": self.run,
-        }
+        fields_of = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        values = {"format": FORMAT, **fields_of}
         return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
