@@ -8,14 +8,14 @@ can read in the list of processes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .connection import Secret, masked_repr, read_secret
 
 
-def _setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1) -> Any:
-    """A field with its bounds and its help text."""
+def setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1) -> Any:
+    """Return a dataclass field with its bounds and its help text."""
     return field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
@@ -23,116 +23,116 @@ def _setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1
 class JudgeSettings:
     """Which judges there are, and what they may cost."""
 
-    llm_url: str = _setting("", "base address of the judge's server, or several with commas")
+    llm_url: str = setting("", "base address of the judge's server, or several with commas")
     """Base address of an OpenAI-compatible server, such as ``http://127.0.0.1:8000/v1``; several
     servers of one model are separated by commas. Empty for no llm judge."""
-    llm_model: str = _setting("", "the judge's model, as its server calls it")
+    llm_model: str = setting("", "the judge's model, as its server calls it")
     """The model's name there."""
-    llm_revision: str = _setting("", "revision of the judge's weights, for signatures")
+    llm_revision: str = setting("", "revision of the judge's weights, for signatures")
     """The weights' revision or digest, where known."""
-    llm_dialect: str = _setting("vllm", "vllm, openai or plain: whose extensions the server knows")
+    llm_dialect: str = setting("vllm", "vllm, openai or plain: whose extensions the server knows")
     """Whose extensions the server understands."""
-    llm_constraint: str = _setting("auto", "auto, json_schema, structured_outputs or none")
+    llm_constraint: str = setting("auto", "auto, json_schema, structured_outputs or none")
     """How replies are constrained to the choices."""
-    llm_claims_per_call: int = _setting(1, "claims in one call", low=1, high=100)
+    llm_claims_per_call: int = setting(1, "claims in one call", low=1, high=100)
     """Claims in one call at most; 1: one claim at a time, as published."""
-    llm_max_concurrency: int = _setting(
+    llm_max_concurrency: int = setting(
         64, "calls to each server at the same time", low=1, high=4096
     )
     """Calls to each of the judge's servers at the same time at most."""
-    llm_timeout_seconds: float = _setting(120.0, "time for one call", low=0.1, high=86_400)
+    llm_timeout_seconds: float = setting(120.0, "time for one call", low=0.1, high=86_400)
     """Time for one call."""
-    llm_attempts: int = _setting(5, "calls for one answer, with retries", low=1, high=100)
+    llm_attempts: int = setting(5, "calls for one answer, with retries", low=1, high=100)
     """Calls for one answer at most, the first included."""
-    llm_reply_models: str = _setting("", "names that replies of the judge may carry; *: any")
+    llm_reply_models: str = setting("", "names that replies of the judge may carry; *: any")
     """Further names that replies may carry, separated by commas; ``*`` accepts any."""
-    llm_seed: int = _setting(0, "seed that is sent to the judge")
+    llm_seed: int = setting(0, "seed that is sent to the judge")
     """Seed that is sent with every call."""
-    llm_omit: str = _setting("", "parameters that the server refuses, such as seed,top_logprobs")
+    llm_omit: str = setting("", "parameters that the server refuses, such as seed,top_logprobs")
     """Parameters that are left out because the server refuses them, with commas between."""
-    batch_requests: str = _setting("", "file for requests, which are then not sent")
+    batch_requests: str = setting("", "file for requests, which are then not sent")
     """File that requests are written to instead of being sent; empty to send them."""
-    batch_replies: str = _setting("", "file of replies to such requests; nothing is sent")
+    batch_replies: str = setting("", "file of replies to such requests; nothing is sent")
     """File of replies to such requests, which is asked in place of a server."""
-    llm_tokenizer: str = _setting("", "the judge's tokenizer.json or its folder, for estimates")
+    llm_tokenizer: str = setting("", "the judge's tokenizer.json or its folder, for estimates")
     """The model's ``tokenizer.json``, or its folder; empty to let the server count, if it can."""
-    vllm: str = _setting("", "model to serve with vllm; empty: none is started")
+    vllm: str = setting("", "model to serve with vllm; empty: none is started")
     """Model id or folder that ``vllm serve`` is started with."""
-    vllm_tensor_parallel_size: int = _setting(1, "GPUs for one layer", low=1, high=1024)
+    vllm_tensor_parallel_size: int = setting(1, "GPUs for one layer", low=1, high=1024)
     """GPUs that a layer is spread over."""
-    vllm_max_model_len: int = _setting(0, "longest prompt in tokens; 0: the model's own")
+    vllm_max_model_len: int = setting(0, "longest prompt in tokens; 0: the model's own")
     """Longest prompt with its answer; 0 for the model's own limit."""
-    vllm_command: str = _setting("vllm", "the program, if it is not vllm on the path")
+    vllm_command: str = setting("vllm", "the program, if it is not vllm on the path")
     """The program that is started, with what comes before ``serve``, with spaces between."""
-    vllm_download: int = _setting(0, "1: vllm may fetch the model from its hub", high=1)
+    vllm_download: int = setting(0, "1: vllm may fetch the model from its hub", high=1)
     """Whether vLLM may fetch the model from its hub: 0 or 1."""
-    vllm_arguments: str = _setting("", "more arguments for vllm serve")
+    vllm_arguments: str = setting("", "more arguments for vllm serve")
     """More arguments for ``vllm serve``, with spaces between."""
-    matcher_download: int = _setting(0, "1: models of the matcher may be fetched", high=1)
+    matcher_download: int = setting(0, "1: models of the matcher may be fetched", high=1)
     """Whether models of the matcher that are not on this machine may be fetched: 0 or 1."""
-    small_url: str = _setting("", "base address of the server of a served small judge")
+    small_url: str = setting("", "base address of the server of a served small judge")
     """Base address of the server of ``bespoke-minicheck`` or ``granite-guardian``; its calls have
     the limits and prices of the llm judge."""
-    small_models: str = _setting("", "models of small judges, as JUDGE=FOLDER, with commas")
+    small_models: str = setting("", "models of small judges, as JUDGE=FOLDER, with commas")
     """Models of small judges, such as ``minicheck-roberta=/models/minicheck``, with commas between;
     a small judge that is not listed has its authors' hub id, also as its name at a server."""
-    fallback_url: str = _setting(
+    fallback_url: str = setting(
         "https://api.openai.com/v1", "base address of the fallback's server"
     )
     """Base address of the fallback."""
-    fallback_model: str = _setting("", "the fallback's model; empty: no fallback")
+    fallback_model: str = setting("", "the fallback's model; empty: no fallback")
     """The fallback's model; empty for no fallback."""
-    fallback_dialect: str = _setting("openai", "vllm, openai or plain")
+    fallback_dialect: str = setting("openai", "vllm, openai or plain")
     """Whose extensions the fallback's server understands."""
-    fallback_constraint: str = _setting("auto", "auto, json_schema, structured_outputs or none")
+    fallback_constraint: str = setting("auto", "auto, json_schema, structured_outputs or none")
     """How the fallback's replies are constrained to the choices."""
-    fallback_claims_per_call: int = _setting(20, "claims in one fallback call", low=1, high=100)
+    fallback_claims_per_call: int = setting(20, "claims in one fallback call", low=1, high=100)
     """Claims in one call of the fallback at most."""
-    fallback_max_concurrency: int = _setting(
+    fallback_max_concurrency: int = setting(
         8, "calls to the fallback at the same time", low=1, high=4096
     )
     """Calls to the fallback at the same time at most."""
-    fallback_reply_models: str = _setting("", "names that the fallback's replies may carry")
+    fallback_reply_models: str = setting("", "names that the fallback's replies may carry")
     """The same for the fallback."""
-    fallback_omit: str = _setting("", "parameters that the fallback refuses")
+    fallback_omit: str = setting("", "parameters that the fallback refuses")
     """Parameters that are left out because the fallback's server refuses them."""
-    fallback_tokenizer: str = _setting("", "the same of the fallback")
+    fallback_tokenizer: str = setting("", "the same of the fallback")
     """The ``tokenizer.json`` of the fallback's model; without it, estimates are marked as rough."""
-    fallback_proxy: str = _setting("", "proxy on the way to the fallback")
+    fallback_proxy: str = setting("", "proxy on the way to the fallback")
     """Proxy for calls to the fallback, such as ``http://proxy:3128``; empty for none."""
-    give_up_after: float = _setting(300.0, "seconds without an answer that end a run", high=1e6)
+    give_up_after: float = setting(300.0, "seconds without an answer that end a run", high=1e6)
     """Seconds without any answer of a judge after which a run ends."""
-    outage_seconds: float = _setting(90.0, "seconds that a claim waits for a judge", high=1e6)
+    outage_seconds: float = setting(90.0, "seconds that a claim waits for a judge", high=1e6)
     """Seconds for which a claim waits for a judge that is down, before the fallback is asked."""
-    max_calls: int = _setting(-1, "calls to language models at most; -1: any number", low=-1)
+    max_calls: int = setting(-1, "calls to language models at most; -1: any number", low=-1)
     """Calls to all language models at most, retries included; -1: any number."""
-    max_cost: float = _setting(-1.0, "money for language models at most; -1: any amount", low=-1)
+    max_cost: float = setting(-1.0, "money for language models at most; -1: any amount", low=-1)
     """Money that all language models may cost at most; needs the prices; -1: any amount."""
-    fallback_max_calls: int = _setting(-1, "calls to the fallback at most", low=-1)
+    fallback_max_calls: int = setting(-1, "calls to the fallback at most", low=-1)
     """Calls to the fallback at most, within ``max_calls``; -1: any number."""
-    llm_price_prompt: float = _setting(-1.0, "the judge's price of a million prompt tokens", low=-1)
+    llm_price_prompt: float = setting(-1.0, "the judge's price of a million prompt tokens", low=-1)
     """Price of a million prompt tokens of the judge; 0 if free, -1 if unknown."""
-    llm_price_cached: float = _setting(-1.0, "its price of a million cached tokens", low=-1)
+    llm_price_cached: float = setting(-1.0, "its price of a million cached tokens", low=-1)
     """Price of a million cached prompt tokens; -1: like the others."""
-    llm_price_completion: float = _setting(-1.0, "its price of a million completion tokens", low=-1)
+    llm_price_completion: float = setting(-1.0, "its price of a million completion tokens", low=-1)
     """Price of a million completion tokens of the judge; 0 if free, -1 if unknown."""
-    fallback_price_prompt: float = _setting(
+    fallback_price_prompt: float = setting(
         -1.0, "the fallback's price of a million prompt tokens", low=-1
     )
     """Price of a million prompt tokens of the fallback; -1: not known."""
-    fallback_price_cached: float = _setting(-1.0, "its price of a million cached tokens", low=-1)
+    fallback_price_cached: float = setting(-1.0, "its price of a million cached tokens", low=-1)
     """Price of a million cached prompt tokens of the fallback; -1: like the others."""
-    fallback_price_completion: float = _setting(
+    fallback_price_completion: float = setting(
         -1.0, "its price of a million completion tokens", low=-1
     )
     """Price of a million completion tokens of the fallback; -1: not known."""
-    judge_order: str = _setting("llm,fallback", "judges of the router, the preferred one first")
+    judge_order: str = setting("llm,fallback", "judges of the router, the preferred one first")
     """Judges that the router asks, in order: some of matcher, small judges, llm, fallback."""
-    verdict_cache: str = _setting(
+    verdict_cache: str = setting(
         "", "file that keeps verdicts; empty: a server with jobs has one in data_folder"
     )
     """SQLite file that keeps answers; with jobs, by default in ``data_folder``."""
-    data_folder: str = _setting("", "folder for jobs, verdicts and logs; empty: the server's own")
+    data_folder: str = setting("", "folder for jobs, verdicts and logs; empty: the server's own")
     """Folder for jobs, verdicts, and the logs of processes that are started."""
 
     __repr__ = masked_repr
@@ -168,8 +168,7 @@ def load_judge_keys(environ: Mapping[str, str]) -> JudgeKeys:
     Raises:
         InvalidInputError: A file cannot be read, or both a key and a file are given.
     """
+    names = (entry.name for entry in fields(JudgeKeys))
     return JudgeKeys(
-        llm=read_secret(environ, "HALLUJUDGE_LLM_API_KEY"),
-        small=read_secret(environ, "HALLUJUDGE_SMALL_API_KEY"),
-        fallback=read_secret(environ, "HALLUJUDGE_FALLBACK_API_KEY"),
+        **{name: read_secret(environ, f"HALLUJUDGE_{name.upper()}_API_KEY") for name in names}
     )

@@ -9,7 +9,7 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,11 @@ from ..errors import InvalidInputError, fault_of
 from .connection import is_host, masked, masked_repr
 from .judge_settings import CHOICES as JUDGE_CHOICES
 from .judge_settings import JudgeKeys, JudgeSettings, load_judge_keys
+from .judge_settings import setting as _setting
 
 ENV_PREFIX = "HALLUJUDGE_"
 # Keeps a mistaken path, such as a data file, from being read into memory.
 _MAX_FILE_BYTES = 1 << 20
-
-
-def _setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1) -> Any:
-    """Return a dataclass field with its bounds and its help text."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +249,7 @@ def _key_sources(keys: JudgeKeys) -> tuple[Setting, ...]:
             source="environment" if getattr(keys, name) else "default",
             help=f"key of the {name}, from {ENV_PREFIX}{name.upper()}_API_KEY or …_FILE",
         )
-        for name in ("llm", "small", "fallback")
+        for name in (entry.name for entry in fields(JudgeKeys))
     )
 
 

@@ -22,6 +22,8 @@ from .convert import (
 from .tri_he import without_graphs
 
 _PREFIX = "JOB_STATE_"
+# The fields that a job and its message have alike.
+_SAME = ("id", "request_id", "items", "scored", "unscored", "created_at", "finished_at")
 
 
 class WireCodec:
@@ -57,16 +59,10 @@ class WireCodec:
 def job_to_proto(job: Job) -> jobs_pb2.Job:
     """Return a job as a message, with its spec if it was loaded."""
     message = jobs_pb2.Job(
-        id=job.id,
-        request_id=job.request_id,
+        **{name: getattr(job, name) for name in _SAME},
         state=jobs_pb2.JobState.Value(f"{_PREFIX}{job.state.name}"),
-        items=job.items,
-        scored=job.scored,
-        unscored=job.unscored,
         problem=job.problem.reason,
         problem_detail=job.problem.detail,
-        created_at=job.created_at,
-        finished_at=job.finished_at,
     )
     if job.spec:
         message.spec.ParseFromString(job.spec)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 from .columns_and_scores import ScoreDefinition
 from .intervals import IntervalSettings, score_interval
@@ -15,6 +15,8 @@ from .intervals import IntervalSettings, score_interval
 if TYPE_CHECKING:
     from .columns_and_scores import FloatArray, Sums
 
+
+_ValueT = TypeVar("_ValueT", bound=Hashable)
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 """Level of measurement of ratings."""
@@ -191,13 +193,23 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> float | None:
 
 
 def _ranks(numbers: Sequence[float]) -> list[float]:
-    counts = Counter(numbers)
-    ranks: dict[float, float] = {}
-    before = 0
-    for number in sorted(counts):
-        ranks[number] = before + (counts[number] + 1) / 2
-        before += counts[number]
+    ranks = _mean_ranks(Counter(numbers), {number: number for number in numbers})
     return [ranks[number] for number in numbers]
+
+
+def _mean_ranks(
+    counts: Mapping[_ValueT, int], numbers: Mapping[_ValueT, float]
+) -> dict[_ValueT, float]:
+    """Return the mean rank of each value, of which there are several.
+
+    The difference of two ranks is how many values lie between them, each end counting half.
+    """
+    ranks: dict[_ValueT, float] = {}
+    before = 0
+    for value in sorted(counts, key=numbers.__getitem__):
+        ranks[value] = before + (counts[value] + 1) / 2
+        before += counts[value]
+    return ranks
 
 
 def krippendorff_alpha(
@@ -250,7 +262,7 @@ def _difference(level: Level, totals: Counter[Hashable]) -> Callable[[Hashable, 
     if level == "ratio":
         return lambda one, other: _ratio_difference(numbers[one], numbers[other])
     if level == "ordinal":
-        ranks = _ordinal_ranks(totals, numbers)
+        ranks = _mean_ranks(totals, numbers)
         return lambda one, other: (ranks[one] - ranks[other]) ** 2
     raise ValueError(f"unknown level {level!r}; choose nominal, ordinal, interval or ratio")
 
@@ -265,15 +277,3 @@ def _number(value: Hashable) -> float:
 
 def _ratio_difference(one: float, other: float) -> float:
     return ((one - other) / (one + other)) ** 2 if one + other else 0.0
-
-
-def _ordinal_ranks(
-    totals: Counter[Hashable], numbers: Mapping[Hashable, float]
-) -> dict[Hashable, float]:
-    # The difference of two values is how many ratings lie between them, each end counting half.
-    ranks: dict[Hashable, float] = {}
-    before = 0
-    for value in sorted(totals, key=lambda each: numbers[each]):
-        ranks[value] = before + totals[value] / 2
-        before += totals[value]
-    return ranks
