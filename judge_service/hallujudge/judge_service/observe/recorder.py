@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec
 
 from hallujudge.metrics import ItemResult, Outcome
 
 from ..access.caller import Caller
-from ..work_recorder import Attributes, JudgeCall, Outcomes, WorkRecorder, recorder, use_recorder
+from ..work_recorder import Attributes, Outcomes, WorkRecorder, recorder, use_recorder
+
+_P = ParamSpec("_P")
 
 NO_CALLER = "unknown"
 """The key label of a call that was refused before its caller was known."""
@@ -194,6 +197,16 @@ def record_outcomes(metric: str, outcomes: Outcomes) -> None:
     recorder().items_scored(metric, outcomes)
 
 
+def _to_each(method: Callable[Concatenate[Any, _P], None]) -> Callable[Concatenate[Any, _P], None]:
+    """Return a method that calls this one of each part."""
+
+    def passed_on(together: Together, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        for part in together._parts:
+            getattr(part, method.__name__)(*args, **kwargs)
+
+    return passed_on
+
+
 class Together(Recorder):
     """Passes everything on to several recorders.
 
@@ -210,45 +223,15 @@ class Together(Recorder):
         for part in self._parts:
             part.call_begun(call, headers)
 
-    def call_waits(self, call: CallRecord) -> None:
-        """Pass it on."""
-        for part in self._parts:
-            part.call_waits(call)
-
-    def call_runs(self, call: CallRecord) -> None:
-        """Pass it on."""
-        for part in self._parts:
-            part.call_runs(call)
-
-    def call_ended(self, call: CallRecord) -> None:
-        """Pass it on."""
-        for part in self._parts:
-            part.call_ended(call)
-
-    def items_scored(self, metric: str, outcomes: Outcomes) -> None:
-        """Pass it on."""
-        for part in self._parts:
-            part.items_scored(metric, outcomes)
-
-    def judge_called(self, call: JudgeCall) -> None:
-        """Pass it on."""
-        for part in self._parts:
-            part.judge_called(call)
-
-    def budget_refused(self) -> None:
-        """Pass it on."""
-        for part in self._parts:
-            part.budget_refused()
-
-    def looked_up(self, found: str) -> None:
-        """Pass it on."""
-        for part in self._parts:
-            part.looked_up(found)
-
-    def fell_back(self, judge: str, reason: str) -> None:
-        """Pass it on."""
-        for part in self._parts:
-            part.fell_back(judge, reason)
+    call_waits = _to_each(Recorder.call_waits)
+    call_runs = _to_each(Recorder.call_runs)
+    call_ended = _to_each(Recorder.call_ended)
+    items_scored = _to_each(Recorder.items_scored)
+    judge_called = _to_each(Recorder.judge_called)
+    budget_refused = _to_each(Recorder.budget_refused)
+    looked_up = _to_each(Recorder.looked_up)
+    fell_back = _to_each(Recorder.fell_back)
+    close = _to_each(Recorder.close)
 
     def span(self, name: str, attributes: Attributes) -> AbstractContextManager[None]:
         """Pass it on."""
@@ -260,8 +243,3 @@ class Together(Recorder):
             for part in self._parts:
                 stack.enter_context(part.span(name, attributes))
             yield
-
-    def close(self) -> None:
-        """Close the recorders."""
-        for part in self._parts:
-            part.close()
