@@ -17,22 +17,20 @@ import needs  # noqa: F401  # stops with a sentence where hallujudge is not inst
 
 from hallujudge.judge_service.wire import convert
 from hallujudge.metrics import (
+    Answer,
     AnswerEvidence,
+    AnswersEvidence,
+    AnswersItem,
+    AnswerVerdict,
     ChairEvidence,
     ChairItem,
     Coverage,
-    InfactEvidence,
-    InfactItem,
-    InfactRun,
     Item,
     ItemResult,
     MentionVerdict,
-    OrderEvidence,
     Outcome,
     Report,
-    RunVerdict,
     Score,
-    VidhalItem,
     one_answer,
 )
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
@@ -74,15 +72,19 @@ CLAIM = ClaimVerdict(
 ITEMS: dict[str, Item] = {
     "chair": ChairItem(id="1", fields=FIELDS, response=TEXT, reference_objects=WORDS),
     "answers": one_answer(id="1", fields=FIELDS, response="Yes.", question=TEXT, label="yes"),
-    "vidhal": VidhalItem(
-        id="1", fields=FIELDS, response="A", captions=(TEXT,) * 3, display={"A": 1, "B": 2, "C": 3}
-    ),
-    "infact": InfactItem(
+    "infact": AnswersItem(
         id="1",
         fields=FIELDS,
-        label="A",
-        options={"A": "yes", "B": "no"},
-        runs={f"operator {n}": InfactRun(response="A", confidence=0.5) for n in range(6)},
+        answers=tuple(
+            Answer(
+                response="A",
+                label="A",
+                name=f"operator {n}",
+                options={"A": "yes", "B": "no"},
+                fields={"confidence": "0.5", "order_sensitive": "false"},
+            )
+            for n in range(6)
+        ),
     ),
     "mementos": MementosItem(
         id="1", fields=FIELDS, response=TEXT, reference=TEXT, reference_objects=WORDS
@@ -97,9 +99,10 @@ EVIDENCE: dict[str, Any] = {
         missed=WORDS[:2],
     ),
     "answer": AnswerEvidence(answer="yes", label="yes", correct=True, how="published"),
-    "order": OrderEvidence(order=("A", "B", "C"), ranks=(1, 2, 3)),
-    "infact": InfactEvidence(
-        label="A", runs=tuple(RunVerdict(f"operator {n}", "A", True, "letter") for n in range(6))
+    "infact": AnswersEvidence(
+        answers=tuple(
+            AnswerVerdict(f"operator {n}", "A", "A", correct=True, how="letter") for n in range(6)
+        )
     ),
     "mementos": MementosEvidence(episode_length=4, objects=KEYWORDS, behaviors=KEYWORDS),
     "tri-he": TriHeEvidence(claims=(CLAIM,) * 8, extractor="rules"),

@@ -25,11 +25,11 @@ from hallujudge.judge_service.engine.registry import open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics import (
+    Answer,
+    AnswersItem,
     ChairMetric,
     ClaimVerdict,
-    InfactItem,
     InfactMetric,
-    InfactRun,
     Item,
     Metric,
     Part,
@@ -243,29 +243,28 @@ def _mementos(folder: Path) -> Iterator[Population]:
 def _vidhal(folder: Path) -> Iterator[Population]:
     """The random baseline; and drawn answers of a model that is right more often."""
     shown = json.loads((folder / "options.json").read_text("utf-8"))
-    displays = [{k: int(v) for k, v in sorted(shown[key].items())} for key in sorted(shown)]
+    labels = [sorted(shown[key], key=lambda k: int(shown[key][k])) for key in sorted(shown)]
     choice, order = VidhalMcqaMetric(), VidhalOrderingMetric()
 
     def chosen(name: str, answers: Sequence[str]) -> Population:
         rows = [
-            (str(n), choice.score_answer(answer, (), display).statistics)
-            for n, (answer, display) in enumerate(zip(answers, displays * 4, strict=True))
+            (str(n), choice.score(one_answer(id="1", response=said, label=label[0])).statistics)
+            for n, (said, label) in enumerate(zip(answers, labels * 4, strict=True))
         ]
         return _population(choice, name, rows)
 
     def ordered(name: str, answers: Sequence[str]) -> Population:
         rows = [
-            (str(n), order.score_answer(answer, (), display).statistics)
-            for n, (answer, display) in enumerate(zip(answers, displays * 4, strict=False))
+            (str(n), order.score(one_answer(id="1", response=said, label=right)).statistics)
+            for n, (said, right) in enumerate(
+                zip(answers, map(", ".join, labels * 4), strict=False)
+            )
         ]
         return _population(order, name, rows)
 
     rng = random.Random(4)
     for share in (1 / 3, 0.75, 0.95):
-        said = [
-            min(display, key=display.__getitem__) if rng.random() < share else "-"
-            for display in displays * 4
-        ]
+        said = [label[0] if rng.random() < share else "-" for label in labels * 4]
         yield chosen(f"4,000 videos, {share:.0%} right (drawn)", said)
     for kind in ("naive", "relative"):
         found = json.loads((folder / f"random_{kind}_ordering.predictions.json").read_text("utf-8"))
@@ -274,14 +273,14 @@ def _vidhal(folder: Path) -> Iterator[Population]:
         )
     yield ordered(
         "4,000 videos, half right, an eighth A, B, C (drawn)",
-        [_drawn_order(rng, display) for display in displays * 4],
+        [_drawn_order(rng, label) for label in labels * 4],
     )
 
 
-def _drawn_order(rng: random.Random, display: Mapping[str, int]) -> str:
+def _drawn_order(rng: random.Random, right: Sequence[str]) -> str:
     at = rng.random()
     if at < 0.5:
-        return ", ".join(sorted(display, key=display.__getitem__))
+        return ", ".join(right)
     if at < 0.625:
         return "A, B, C"
     return "A, B" if at < 0.655 else ", ".join(rng.choice(list(permutations("ABC"))))
@@ -307,7 +306,7 @@ def _infact(_folder: Path) -> Iterator[Population]:
     for name, rates in _INFACT_ROWS.items():
         rng = random.Random(5)
         items = (_question(rng, str(number), *rates) for number in range(2 * _DRAWN))
-        rows = [(str(int(item.id) // 2), metric.score_question(item).statistics) for item in items]
+        rows = [(str(int(item.id) // 2), metric.score(item).statistics) for item in items]
         yield _population(metric, f"4,000 videos, {name} (drawn)", rows)
 
 
@@ -318,7 +317,7 @@ def _question(
     text_only: float,
     kept: Sequence[float],
     changed: Sequence[float],
-) -> InfactItem:
+) -> AnswersItem:
     sensitive, difficulty = rng.random() < 0.5, rng.random()
     rates = dict(zip(INVARIANT, kept, strict=True)) | {TEXT_ONLY: text_only}
     for operator, rate in zip(TEMPORAL, changed, strict=True):
@@ -329,17 +328,19 @@ def _question(
         readable = rng.random() >= 0.01
         answers[operator] = ("A" if luck < rate else "C") if readable else "unclear"
     confidence = rng.choice((0.2, 0.5, 0.8, 0.9))
-    return InfactItem(
+    fields = {"confidence": str(confidence), "order_sensitive": str(sensitive).casefold()}
+    return AnswersItem(
         id=key,
-        label="A",
-        order_sensitive=sensitive,
-        options={letter: letter.lower() * 4 for letter in "ABC"},
-        runs={
-            operator: InfactRun(
-                response=text, confidence=confidence if operator == "base" else None
+        answers=tuple(
+            Answer(
+                response=text,
+                label="A",
+                name=operator,
+                options={letter: letter.lower() * 4 for letter in "ABC"},
+                fields=fields,
             )
             for operator, text in answers.items()
-        },
+        ),
     )
 
 

@@ -14,10 +14,16 @@ from support.qa_samples import infact_lines, infact_questions, write_lines
 from support.running import here
 
 from hallujudge.judge_service.wire import convert as _convert
-from hallujudge.metrics import Answer, AnswersItem, Item, ItemResult, Outcome
+from hallujudge.metrics import (
+    Answer,
+    AnswersEvidence,
+    AnswersItem,
+    AnswerVerdict,
+    Item,
+    ItemResult,
+    Outcome,
+)
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
-from hallujudge.metrics.infact import InfactEvidence, InfactItem, InfactRun, RunVerdict
-from hallujudge.metrics.vidhal import OrderEvidence, VidhalItem
 
 AWKWARD = [
     "Yes",
@@ -111,62 +117,30 @@ def test_files_are_equal(server: str, tmp_path: Path, metric: str, variant: str)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 head = {"id": texts, "group_id": texts, "fields": st.dictionaries(texts, texts, max_size=3)}
-shares = st.none() | st.floats(0, 1)
-items = (
-    st.builds(
-        AnswersItem,
-        **head,
-        answers=st.lists(
-            st.builds(
-                Answer,
-                response=st.none() | texts,
-                question=texts,
-                label=texts,
-                name=texts,
-                options=st.dictionaries(texts, texts, max_size=3),
-                fields=st.dictionaries(texts, texts, max_size=3),
-            ),
-            max_size=3,
-        ).map(tuple),
-    )
-    | st.builds(
-        VidhalItem,
-        **head,
-        response=st.none() | texts,
-        captions=st.lists(texts, max_size=4).map(tuple),
-        display=st.dictionaries(texts, st.integers(0, 9), max_size=4),
-    )
-    | st.builds(
-        InfactItem,
-        **head,
-        label=texts,
-        dimension=texts,
-        category=texts,
-        order_sensitive=st.booleans(),
-        options=st.dictionaries(texts, texts, max_size=3),
-        runs=st.dictionaries(
-            texts, st.builds(InfactRun, response=st.none() | texts, confidence=shares), max_size=3
+items = st.builds(
+    AnswersItem,
+    **head,
+    answers=st.lists(
+        st.builds(
+            Answer,
+            response=st.none() | texts,
+            question=texts,
+            label=texts,
+            name=texts,
+            options=st.dictionaries(texts, texts, max_size=3),
+            fields=st.dictionaries(texts, texts, max_size=3),
         ),
-    )
+        max_size=3,
+    ).map(tuple),
 )
-evidence = (
-    st.builds(
-        AnswerEvidence, answer=st.none() | texts, label=texts, correct=st.booleans(), how=texts
-    )
-    | st.builds(
-        OrderEvidence,
-        order=st.lists(texts, max_size=4).map(tuple),
-        ranks=st.lists(st.integers(0, 9), max_size=4).map(tuple),
-        problem=texts,
-    )
-    | st.builds(
-        InfactEvidence,
-        label=texts,
-        runs=st.lists(
-            st.builds(RunVerdict, texts, st.none() | texts, st.none() | st.booleans(), texts),
-            max_size=3,
-        ).map(tuple),
-    )
+evidence = st.builds(
+    AnswerEvidence, answer=st.none() | texts, label=texts, correct=st.booleans(), how=texts
+) | st.builds(
+    AnswersEvidence,
+    answers=st.lists(
+        st.builds(AnswerVerdict, texts, st.none() | texts, texts, st.none() | st.booleans(), texts),
+        max_size=3,
+    ).map(tuple),
 )
 
 
@@ -177,7 +151,7 @@ def test_items_survive_the_wire(item: Item) -> None:
 
 @given(evidence)
 def test_evidence_survives_the_wire(
-    found: AnswerEvidence | OrderEvidence | InfactEvidence,
+    found: AnswerEvidence | AnswersEvidence,
 ) -> None:
     result = ItemResult(id="1", group_id="g", outcome=Outcome.SCORED, evidence=found)
     assert _convert.result_from_proto(_convert.result_to_proto(result)) == result

@@ -16,11 +16,15 @@ PAIR = {
     "basic": {"video": "1.mp4", "answer": "yes", "predict": "Yes."},
     "hallucination": {"video": "1.mp4", "answer": "no", "predict": "No."},
 }
+SHOWN = {"video": "v_1", "captions": ["A man sits.", "A man runs."]}
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [{"question_id": 1, "response": "Yes."}], [QUESTION]),
     "pope, alone": ("pope", [{"question_id": 1, "response": "Yes.", "label": "yes"}], None),
     "video-hallucer": ("video-hallucer", {"temporal": [PAIR]}, None),
+    "vidhal-mcqa": ("vidhal-mcqa", [{"video": "v_1", "response": "A"}], [SHOWN]),
+    "vidhal-ordering": ("vidhal-ordering", [{"video": "v_1", "response": "A, B"}], [SHOWN]),
 }
+VIDHAL = InputOptions(own={"options": {"v_1": {"A": 2, "B": 1}}})
 # What an archive may lack: intervals then treat an item as an image of its own.
 OPTIONAL = {"image", "video", "text"}
 
@@ -47,7 +51,8 @@ def keys_of(value: Any) -> Iterator[str]:
 def cases() -> Iterator[tuple[str, str, int]]:
     for name, (_, *archives) in ARCHIVES.items():
         for place, archive in enumerate(archives):
-            for key in sorted(set(keys_of(archive)) - OPTIONAL):
+            ids = {"video"} if "vidhal" in name else set()
+            for key in sorted(set(keys_of(archive)) - OPTIONAL | ids):
                 # The id of answers that carry their labels joins nothing.
                 if (name, key) != ("pope, alone", "question_id"):
                     yield name, key, place
@@ -58,10 +63,11 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
     name: str, key: str, place: int
 ) -> None:
     metric, *archives = ARCHIVES[name]
-    assert len(read_items(metric, archives[0], archives[1])) == 1
+    options = VIDHAL if "vidhal" in name else None
+    assert len(read_items(metric, archives[0], archives[1], options=options)) == 1
     archives[place] = renamed(archives[place], key)
     with pytest.raises(ArchiveError) as caught:
-        read_items(metric, archives[0], archives[1])
+        read_items(metric, archives[0], archives[1], options=options)
     message = str(caught.value)
     assert f"my_{key}" in message, "the found keys"
     assert key in message.replace(f"my_{key}", ""), "the tried keys"

@@ -10,10 +10,15 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from support.messages import expected_message
 
-from hallujudge.judge.v1 import chair_pb2, infact_pb2, scoring_pb2, tri_he_pb2
+from hallujudge.judge.v1 import chair_pb2, scoring_pb2, tri_he_pb2
 from hallujudge.judge_service.wire.codec import Codecs
 from hallujudge.judge_service.wire.field_loops import reader_of
-from hallujudge.judge_service.wire.fields import MalformedError, MismatchError
+from hallujudge.judge_service.wire.fields import (
+    Codec,
+    MalformedError,
+    MismatchError,
+    map_of_messages,
+)
 
 INLINE = scoring_pb2.InlineGraph.DESCRIPTOR
 
@@ -164,24 +169,13 @@ def test_pairs_of_positions() -> None:
 
 
 def test_the_key_of_a_map_is_named() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Run:
-        response: str | None
-        confidence: float | None
-
-        def __post_init__(self) -> None:
-            if self.confidence == 2:
-                raise ValueError("too sure")
+    def refuse(_message: Any) -> object:
+        raise MalformedError("too sure")
 
     class Task(NamedTuple):
-        runs: Mapping[str, Run]
+        graphs: Mapping[str, object]
 
-    globals().update(Run=Run)
-    fields = codecs().fields(
-        Task,
-        infact_pb2.InfactTask.DESCRIPTOR,
-        without=["label", "dimension", "category", "order_sensitive", "options"],
-    )
-    message = infact_pb2.InfactTask(runs={"base": {"confidence": 2}})  # type: ignore[dict-item]  # protobuf takes dictionaries
-    with pytest.raises(MalformedError, match=r"^runs\[base\]: too sure"):
+    fields = [map_of_messages("graphs", Codec(lambda _content, _message: None, refuse))]
+    message = scoring_pb2.ScoreSpec(graphs={"base": scoring_pb2.GraphSource(shipped="coco")})
+    with pytest.raises(MalformedError, match=r"^graphs\[base\]: too sure"):
         reader_of(Task, fields)(message)

@@ -22,10 +22,8 @@ from hallujudge.metrics import (
     AnswersEvidence,
     AnswersItem,
     ChairEvidence,
-    InfactEvidence,
     Item,
     ItemResult,
-    OrderEvidence,
     Outcome,
     Report,
     one_answer,
@@ -81,9 +79,7 @@ EVIDENCE: tuple[type, ...] = (
     ChairEvidence,
     EventHallusionEvidence,
     HallusionBenchEvidence,
-    InfactEvidence,
     MementosEvidence,
-    OrderEvidence,
     TriHeEvidence,
 )
 

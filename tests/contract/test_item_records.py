@@ -11,12 +11,11 @@ import pytest
 from hallujudge.judge_service.engine.pipelines import record_hash
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.wire.kinds import item_types
-from hallujudge.metrics import Answer, Item
+from hallujudge.metrics import Answer, AnswersItem, Item
 from hallujudge.metrics.amber import AmberObject
 from hallujudge.metrics.event_hallusion import EventQuestion
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
-from hallujudge.metrics.infact import InfactRun
 from hallujudge.sdk.backends.base import metric_of
 
 # What a model wrote, and what was made of it or judged: no part of the item or its reference.
@@ -32,13 +31,9 @@ MADE: Mapping[str, object] = {
     "reference_triplets": (Triplet("cat", "on", "mat"),),
     "objects": (AmberObject(word="cat"),),
     "targets": (AmberObject(word="dog", associated=("bone",)),),
-    "display": {"A": 2, "B": 1},
     "options": {"A": "red"},
     "answers": (Answer(response="Yes.", label="no", question="Is there a cat?"),),
     "questions": (EventQuestion(question="Is there a cat?", label="no", response="No."),),
-}
-RUNS: Mapping[str, object] = {
-    "infact": {"base": InfactRun(response="B")},
 }
 
 
@@ -74,7 +69,7 @@ def trial(task: str) -> Item:
 def test_every_field_but_the_response_moves_a_hash(task: str) -> None:
     item = trial(task)
     for field in dataclasses.fields(item):
-        if field.name in OWN | RESPONSES | RESOURCES | {"runs"}:
+        if field.name in OWN | RESPONSES | RESOURCES:
             continue
         change: dict[str, Any] = {field.name: other(field.name, getattr(item, field.name))}
         changed = dataclasses.replace(item, **change)
@@ -107,16 +102,20 @@ def test_an_answer_moves_no_hash_but_its_question_does(others: tuple[Answer, ...
         assert hashes(with_other(**change)) != hashes(of)
 
 
-def test_answers_under_operators_move_no_hash_but_labels_do() -> None:
-    for task, runs in RUNS.items():
-        item: Any = dataclasses.replace(trial(task), runs=runs)  # type: ignore[call-arg]
-        [(name, run)] = item.runs.items()
-        said = dataclasses.replace(item, runs={name: dataclasses.replace(run, response="Maybe.")})
-        assert hashes(said) == hashes(item)
-        for field in ("label", "question", "video"):
-            if hasattr(run, field):
-                moved = dataclasses.replace(run, **{field: "yes"})
-                assert hashes(dataclasses.replace(item, runs={name: moved})) != hashes(item)
+def test_a_question_is_the_same_whichever_of_its_conditions_were_run() -> None:
+    base = Answer(
+        response="A",
+        label="A",
+        name="base",
+        options={"A": "red", "B": "blue"},
+        fields={"order_sensitive": "true", "confidence": "0.5"},
+    )
+    shuffled = base._replace(name="shuffle", response="B", fields={"order_sensitive": "true"})
+    one, two = (AnswersItem(id="q1", answers=run) for run in ((base,), (base, shuffled)))
+    assert hashes(one) == hashes(two)
+    for change in ({"label": "B"}, {"options": {"A": "red"}}, {"fields": {"order_sensitive": ""}}):
+        moved = base._replace(**change)
+        assert hashes(AnswersItem(id="q1", answers=(moved,))) != hashes(one)
 
 
 def test_an_answer_to_a_video_moves_no_hash_but_its_label_does() -> None:

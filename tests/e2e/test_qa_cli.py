@@ -244,7 +244,7 @@ LINE = {
 }
 INFACT_BAD: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "unknown operator": ([LINE, {**LINE, "operator": "rotate"}], ["q1 ('rotate')", "caption_inj"]),
-    "no base run": ([{**LINE, "operator": "shuffle"}], ["no base run: q1"]),
+    "no base run": ([{**LINE, "operator": "shuffle"}], ["no base answer: q1"]),
     "operator twice": ([LINE, LINE], ["q1 (base)"]),
     "line id twice": (
         [{**LINE, "id": 5}, {**LINE, "id": 5, "operator": "shuffle"}],
@@ -254,10 +254,13 @@ INFACT_BAD: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "confidence is a text": ([{**LINE, "confidence": "NaN"}], ["q1 ('NaN')"]),
     "confidence in percent": ([{**LINE, "confidence": 85}], ["q1 (85)", "0.85"]),
     "two labels": ([LINE, {**LINE, "operator": "shuffle", "label": "B"}], ["another label", "q1"]),
-    "no label": ([{**LINE, "label": ""}], ["no label: q1"]),
+    "no label": (
+        [{**LINE, "label": ""}],
+        ['labels are neither a text nor a number: q1 (base: "")'],
+    ),
     "odd truth": ([{**LINE, "order_sensitive": "often"}], ["q1 ('often')"]),
-    "odd dimension": ([{**LINE, "dimension": "beauty"}], ["q1 (beauty)"]),
-    "mixed files": ([LINE, {"question_id": 1, "text": "Yes"}], ["line 2", "give INFACT answers"]),
+    "odd dimension": ([{**LINE, "dimension": "beauty"}], ["q1 ('beauty')"]),
+    "mixed files": ([LINE, {"question_id": 1, "text": "Yes"}], ["line 2", "operator"]),
 }
 
 

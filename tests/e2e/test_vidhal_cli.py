@@ -178,5 +178,6 @@ def test_display_orders_of_more_videos_are_noted(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert (
-        expected_message("sdk.archives.vidhal:no-annotations-for-of-the-videos-with") in run.stderr
+        expected_message("sdk.archives.answer_bundles:no-annotations-for-of-the-videos-with")
+        in run.stderr
     )

@@ -30,7 +30,7 @@ BESIDE = {
     "amber/drawn_1.nouns.jsonl": "InputOptions(own=dict(nouns=…))",
     "amber/query_all.json": "InputOptions(own=dict(questions=…))",
     "amber/relation.json": "InputOptions(own=dict(associations=…))",
-    "vidhal/options.json": "InputOptions(display=…)",
+    "vidhal/options.json": "InputOptions(own=dict(options=…))",
 }
 
 

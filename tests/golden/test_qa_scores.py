@@ -106,15 +106,17 @@ def test_vidhal_answers_of_every_kind(goldens: Path, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert (
-        expected_message("sdk.archives.vidhal:letters-that-were-not-shown-attribute") in run.stderr
+        expected_message("sdk.archives.answer_bundles:letters-that-were-not-shown-attribute")
+        in run.stderr
     )
     scores = report_of(tmp_path / "ordering")["scores"]
     ndcg, _ = oracle.vidhal_ordering(list(orders.values()), shown)
     assert scores["ndcg"]["value"] == pytest.approx(ndcg, abs=1e-12)
     invalid = sum(order not in ("A, B, C", "C,B,A") for order in orders.values())
     assert scores["invalid_response_rate"]["value"] == pytest.approx(invalid / 1000)
-    problems = {row["evidence"]["problem"] for row in read_rows(tmp_path / "ordering/items.jsonl")}
-    assert problems == {"", "partial", "repeated", "empty", "unknown"}
+    rows = read_rows(tmp_path / "ordering/items.jsonl")
+    problems = {row["evidence"]["answers"][0]["how"].removeprefix("published") for row in rows}
+    assert problems == {"", ": partial", ": repeated", ": empty", ": unknown"}
 
 
 def test_infact_tables(goldens: Path) -> None:

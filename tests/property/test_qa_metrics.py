@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 import pytest
@@ -15,6 +15,7 @@ from oracles import answers_published as oracle
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import (
+    Answer,
     AnswersItem,
     IntervalSettings,
     Item,
@@ -26,9 +27,8 @@ from hallujudge.metrics import (
 from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.orders import read_order, read_order_published
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
-from hallujudge.metrics.infact import InfactItem, InfactRun
 from hallujudge.metrics.pope import PopeMetric
-from hallujudge.metrics.vidhal import VidhalItem, VidhalOrderingMetric, ndcg_of
+from hallujudge.metrics.vidhal import VidhalOrderingMetric, ndcg_of
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
 patient = settings(deadline=None, max_examples=60)
@@ -150,18 +150,23 @@ displays = st.permutations(["1", "2", "3"]).map(lambda ranks: dict(zip("ABC", ra
 orders = st.lists(st.sampled_from("ABCD"), max_size=4).map(", ".join)
 
 
+def shown_item(
+    name: str, said: str, display: Mapping[str, str], captions: Mapping[str, str]
+) -> AnswersItem:
+    """Return an order of letters that were shown with captions, which may be unknown."""
+    options = {letter: captions.get(rank, "") for letter, rank in display.items()}
+    label = ", ".join(sorted(display, key=lambda letter: int(display[letter])))
+    return AnswersItem(id=name, answers=(Answer(response=said, label=label, options=options),))
+
+
 @patient
 @given(st.lists(st.tuples(orders, displays), min_size=1, max_size=25), st.booleans())
 def test_orderings_are_the_plain_loop(
     rows: list[tuple[str, dict[str, str]]], with_captions: bool
 ) -> None:
-    captions = ("x", "y", "z") if with_captions else ()
     items = [
-        VidhalItem(
-            id=str(n),
-            response=text,
-            captions=captions,
-            display={letter: int(rank) for letter, rank in display.items()},
+        shown_item(
+            str(n), text, display, dict(zip("123", "xyz", strict=True)) if with_captions else {}
         )
         for n, (text, display) in enumerate(rows)
     ]
@@ -180,15 +185,15 @@ def test_orderings_are_the_plain_loop(
 @pytest.mark.parametrize("size", [2, 4, 6, 13])
 def test_any_number_of_captions(size: int) -> None:
     letters = "ABCDEFGHIJKLM"[:size]
-    display = {letter: rank for rank, letter in enumerate(letters, 1)}
+    display = {letter: str(rank) for rank, letter in enumerate(letters, 1)}
     orders = [", ".join(letters), ", ".join(letters[::-1]), ", ".join(letters)]
-    items = [VidhalItem(id=str(n), response=o, display=display) for n, o in enumerate(orders)]
+    items = [shown_item(str(n), said, display, {}) for n, said in enumerate(orders)]
     _, report = run(items, "vidhal-ordering")
     assert report.ndcg == pytest.approx(2 / 3)
     assert report.regurgitation_rate == pytest.approx(2 / 3)
     assert report.hm_2_1 == pytest.approx(1 / 3)
     assert (report.hm_3_1 is None) == (size < 3)
-    assert set(VidhalOrderingMetric().score_answer(orders[0], (), display).scores) == {
+    assert set(VidhalOrderingMetric().score(items[0]).scores) == {
         "ndcg",
         "invalid_response_rate",
     }
@@ -211,11 +216,17 @@ questions = st.fixed_dictionaries(
 @given(st.lists(questions, min_size=1, max_size=20))
 def test_infact_is_the_plain_loop(rows: list[dict[str, object]]) -> None:
     items = [
-        InfactItem(
+        AnswersItem(
             id=str(n),
-            label=str(row["label"]),
-            order_sensitive=bool(row["order_sensitive"]),
-            runs={op: InfactRun(response=a) for op, a in row["runs"].items()},  # type: ignore[attr-defined]  # a mapping
+            answers=tuple(
+                Answer(
+                    response=said,
+                    label=str(row["label"]),
+                    name=operator,
+                    fields={"order_sensitive": str(row["order_sensitive"]).casefold()},
+                )
+                for operator, said in row["runs"].items()  # type: ignore[attr-defined]  # a mapping
+            ),
         )
         for n, row in enumerate(rows)
     ]

@@ -16,7 +16,7 @@ __all__ = ["RUNS", "SCENE"]
 SCENE = [["man", "riding", "horse"], ["horse", "is", "brown"]]
 LETTERS = {"A": 2, "B": 1, "C": 3}
 VIDEOS = [{"video": "v1", "captions": {"1": "a", "2": "b", "3": "c"}, "aspect": "action"}]
-VIDHAL = InputOptions(display={"v1": LETTERS, "v2": LETTERS, "v3": LETTERS})
+VIDHAL = InputOptions(own={"options": dict.fromkeys(("v1", "v2", "v3"), LETTERS)})
 
 RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "chair": lambda: {

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from .framework.results import Evidence, Item, ItemResult, JsonValue, Outcome
     from .framework.signature import Signature
     from .framework.tally import Tally
-    from .infact import InfactEvidence, InfactItem, InfactMetric, InfactRun, RunVerdict
+    from .infact import InfactMetric
     from .tri_he import TriHeEvidence, TriHeItem, TriHeMetric
-    from .vidhal import OrderEvidence, VidhalItem, VidhalMcqaMetric, VidhalOrderingMetric
+    from .vidhal import VidhalMcqaMetric, VidhalOrderingMetric
 
 __all__ = [
     "Answer",
@@ -48,10 +48,7 @@ __all__ = [
     "Column",
     "Coverage",
     "Evidence",
-    "InfactEvidence",
-    "InfactItem",
     "InfactMetric",
-    "InfactRun",
     "IntervalSettings",
     "Item",
     "ItemResult",
@@ -61,11 +58,9 @@ __all__ = [
     "Metric",
     "MetricError",
     "OptionError",
-    "OrderEvidence",
     "Outcome",
     "Part",
     "Report",
-    "RunVerdict",
     "Score",
     "ScoreDefinition",
     "Signature",
@@ -76,7 +71,6 @@ __all__ = [
     "Triplet",
     "UnknownVariantError",
     "Verdict",
-    "VidhalItem",
     "VidhalMcqaMetric",
     "VidhalOrderingMetric",
     "one_answer",
@@ -96,9 +90,9 @@ _NAMES = {
     "framework.results": "Evidence Item ItemResult JsonValue Outcome",
     "framework.signature": "Signature",
     "framework.tally": "Tally",
-    "infact": "InfactEvidence InfactItem InfactMetric InfactRun RunVerdict",
+    "infact": "InfactMetric",
     "tri_he": "TriHeEvidence TriHeItem TriHeMetric",
-    "vidhal": "OrderEvidence VidhalItem VidhalMcqaMetric VidhalOrderingMetric",
+    "vidhal": "VidhalMcqaMetric VidhalOrderingMetric",
 }
 """Module -> the public names that it defines."""
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}

@@ -1,35 +1,68 @@
-"""INFACT's totals over columns of answers and labels."""
+"""INFACT's totals over questions, and questions that can't be scored."""
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
+import numpy as np
 import pytest
 from oracles import answers_published as oracle
 from support.messages import expected_message
 from support.qa_samples import infact_questions
 
-from hallujudge.metrics import OptionError
-from hallujudge.metrics.infact import InfactMetric
+from hallujudge.metrics import Answer, AnswersItem
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.infact import BENCHMARK, InfactMetric
 
 WORDS = dict(zip("ABCD", ["a red dog", "two men", "rain", "wind"], strict=True))
 
 
 @pytest.mark.parametrize("words", [{}, WORDS], ids=["letters", "words"])
-def test_totals_over_columns_equal_the_formulas(words: dict[str, str]) -> None:
+def test_totals_over_questions_equal_the_formulas(words: dict[str, str]) -> None:
     questions = infact_questions(200, seed=4)
-    columns = {
-        operator: [words.get(q["runs"][operator], str(q["runs"][operator])) for q in questions]
-        for operator in questions[0]["runs"]
-    }
-    labels = [words.get(q["label"], str(q["label"])) for q in questions]
-    got = InfactMetric().total(columns, labels, [q["order_sensitive"] for q in questions])
-    wanted = oracle.infact(questions)
-    assert got == {name: pytest.approx(wanted[name]) for name in got}
-    assert len(got) == 9
+    metric = InfactMetric()
+    rows: Counter[tuple[float, ...]] = Counter()
+    for question in questions:
+        answers = tuple(
+            Answer(
+                response=words.get(said, said),
+                label=words.get(question["label"], question["label"]),
+                name=operator,
+                fields={"order_sensitive": str(question["order_sensitive"]).casefold()},
+            )
+            for operator, said in question["runs"].items()
+        )
+        rows[metric.score(AnswersItem(id="1", answers=answers)).statistics] += 1
+    sums = {name: np.array([total]) for name, total in metric.totals(rows).items()}
+    got = {score.name: float(score.value(sums)[0]) for score in metric.scores}
+    for name, wanted in oracle.infact(questions).items():
+        assert got[name] == pytest.approx(wanted, nan_ok=True), name
 
 
-def test_columns_of_different_lengths_are_refused() -> None:
-    with pytest.raises(OptionError, match="1 answers to 2"):
-        InfactMetric().total({"base": ["A"]}, ["A", "B"], [True, False])
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ({"rotate": {}}, UnscoredReason.OPERATOR_UNKNOWN),
+        ({"shuffle": {}}, UnscoredReason.BASE_MISSING),
+        ({"base": {"label": " "}}, UnscoredReason.LABEL_INVALID),
+        ({"base": {}, "shuffle": {"label": "B"}}, UnscoredReason.LABEL_INVALID),
+        ({"base": {"options": {"B": "red"}}}, UnscoredReason.LABEL_INVALID),
+        ({"base": {"fields": {"confidence": "85"}}}, UnscoredReason.CONFIDENCE_INVALID),
+        ({"base": {"fields": {"confidence": "nan"}}}, UnscoredReason.CONFIDENCE_INVALID),
+    ],
+)
+def test_a_question_that_can_not_be_scored_has_its_reason(
+    answers: dict[str, dict[str, Any]], reason: UnscoredReason
+) -> None:
+    given = [
+        Answer(**{"response": "A", "label": "A", "name": name, **own})
+        for name, own in answers.items()
+    ]
+    assert BENCHMARK.check is not None
+    found = BENCHMARK.check(AnswersItem(id="1", answers=tuple(given)))
+    assert found is not None
+    assert found[0] is reason
 
 
 def test_a_mean_without_a_value_says_which_operators_are_missing() -> None:

@@ -4,36 +4,56 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.vidhal import VidhalMcqaMetric, VidhalOrderingMetric
+from hallujudge.metrics import Answer
+from hallujudge.metrics.vidhal import ORDERING, VidhalMcqaMetric, VidhalOrderingMetric
+
+RIGHT = "B, A, C"
 
 
 def test_totals_over_display_orders_of_every_shape() -> None:
     metric = VidhalOrderingMetric()
     said = ["A, B", "B, A, C", "B, C", "B, A, C", "A, B, C"]
-    shown = [
-        {"A": 1, "B": 2},
-        {"A": 1, "B": 2, "C": 3},
-        {"B": 2, "C": 1},
-        {"C": 3, "B": 2, "A": 1},
-        {"A": 1, "B": 2, "D": 3},
-    ]
-    rows = [metric.score_answer(a, (), d).statistics for a, d in zip(said, shown, strict=True)]
-    got = metric.total(said, shown)
-    assert [got["ndcg"], got["invalid"]] == pytest.approx([sum(r[i] for r in rows) for i in (0, 1)])
-    assert got["commonest"] == 2
-    alike = metric.total(said[1::2], shown[1::2])
-    assert alike["ndcg"] == pytest.approx(
-        2 * metric.score_answer(said[1], (), shown[1]).statistics[0]
+    labels = ["A, B", "A, B, C", "C, B", "A, B, C", "A, B, D"]
+    rows = metric.rows(said, labels)
+    got = metric.totals(rows)
+    assert [got["ndcg"], got["invalid"]] == pytest.approx(
+        [sum(row[i] * times for row, times in rows.items()) for i in (0, 1)]
     )
+    assert (got["videos"], got["commonest_order_1"]) == (5, 2)
 
 
 def test_choices_of_millions_of_videos_stay_small() -> None:
     assert VidhalMcqaMetric().folds, "whole numbers whose sums are all that counts"
+    assert not VidhalOrderingMetric().folds, "the most frequent order is one of the whole table"
 
 
 def test_totals_over_columns() -> None:
-    display = {"A": 2, "B": 1, "C": 3}
-    orders = ["B, A, C", "B, A, C", "A, B", "C, A, B"]
-    totals = VidhalOrderingMetric().total(orders, [display] * 4)
-    assert (totals["videos"], totals["invalid"], totals["commonest"]) == (4, 1, 2)
+    metric = VidhalOrderingMetric()
+    totals = metric.totals(metric.rows(["B, A, C", "B, A, C", "A, B", "C, A, B"], [RIGHT] * 4))
+    assert (totals["videos"], totals["invalid"], totals["commonest_order_1"]) == (4, 1, 2)
     assert totals["ndcg"] == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("said", "how"),
+    [
+        ("B, A", "published: partial"),
+        ("B, B, A", "published: repeated"),
+        ("B, A, D", "published: unknown"),
+        ("B, A, C, D", "published: unknown"),
+        (RIGHT, "published"),
+    ],
+)
+def test_the_evidence_names_what_is_wrong_with_an_order(said: str, how: str) -> None:
+    answer = Answer(response=said, label=RIGHT, options=dict.fromkeys("ABC", ""))
+    parsed = ORDERING.variant("published").parse(answer)
+    assert (parsed.how, parsed.right) == (how, said == RIGHT)
+
+
+@pytest.mark.parametrize("variant", ["published", "corrected"])
+@pytest.mark.parametrize("said", ["B, A", "the man sits", "B, A, C, D"])
+def test_an_invalid_order_is_compared_as_published_only(variant: str, said: str) -> None:
+    metric = VidhalOrderingMetric(variant=variant)
+    totals = metric.totals(metric.rows([said], [RIGHT]))
+    assert (totals["invalid"], totals["ndcg"], totals["commonest_order_1"]) == (1, 0, 0)
+    assert (totals["hm_2_1"], totals["compared_2_1"]) == (0, int(variant == "published"))

@@ -15,7 +15,6 @@ def test_every_file_that_a_run_reads_is_known() -> None:
         references=["instances.json", Path("captions.json")],
         graph={"objects": "graph.json"},
         inputs=InputOptions(
-            display="display.json",
             own={
                 "nouns": "nouns.json",
                 "questions": "questions.json",
@@ -29,7 +28,6 @@ def test_every_file_that_a_run_reads_is_known() -> None:
         "instances.json",
         "captions.json",
         "graph.json",
-        "display.json",
         "questions.json",
         "nouns.json",
         "relation.json",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hallujudge.metrics import ItemResult
+from hallujudge.metrics import Evidence, ItemResult
 from hallujudge.metrics.answers.answers_metric import AnswersMetric, metric_of
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -29,7 +29,6 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     """Parses the answers of a bundle."""
 
     item_type = AnswersItem
-    counts_unread = True
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -47,7 +46,21 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return the result of a bundle that can't be scored, which may have a row."""
         result = unscored_result(item, reason, detail)
         rows = self.metric.keeps_unscored_rows
+        result = self.placed(item, result)
         return replace(result, statistics=self.metric.unscored_row(item)) if rows else result
+
+    def placed(self, item: AnswersItem, result: ItemResult) -> ItemResult:
+        """Return a result with the fields that the benchmark derives from the item."""
+        if not (derived := self.metric.benchmark.derived):
+            return result
+        made = {name: value for name, make in derived.items() if (value := make(item))}
+        return replace(result, fields={**result.fields, **made})
+
+    def unread_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
+        """Return the result of a bundle with an unparsed answer, which a score may count."""
+        result = super().unread_result(item, made)
+        counts = any(each.unread for each in self.metric.counts) or self.metric.means
+        return replace(result, statistics=made.statistics) if counts else result
 
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why a bundle can't be scored, or None if it can."""
@@ -56,6 +69,8 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             if (value := item.fields.get(field, "")) not in allowed:
                 known = ", ".join(allowed)
                 return UnscoredReason.PLACE_INVALID, f"the {field} {value!r} is not one of {known}"
+        if declared.check is not None and (problem := declared.check(item)):
+            return problem
         how, answers = declared.bundle, item.answers
         if how.alone:
             return self._problem_of(answers[0]) if len(answers) == 1 else _ONE_EACH
@@ -106,6 +121,10 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def unread(self, item: AnswersItem) -> Problem:
         """Return why a bundle with an answer that could not be parsed is unscored."""
         shown = " and ".join(f"{(a.response or '')[:_SHOWN_CHARS]!r}" for a in item.answers)
+        if required := self.metric.benchmark.bundle.required:
+            said = next((a.response or "" for a in item.answers if a.name == required[0]), "")
+            detail = f"the {required[0]} answer {said[:_SHOWN_CHARS]!r} can't be parsed"
+            return UnscoredReason.BASE_UNPARSED, detail
         labels = self.metric.benchmark.labels or ("answer",)
         if len(item.answers) > 1:
             detail = f"{shown} are not a clear {' or a clear '.join(labels)} each"

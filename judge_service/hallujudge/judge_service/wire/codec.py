@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import is_dataclass
 from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
@@ -201,16 +200,7 @@ class Codecs:
             _check_scalar(inner, content)
             return kinds.map_of_scalars(name)
         codec = self.of(inner, content.message_type)
-        if (pair := self._optional_pair(inner, content.message_type)) is not None:
-            return kinds.map_of_optional_pairs(name, pair, codec.read)
         return kinds.map_of_messages(name, codec)
-
-    def _optional_pair(self, value_type: Any, descriptor: Descriptor) -> tuple[str, str] | None:
-        """Return the fields of a value with exactly two optional scalars, or None."""
-        if len(descriptor.fields) != 2 or not is_dataclass(value_type):
-            return None
-        first, second = self.fields(value_type, descriptor)
-        return (first.name, second.name) if first.kind is second.kind is Kind.OPTIONAL else None
 
     def _oneof(self, field: ValueField, descriptor: Descriptor) -> FieldShape:
         """Return the converter of a union: each class has a member of its oneof."""

@@ -327,27 +327,6 @@ def map_of_messages(name: str, codec: Codec) -> Field:
     return Field(name, Kind.LIST, write, _each_value(codec.read), dict)
 
 
-def map_of_optional_pairs(name: str, pair: tuple[str, str], read: Convert) -> Field:
-    """Return a field that holds a mapping from texts to values with two optional scalars.
-
-    INFACT's runs are such values, and an item has many of them. The general loop over their fields
-    would take half as long again.
-    """
-    first, second = pair
-    get_pair = attrgetter(first, second)
-
-    def write(content: Any, message: Any) -> None:
-        place = getattr(message, name)
-        for key, part in content.items():
-            row, (one, other) = place[key], get_pair(part)
-            if one is not None:
-                setattr(row, first, one)
-            if other is not None:
-                setattr(row, second, other)
-
-    return Field(name, Kind.LIST, write, _each_value(read), dict)
-
-
 def message(name: str, codec: Codec, absent: Callable[[], Any]) -> Field:
     """Return a field that holds a value."""
     return Field(name, Kind.MESSAGE, member_writer(name, codec.write), codec.read, absent)

@@ -18,8 +18,6 @@ _ITEMS = {
     "answers": "answers.closed_questions.AnswersItem",
     "tri_he": "tri_he.TriHeItem",
     "mementos": "mementos.MementosItem",
-    "vidhal": "vidhal.VidhalItem",
-    "infact": "infact.InfactItem",
     "hallusion_bench": "hallusion_bench.question_groups.HallusionBenchItem",
     "amber": "amber.AmberItem",
     "event_hallusion": "event_hallusion.EventHallusionItem",
@@ -31,9 +29,7 @@ _EVIDENCE = (
     "chair.ChairEvidence",
     "hallusion_bench.HallusionBenchEvidence",
     "event_hallusion.EventHallusionEvidence",
-    "infact.InfactEvidence",
     "mementos.MementosEvidence",
-    "vidhal.OrderEvidence",
     "tri_he.TriHeEvidence",
     "answers.closed_questions.AnswersEvidence",
 )

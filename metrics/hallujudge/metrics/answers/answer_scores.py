@@ -46,6 +46,8 @@ class ReadAnswer(NamedTuple):
     """The fields that the benchmark's counts look at."""
     elsewhere: tuple[str, bool] | None = None
     """What another variant parses where this one parses nothing, and whether that is right."""
+    unsure: bool = False
+    """Whether its words express uncertainty."""
 
     def field(self, name: str) -> str:
         """Return the value of a field; empty without one."""
@@ -92,6 +94,10 @@ class Count:
     """Returns the number of a bundle."""
     unread: bool = False
     """Whether bundles that are unscored because an answer could not be parsed count too."""
+    integral: bool = True
+    """Whether it is a whole number."""
+    label: bool = False
+    """Whether it stands for a value, such as an order of letters, so that sums mean nothing."""
 
 
 def count(name: str, meaning: str, when: Condition = is_any, *, unread: bool = False) -> Count:

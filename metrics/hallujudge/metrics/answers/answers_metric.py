@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -69,8 +69,11 @@ class AnswersMetric(Metric):
     def __post_init__(self) -> None:
         # slots=True creates a new class, so super() without arguments does not work here.
         Metric.__post_init__(self)
-        object.__setattr__(self, "_variant", self.benchmark.variant(self.variant))
-        others = self.all_variants and self.all_variants.seen_from(self._variant)
+        variant = self.benchmark.variant(self.variant)
+        # The outcome of unparsed answers may be an option of the metric.
+        unparsed = getattr(self, "unparsed", variant.unparsed)
+        object.__setattr__(self, "_variant", replace(variant, unparsed=unparsed))
+        others = self.all_variants and self.all_variants.seen_from(variant)
         object.__setattr__(self, "_others", others)
         object.__setattr__(self, "_read", {})
         object.__setattr__(self, "_made", {})
@@ -97,7 +100,7 @@ class AnswersMetric(Metric):
         known = None if answer.options else self._read.get(key)
         if known is not None:
             return known
-        value, right, how = self._variant.parse(answer)
+        value, right, how, unsure = self._variant.parse(answer)
         unparsed = self._variant.unparsed if value is None else ""
         read = ReadAnswer(
             answer.name,
@@ -109,6 +112,7 @@ class AnswersMetric(Metric):
             unparsed != "unscored",
             tuple((name, answer.fields.get(name, "")) for name in seen),
             self._others.parsed(answer) if value is None and self._others else None,
+            unsure,
         )
         short = len(answer.response or "") <= MAX_KEPT_CHARS and not answer.options
         if short and len(self._read) < _MOST_KEPT:
@@ -387,7 +391,8 @@ _MetricT = TypeVar("_MetricT", bound=AnswersMetric)
 
 def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
     """Return the metric of a benchmark: a class of its own, with a field for each option."""
-    return metric_with(AnswersMetric, benchmark)
+    base: Any = benchmark.base or AnswersMetric
+    return cast("type[AnswersMetric]", metric_with(base, benchmark))
 
 
 @cache
@@ -401,10 +406,15 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     counts = {each.name: each for score in benchmark.scores for each in score.counts}
     means = tuple(score for score in benchmark.scores if score.over)
     codes = {score.over: {v: n for n, v in enumerate(score.values, start=1)} for score in means}
-    columns = [Column(name=each.name, meaning=each.meaning) for each in counts.values()]
+    columns = [
+        Column(name=each.name, meaning=each.meaning, integral=each.integral, label=each.label)
+        for each in counts.values()
+    ]
     others = other_variants(benchmark)
     columns += others.columns if others is not None else ()
-    open_columns = _bounded(benchmark) if benchmark.bundle.partial else ()
+    # A base class has bounds of its own.
+    own_bounds = not benchmark.bundle.partial or benchmark.base is not None
+    open_columns = () if own_bounds else _bounded(benchmark)
     if open_columns:
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
         columns += [
@@ -415,6 +425,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     if means:
         columns.append(Column(name=UNSCORED, meaning=f"{benchmark.unit} that do not count"))
         columns += [Column(name=name, meaning=f"{name}, as a number", label=True) for name in codes]
+    family = benchmark.family or benchmark.name.replace("-", "_")
     declared = {
         "name": benchmark.name,
         "summary": benchmark.summary,
@@ -423,7 +434,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "options": benchmark.options,
         "unit": benchmark.unit,
         # Columns of single values are made from whole tables, so rows must stay as they are.
-        "folds": not means,
+        "folds": not (means or any(each.label for each in counts.values())),
         "unresolved": OPEN if open_columns else UNSCORED if means else "",
         "split_fields": benchmark.split_fields,
         "columns": tuple(columns),
@@ -437,7 +448,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "_counts_alone": benchmark.bundle.alone
         and not (benchmark.seen or means or benchmark.choices),
         # Tables of published figures are found by the family's module.
-        "__module__": f"{__package__.rpartition('.')[0]}.{benchmark.name.replace('-', '_')}",
+        "__module__": f"{__package__.rpartition('.')[0]}.{family}",
     }
     made = make_dataclass(
         f"{benchmark.name.title().replace('-', '')}Metric",

@@ -7,11 +7,18 @@ wire message, archive reader, command, report view and schema) is shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from ..framework.metric import InputOption, OptionDefinition, Paper, VariantDefinition
+from ..framework.metric import (
+    InputOption,
+    Metric,
+    OptionDefinition,
+    Paper,
+    VariantDefinition,
+)
+from ..framework.reasons import UnscoredReason
 from ..framework.results import CanonicalRecord, Item, JsonValue
 from .answer_scores import AnswerScore
 
@@ -63,17 +70,43 @@ class AnswersItem(Item):
         # One question is its text alone, which is the fastest to hash.
         if len(self.answers) == 1 and not self.answers[0].options:
             return self.answers[0].question
+        asked = sorted({_asked(answer) for answer in self.answers})
+        if len(asked) == 1:
+            # One question under several conditions is the same whichever of them were run.
+            question, options = asked[0]
+            return [("", question, options)] if options else question
         return sorted(
-            (answer.name, answer.question, tuple(sorted(answer.options.items())))
+            (answer.name, *_asked(answer))
             for answer in self.answers
             if answer.question or answer.options
         )
 
     def reference_record(self) -> CanonicalRecord:
-        """Return the labels."""
-        if len(self.answers) == 1:
+        """Return the labels, and what the benchmark says of the questions."""
+        if len(self.answers) == 1 and not self.answers[0].fields:
             return self.label
-        return sorted((answer.name, answer.label) for answer in self.answers)
+        labels = {(answer.label, *_said_of(answer)) for answer in self.answers}
+        if len(labels) == 1 and len({_asked(answer) for answer in self.answers}) == 1:
+            [(label, *said)] = labels
+            return [label, said] if said else label
+        return sorted((answer.name, answer.label, *_said_of(answer)) for answer in self.answers)
+
+
+# What a model said beside its response, which is no part of the reference.
+_OF_RESPONSES = frozenset({"confidence"})
+
+
+def _asked(answer: Answer) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return answer.question, tuple(sorted(answer.options.items()))
+
+
+def _said_of(answer: Answer) -> Sequence[tuple[str, str]]:
+    """Return the fields that the benchmark sets."""
+    if not answer.fields:
+        return ()
+    return sorted(
+        (name, value) for name, value in answer.fields.items() if name not in _OF_RESPONSES
+    )
 
 
 def one_answer(
@@ -149,6 +182,8 @@ class Parsed(NamedTuple):
     """Whether it is right."""
     how: str
     """The parser, or its rule, that parsed the answer."""
+    unsure: bool = False
+    """Whether the words of the answer express uncertainty."""
 
 
 AnswerParser: TypeAlias = "Callable[[Answer], Parsed]"
@@ -195,7 +230,7 @@ class Keys:
     response: tuple[str, ...]
     """Keys of the response."""
     label: tuple[str, ...]
-    """Keys of the label."""
+    """Keys of the label; empty if ``complete`` makes it."""
     id: tuple[str, ...] = ("question_id", "id")
     """Keys of the id."""
     question: tuple[str, ...] = ("question",)
@@ -225,6 +260,10 @@ class Bundling:
     """Fields whose equal values make records one bundle; without any, their id does."""
     name: tuple[str, ...] = ()
     """Fields whose values name a record within its bundle."""
+    known: tuple[str, ...] = ()
+    """The names that records may have, however they are written; empty if any."""
+    same: tuple[str, ...] = ()
+    """Fields, or ``label``, whose values must agree within a bundle; a record may lack a field."""
     partial: bool = False
     """Whether a bundle counts with those of its answers that can be scored."""
     required: tuple[str, ...] = ()
@@ -242,6 +281,11 @@ class InputTable(InputOption):
 
     Each record gets the value of its bundle under the table's name.
     """
+
+    noun: str = ""
+    """What it holds of each bundle, in words of errors; empty for its name."""
+    required: bool = False
+    """Whether every bundle needs its value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,8 +335,10 @@ class ClosedQuestions:
     """Field of items -> values that it may have; others leave an item unscored."""
     seen: tuple[str, ...] = ()
     """Fields of answers that parsers and counts look at, also those of a bundle's groups."""
+    derived: Mapping[str, Callable[[AnswersItem], str]] = field(default_factory=dict)
+    """Field of results -> function that makes its value of an item."""
     choices: bool = False
-    """Whether answers choose among options of their question."""
+    """Whether answers choose among options of their question, which files of questions hold."""
     options: tuple[OptionDefinition, ...] = ()
     """Options of the metric."""
     set_files: SetFiles | None = None
@@ -304,7 +350,15 @@ class ClosedQuestions:
     tables: tuple[InputTable, ...] = ()
     """Further files of an archive."""
     complete: Callable[[Answer, Mapping[str, object]], Answer] | None = None
-    """Returns an answer with what only this benchmark reads of its record."""
+    """Returns an answer with what only this benchmark reads of its record. Raises ``ValueError``,
+    with the fault and the next step, for a record that can't be read."""
+    check: Callable[[AnswersItem], tuple[UnscoredReason, str] | None] | None = None
+    """Returns why a bundle can't be scored for a reason that only this benchmark has, or None."""
+    family: str = ""
+    """The module of its family; empty if that has the benchmark's name."""
+    base: type[Metric] | None = None
+    """The base class of the metric, an ``AnswersMetric`` with what only this benchmark computes;
+    None for the shared one."""
     categories: tuple[str, ...] = ()
     """Values of the field ``category`` in the names of question files, each of which has the same
     ids; empty if ids are unique."""

@@ -1,118 +1,83 @@
-"""INFACT: the same question under a clean video, and under induced conditions."""
+"""INFACT: the same question under a clean video, and under induced conditions.
+
+Yang et al., 2026, section 3.4; no script is public. The item is a question with one answer for each
+operator, by which the answers are named; ``base`` is the clean video. Answers have the fields
+``confidence``, stated by the model in [0, 1], and ``order_sensitive``.
+
+"Base-right" questions are those with a right answer to the clean video.
+
+* ``base_accuracy``, ``text_only``: right answers / answers, with and without the video
+* ``rr_<operator>`` (Resist Rate): base-right questions still right under an operator that keeps the
+  label / base-right questions asked under it
+* ``rr_visual_degradation``, ``rr_evidence_corruption``: the means over a mode's three operators
+* ``tss_<operator>`` (Temporal Sensitivity Score): base-right, order-sensitive questions whose
+  answer is no longer the label / base-right, order-sensitive questions asked; ``tss``: the mean of
+  shuffle and reverse; ``…_order_insensitive``: the same over the other questions
+* ``average`` = (``rr_evidence_corruption`` + ``rr_visual_degradation`` + ``tss``) / 3
+* ``overconfident_share``, ``knowledge_gap_share``: shares of the wrong base answers with a
+  confidence or words of uncertainty: those with at least 0.7, and those with at most 0.4 or such
+  words (A.4)
+* ``unparsed_rate``: unparsed answers / answers
+
+A ratio without base-right questions is None, and so is every mean with such a ratio: a mode with an
+operator that was not run has no mean. ``n`` is the number of questions in the denominator; a mode
+has that of its first operator, ``average`` the number of base-right questions.
+
+An unparsed answer counts neither in the numerator nor in the denominator of its operator. A
+question whose base answer is unparsed is unscored. With the option ``unparsed`` = ``wrong``,
+unparsed answers count as wrong; under shuffle and reverse, as changed.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
+from ..answers.answer_scores import (
+    AnswerScore,
+    Bundle,
+    Count,
+    ReadAnswer,
+    combined,
+    count,
+    is_right,
+    named,
+    share,
+)
 from ..answers.answer_text import says_it_is_unsure
+from ..answers.answers_metric import AnswersMetric, metric_of
 from ..answers.choices import read_choice, read_free_answer
+from ..answers.closed_questions import (
+    Answer,
+    AnswersItem,
+    AnswerVariant,
+    Bundling,
+    ClosedQuestions,
+    Keys,
+    Parsed,
+)
 from ..answers.yes_no import YES_NO_PARSERS
-from ..errors import OptionError
-from ..framework.columns_and_scores import Column, ScoreDefinition
-from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
-from ..framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
+from ..framework.metric import OptionDefinition, Paper
+from ..framework.reasons import UnscoredReason
 from .operators import (
     BASE,
-    COLUMNS,
+    EVIDENCE_CORRUPTION,
     INVARIANT,
     OPERATORS,
-    SCORES,
+    TAXONOMY,
     TEMPORAL,
     TEXT_ONLY,
+    VISUAL_DEGRADATION,
+    level_of,
     undefined_note,
 )
 
 if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InfactRun:
-    """A model's answer under one operator."""
-
-    response: str | None
-    """What the model wrote; None without a response."""
-    confidence: float | None = None
-    """The model's stated confidence in [0, 1]; None if unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InfactItem(Item):
-    """A question about a video, answered under the base condition and under induced ones."""
-
-    label: str
-    """The right answer: a letter, or the answer's text."""
-    dimension: str = ""
-    """``faithfulness`` or ``factuality``."""
-    category: str = ""
-    """Leaf of the taxonomy."""
-    order_sensitive: bool = False
-    """Whether the answer depends on the order of the frames."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """Choices: letter -> text; empty if unknown."""
-    runs: Mapping[str, InfactRun] = field(default_factory=dict)
-    """Operator -> run; the base condition is ``base``."""
-
-    def question_record(self) -> CanonicalRecord:
-        """Return the choices."""
-        return sorted(self.options.items())
-
-    def reference_record(self) -> CanonicalRecord:
-        """Return the label, and what the benchmark says of the question."""
-        return self.label, self.dimension, self.category, self.order_sensitive
-
-
-class RunVerdict(NamedTuple):
-    """A question's outcome under one operator."""
-
-    operator: str
-    """The operator; ``base`` for the base condition."""
-    answer: str | None
-    """The parsed answer; None if it is missing or could not be parsed."""
-    correct: bool | None
-    """Whether it equals the label; None for an unparsed answer."""
-    how: str
-    """The rule that parsed it, or why none did."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InfactEvidence:
-    """Evidence of a question's scores."""
-
-    label: str
-    """The right answer, as parsed."""
-    runs: tuple[RunVerdict, ...]
-    """One verdict for each run, base first."""
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return the label and each operator's answer."""
-        return {
-            "label": self.label,
-            "runs": {
-                run.operator: {"answer": run.answer, "correct": run.correct, "how": run.how}
-                for run in self.runs
-            },
-        }
-
-
-WRONG, RIGHT, UNREAD = range(3)
-
-
-class ParsedRun(NamedTuple):
-    """A parsed answer and its correctness."""
-
-    answer: str | None
-    """The parsed answer; None if it could not be parsed."""
-    correct: bool | None
-    """Whether it equals the label; None for an unparsed answer."""
-    how: str
-    """The rule that parsed it, or why none did."""
-    unsure: bool
-    """Whether the answer expresses uncertainty."""
+    from ..framework.columns_and_scores import Direction, FloatArray
 
 
 _LETTER = re.compile(r"[\s(\[]*([A-Za-z])[\s)\].:]*")
@@ -120,21 +85,21 @@ _LETTER = re.compile(r"[\s(\[]*([A-Za-z])[\s)\].:]*")
 _LETTER_AND_TEXT = re.compile(r"\s*[(\[]?([A-Ha-h])[)\].:]\s+(\S.*)", re.DOTALL)
 
 
-@lru_cache(maxsize=1 << 15)
-def read_run(response: str, label: str, options: tuple[tuple[str, str], ...]) -> ParsedRun:
+def _parse(answer: Answer) -> Parsed:
     """Parse one answer.
 
     With options, the shared parser of choices is used. Without options, the label decides: a
     letter, ``yes`` or ``no`` (by the strict parser), or free text. A label such as ``B. opening the
     door`` matches its letter and its text.
-
-    Args:
-        response: What the model wrote.
-        label: The right answer.
-        options: Letter -> text; empty if unknown.
     """
-    answer, right, how = _answer(response, label, dict(options))
-    return ParsedRun(answer, None if answer is None else right, how, says_it_is_unsure(response))
+    said, options = answer.response or "", tuple(sorted(answer.options.items()))
+    return _parsed(said, answer.label, options)
+
+
+@lru_cache(maxsize=1 << 15)
+def _parsed(response: str, label: str, options: tuple[tuple[str, str], ...]) -> Parsed:
+    value, right, how = _answer(response, label, dict(options))
+    return Parsed(value, value is not None and right, how, says_it_is_unsure(response))
 
 
 def _answer(response: str, label: str, options: Mapping[str, str]) -> tuple[str | None, bool, str]:
@@ -158,182 +123,213 @@ def _answer(response: str, label: str, options: Mapping[str, str]) -> tuple[str 
     return reading.choice, reading.choice == read_free_answer(label, label).choice, reading.how
 
 
-def outcomes_of(rows: Sequence[str], labels: Sequence[str], unread: int) -> bytes:
-    """Return one byte for each answer: wrong, right or unparsed."""
-    if len(rows) != len(labels):
-        raise OptionError("infact", "answers", f"{len(rows)} answers to {len(labels)} questions")
-    if not set(labels) <= set(_LETTERS):
-        correct = _Known(lambda pair: _correct_code(pair[0], pair[1], unread))
-        return bytes(map(correct.__getitem__, zip(rows, labels, strict=True)))
-    import numpy as np
-
-    # If labels are letters, the chosen letter does not depend on the label.
-    chosen = np.frombuffer(bytes(map(_Known(_letter_code).__getitem__, rows)), dtype=np.uint8)
-    wanted = np.frombuffer("".join(labels).encode(), dtype=np.uint8)
-    found = np.where(chosen == wanted, RIGHT, np.where(chosen == 0, unread, WRONG))
-    return found.astype(np.uint8).tobytes()
-
-
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-class _Known(dict[Any, int]):
-    """Cache of bounded size: key -> code."""
-
-    def __init__(self, find: Callable[[Any], int]) -> None:
-        super().__init__()
-        self._find = find
-
-    def __missing__(self, key: Any) -> int:
-        code = self._find(key)
-        if len(self) < (1 << 16):
-            self[key] = code
-        return code
-
-
-def _letter_code(response: str) -> int:
-    choice = read_choice(response).choice
-    return ord(choice) if choice else 0
-
-
-def _correct_code(response: str, label: str, unread: int) -> int:
-    correct = read_run(response, label, ()).correct
-    return unread if correct is None else int(correct)
-
-
 OVERCONFIDENT = 0.7
 """Wrong answers with at least this confidence resemble hallucinations (appendix A.4)."""
 KNOWLEDGE_GAP = 0.4
 """Wrong answers with at most this confidence resemble knowledge gaps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InfactMetric(Metric):
-    """INFACT (Yang et al., 2026, section 3.4; no script is public).
+def _is_right(bundle: Bundle, operator: str) -> bool | None:
+    """Return whether the answer under an operator is right; None if it does not count."""
+    for answer in bundle:
+        if answer.name == operator:
+            return answer.right if answer.counted else None
+    return None
 
-    "Base-right" questions are those with a right answer to the clean video.
 
-    * ``base_accuracy``, ``text_only``: right answers / answers, with and without the video
-    * ``rr_<operator>`` (Resist Rate): base-right questions still right under an operator that keeps
-      the label / base-right questions asked under it
-    * ``rr_visual_degradation``, ``rr_evidence_corruption``: the means over a mode's three operators
-    * ``tss_<operator>`` (Temporal Sensitivity Score): base-right, order-sensitive questions whose
-      answer is no longer the label / base-right, order-sensitive questions asked; ``tss``: the mean
-      of shuffle and reverse; ``…_order_insensitive``: the same over the other questions
-    * ``average`` = (``rr_evidence_corruption`` + ``rr_visual_degradation`` + ``tss``) / 3
-    * ``overconfident_share``, ``knowledge_gap_share``: shares of the wrong base answers with a
-      confidence or words of uncertainty: those with at least 0.7, and those with at most 0.4 or
-      such words (A.4)
-    * ``unparsed_rate``: unparsed answers / answers
+def _pair(
+    operator: str, kind: str, meaning: str, *, wanted: bool, sensitive: bool | None = None
+) -> tuple[Count, Count]:
+    """Return how many base-right questions stay right or turn under an operator, and are asked.
 
-    A ratio without base-right questions is None, and so is every mean with such a ratio: a mode
-    with an operator that was not run has no mean. ``n`` is the number of questions in the
-    denominator; a mode has that of its first operator, ``average`` the number of base-right
-    questions.
-
-    An unparsed answer counts neither in the numerator nor in the denominator of its operator. A
-    question whose base answer is unparsed is unscored. With ``unparsed="wrong"``, unparsed answers
-    count as wrong; under shuffle and reverse, as changed.
-
-    Attributes:
-        variant: ``paper``.
-        unparsed: Outcome of an unparsed answer: ``unscored`` or ``wrong``.
+    Args:
+        operator: The operator.
+        kind: ``kept`` or ``changed``.
+        meaning: What the first one counts.
+        wanted: Whether it counts right answers.
+        sensitive: The order sensitivity of the counted questions; None for all.
     """
 
-    name: ClassVar[Literal["infact"]] = "infact"
-    summary: ClassVar[str] = "Right answers that survive degraded videos and false evidence."
-    papers: ClassVar[tuple[Paper, ...]] = (
-        Paper(title="INFACT", authors="Yang et al.", year=2026, where="sections 3.4, A.2, A.4"),
-    )
-    variants: ClassVar[tuple[VariantDefinition, ...]] = (
-        VariantDefinition(name="paper", meaning="Follows the paper; no script is public."),
-    )
-    options: ClassVar[tuple[OptionDefinition, ...]] = (
-        OptionDefinition(
-            name="unparsed",
-            default="unscored",
-            choices=("unscored", "wrong"),
-            meaning="Outcome of answers that cannot be parsed.",
+    def asked(bundle: Bundle) -> bool | None:
+        if sensitive is not None and (bundle[0].field("order_sensitive") == "true") != sensitive:
+            return None
+        return _is_right(bundle, operator) if _is_right(bundle, BASE) else None
+
+    name = f"{operator}{_OTHER}" if sensitive is False else operator
+    return (
+        Count(
+            name=f"{kind}_{name}",
+            meaning=f"base-right questions {meaning} under {operator}",
+            of=lambda bundle: int(asked(bundle) is wanted),
+        ),
+        Count(
+            name=f"asked_{name}",
+            meaning=f"base-right questions asked under {operator}",
+            of=lambda bundle: int(asked(bundle) is not None),
         ),
     )
-    unit: ClassVar[Literal["questions"]] = "questions"
-    columns: ClassVar[tuple[Column, ...]] = COLUMNS
-    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = SCORES
 
-    unparsed: str = ""
 
-    def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the outcome of unparsed answers."""
-        return (("unparsed", self.unparsed),)
+_OTHER = "_order_insensitive"
+_BASE_RIGHT = count("right_base", "right answers to the clean video", named(BASE, is_right))
+
+
+def _rr(operator: str) -> AnswerScore:
+    meaning = f"base-right questions still right under {operator} / asked"
+    pair = _pair(operator, "kept", "still right", wanted=True)
+    return share(f"rr_{operator}", meaning, *pair, own=True)
+
+
+def _tss(operator: str, *, sensitive: bool = True) -> AnswerScore:
+    kind = "order-sensitive" if sensitive else "other"
+    which = "order-sensitive" if sensitive else "not order-sensitive"
+    counted = f"{which}, no longer the label"
+    pair = _pair(operator, "changed", counted, wanted=False, sensitive=sensitive)
+    return share(
+        f"tss_{operator}{'' if sensitive else _OTHER}",
+        f"base-right, {kind} questions with a changed answer under {operator} / asked",
+        *pair,
+        direction="higher" if sensitive else "neither",
+        bounded=sensitive,
+        own=sensitive,
+    )
+
+
+def _mean(*values: FloatArray) -> FloatArray:
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total / len(values)
+
+
+def _mode(
+    name: str, meaning: str, scores: Sequence[AnswerScore], direction: Direction = "higher"
+) -> AnswerScore:
+    bounded = direction == "higher"
+    return combined(name, meaning, _mean, tuple(scores), direction=direction, bounded=bounded)
+
+
+_RATES = {operator: _rr(operator) for operator in INVARIANT}
+_CHANGES = [_tss(operator) for operator in TEMPORAL]
+_OTHER_CHANGES = [_tss(operator, sensitive=False) for operator in TEMPORAL]
+_VISUAL = _mode(
+    "rr_visual_degradation",
+    "mean rr over noise, blur and compression",
+    [_RATES[operator] for operator in VISUAL_DEGRADATION],
+)
+_EVIDENCE = _mode(
+    "rr_evidence_corruption",
+    "mean rr over injected captions, corrupted subtitles and adversarial noise",
+    [_RATES[operator] for operator in EVIDENCE_CORRUPTION],
+)
+_TSS = _mode("tss", "mean tss over shuffle and reverse", _CHANGES)
+_AVERAGE = _mode(
+    "average",
+    "mean of rr_evidence_corruption, rr_visual_degradation and tss",
+    [_EVIDENCE, _VISUAL, _TSS],
+)
+
+
+def _kinds(answer: ReadAnswer) -> str:
+    """Return what a wrong base answer resembles; empty without a sign, or for other answers."""
+    if answer.name != BASE or answer.right:
+        return ""
+    stated = answer.field("confidence")
+    if stated and float(stated) >= OVERCONFIDENT:
+        return "overconfident"
+    # Words of uncertainty are evidence of a knowledge gap even without a stated confidence.
+    if answer.unsure or (stated and float(stated) <= KNOWLEDGE_GAP):
+        return "knowledge gap"
+    return "neither" if stated else ""
+
+
+_SPLIT = count(
+    "split",
+    "wrong base answers with a confidence or words of uncertainty",
+    lambda answer: bool(_kinds(answer)),
+)
+
+
+def _split_share(
+    name: str, column: str, kind: str, words: str, direction: Direction
+) -> AnswerScore:
+    return share(
+        name,
+        f"wrong base answers with confidence of {words} / with a confidence",
+        count(column, f"of these, confidence of {words}", lambda a: _kinds(a) == kind),
+        _SPLIT,
+        direction=direction,
+        bounded=False,
+    )
+
+
+SCORES: tuple[AnswerScore, ...] = (
+    share(
+        "base_accuracy",
+        "right answers / answers",
+        _BASE_RIGHT,
+        count("read_base", "parsed answers to the clean video", named(BASE)),
+        own=True,
+    ),
+    *_RATES.values(),
+    _VISUAL,
+    _EVIDENCE,
+    *_CHANGES,
+    _TSS,
+    replace(
+        _AVERAGE,
+        definition=replace(_AVERAGE.definition, count=_BASE_RIGHT.name),
+        counts=(*_AVERAGE.counts, _BASE_RIGHT),
+    ),
+    share(
+        "text_only",
+        "right answers without the video / answers",
+        count("right_text_only", "right answers without the video", named(TEXT_ONLY, is_right)),
+        count("read_text_only", "parsed answers without the video", named(TEXT_ONLY)),
+        direction="neither",
+        bounded=False,
+    ),
+    *_OTHER_CHANGES,
+    _mode(
+        f"tss{_OTHER}",
+        "mean tss over questions that are not order-sensitive",
+        _OTHER_CHANGES,
+        "neither",
+    ),
+    _split_share("overconfident_share", "overconfident", "overconfident", "at least 0.7", "lower"),
+    _split_share(
+        "knowledge_gap_share", "knowledge_gap", "knowledge gap", "at most 0.4 or unsure", "neither"
+    ),
+    share(
+        "unparsed_rate",
+        "answers that could not be parsed / answers",
+        count(
+            "unparsed",
+            "answers that could not be parsed",
+            lambda answer: bool(answer.unparsed),
+            unread=True,
+        ),
+        count("runs", "answers under any operator", unread=True),
+        direction="lower",
+        bounded=False,
+    ),
+)
+"""The scores, in the order of the report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InfactMetric(AnswersMetric):
+    """Says which means have no value, and knows the bounds of scores of several operators."""
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return which means of modes have no value, and which operators they lack."""
         note = undefined_note(totals)
         return (note,) if note else ()
 
-    def score_question(self, item: InfactItem) -> ScoredItem[InfactEvidence]:
-        """Return the statistics of a question; all its operators are known, and one is ``base``."""
-        options = tuple(sorted(item.options.items()))
-        read: dict[str, ParsedRun] = {}
-        for operator in OPERATORS:
-            run = item.runs.get(operator)
-            if run is not None and run.response is not None:
-                read[operator] = read_run(run.response, item.label, options)
-        correct = {operator: reading.correct for operator, reading in read.items()}
-        unparsed = sum(value is None for value in correct.values())
-        if self.unparsed == "wrong":
-            correct = {operator: bool(value) for operator, value in correct.items()}
-        counts = (
-            *_accuracies(correct),
-            *_reliability(correct, item.order_sensitive),
-            *_confidence(item, correct, read),
-        )
-        return ScoredItem(
-            statistics=(*counts, len(read), unparsed),
-            scores=_own_scores(correct, item.order_sensitive),
-            evidence=InfactEvidence(
-                label=item.label,
-                runs=tuple(RunVerdict(operator, *row[:3]) for operator, row in read.items()),
-            ),
-            readable=correct.get(BASE) is not None,
-        )
-
-    def total(
-        self,
-        answers: Mapping[str, Sequence[str]],
-        labels: Sequence[str],
-        order_sensitive: Sequence[bool],
-    ) -> dict[str, float | None]:
-        """Return operators' scores over many questions, without a result for each.
-
-        Each distinct pair of answer and label is parsed once. Confidences are ignored.
-
-        Args:
-            answers: Operator -> one answer for each question; includes ``base``.
-            labels: One for each question.
-            order_sensitive: One for each question.
-
-        Returns:
-            ``base_accuracy``, ``rr_<operator>`` and ``tss_<operator>`` for the operators given.
-        """
-        import numpy as np
-
-        unread = WRONG if self.unparsed == "wrong" else UNREAD
-        read = {
-            operator: np.frombuffer(outcomes_of(rows, labels, unread), dtype=np.uint8)
-            for operator, rows in answers.items()
-        }
-        right = read[BASE] == RIGHT
-        subset = right & np.fromiter(order_sensitive, dtype=bool, count=len(labels))
-        counts = {"base_accuracy": (right.sum(), (read[BASE] != UNREAD).sum())}
-        for operator, found in read.items():
-            if operator in INVARIANT:
-                asked = right & (found != UNREAD)
-                counts[f"rr_{operator}"] = ((asked & (found == RIGHT)).sum(), asked.sum())
-            elif operator in TEMPORAL:
-                asked = subset & (found != UNREAD)
-                counts[f"tss_{operator}"] = ((asked & (found != RIGHT)).sum(), asked.sum())
-        return {name: float(top / of) if of else None for name, (top, of) in counts.items()}
+    def _own_scores(self, row: Sequence[float]) -> dict[str, float | None]:
+        # A question has the scores of the operators that were asked.
+        found = AnswersMetric._own_scores(self, row)
+        return {name: value for name, value in found.items() if value is not None}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
         """Return a question with right answers at best, and wrong ones at worst.
@@ -348,61 +344,152 @@ class InfactMetric(Metric):
         return row | {name: float(best) for name in row if name.startswith(good)}
 
 
-def _accuracies(correct: Mapping[str, bool | None]) -> tuple[int, ...]:
-    base, text_only = correct.get(BASE), correct.get(TEXT_ONLY)
-    counted = base is not None
-    return (
-        int(base is True),
-        int(counted),
-        int(counted and text_only is True),
-        int(counted and text_only is not None),
-    )
+def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
+    """Return an answer with its confidence and its question's order sensitivity as texts.
+
+    Raises:
+        ValueError: One of them, or the dimension, has another value.
+    """
+    stated = record.get("confidence")
+    given = answer.fields["confidence"].strip()
+    if stated not in (None, "") and _confidence(given) is None:
+        raise ValueError(
+            "confidences are not a number from 0 to 1",
+            "Write 85 % as 0.85, and omit the key if the model gave no confidence",
+            stated,
+        )
+    sensitive = _TRUTHS.get(answer.fields["order_sensitive"].strip().casefold())
+    if sensitive is None:
+        raise ValueError(
+            "values of order_sensitive are neither true nor false",
+            "Correct these lines",
+            record.get("order_sensitive"),
+        )
+    dimension = str(record.get("dimension") or "").strip()
+    if dimension and dimension.casefold() not in TAXONOMY:
+        raise ValueError(
+            "dimensions are neither faithfulness nor factuality", "Correct these lines", dimension
+        )
+    return answer._replace(fields={"confidence": given, "order_sensitive": sensitive})
 
 
-def _reliability(correct: Mapping[str, bool | None], order_sensitive: bool) -> tuple[int, ...]:
-    """Return kept and asked counts per operator, then changed and asked counts per subset."""
-    if correct.get(BASE) is not True:
-        return _NOTHING
-    kept = [number for op in INVARIANT for number in _outcome(correct.get(op), wanted=True)]
-    changed = [number for op in TEMPORAL for number in _outcome(correct.get(op), wanted=False)]
-    none = [0] * len(changed)
-    return (*kept, *(changed + none if order_sensitive else none + changed))
+_TRUTHS = {
+    **dict.fromkeys(("true", "1", "yes"), "true"),
+    **dict.fromkeys(("false", "0", "no", ""), "false"),
+}
 
 
-_NOTHING = (0,) * (2 * len(INVARIANT) + 4 * len(TEMPORAL))
+def _confidence(text: str) -> float | None:
+    """Return a confidence; None if the text is no number from 0 to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and 0 <= number <= 1 else None
 
 
-def _outcome(correct: bool | None, *, wanted: bool) -> tuple[int, int]:
-    return (0, 0) if correct is None else (int(correct is wanted), 1)
+def _problem(item: AnswersItem) -> tuple[UnscoredReason, str] | None:
+    """Return why a question can't be scored, or None if it can."""
+    names = [answer.name for answer in item.answers]
+    if unknown := sorted(set(names) - set(OPERATORS)):
+        shown = ", ".join(map(repr, unknown))
+        return UnscoredReason.OPERATOR_UNKNOWN, f"{shown}; operators are {', '.join(OPERATORS)}"
+    if BASE not in names:
+        return UnscoredReason.BASE_MISSING, "there is no base answer to compare others with"
+    for answer in item.answers:
+        if problem := _label_problem(answer, item.answers[names.index(BASE)].label):
+            return UnscoredReason.LABEL_INVALID, problem
+        stated = answer.fields.get("confidence", "")
+        if stated and _confidence(stated) is None:
+            return (
+                UnscoredReason.CONFIDENCE_INVALID,
+                f"{answer.name}: the confidence is {stated:.40}; give a number from 0 to 1",
+            )
+    return None
 
 
-def _confidence(
-    item: InfactItem, correct: Mapping[str, bool | None], read: Mapping[str, ParsedRun]
-) -> tuple[int, int, int]:
-    """Return whether a wrong base answer has a confidence, is overconfident, is a knowledge gap."""
-    if correct.get(BASE) is not False:
-        return (0, 0, 0)
-    confidence = item.runs[BASE].confidence
-    if confidence is not None and confidence >= OVERCONFIDENT:
-        return (1, 1, 0)
-    # Words of uncertainty are evidence of a knowledge gap even without a stated confidence.
-    if read[BASE].unsure or (confidence is not None and confidence <= KNOWLEDGE_GAP):
-        return (1, 0, 1)
-    return (int(confidence is not None), 0, 0)
+def _label_problem(answer: Answer, base: str) -> str:
+    """Return why a label is invalid, or an empty text."""
+    if not answer.label.strip():
+        return "the label is empty"
+    if answer.label != base:
+        return f"the labels {base!r:.40} and {answer.label!r:.40} are of one question"
+    if answer.options and _chosen(answer.label, tuple(sorted(answer.options.items()))) is None:
+        known = ", ".join(sorted(answer.options))
+        return f"the label {answer.label[:80]!r} is not one of the options {known}"
+    return ""
 
 
-def _own_scores(
-    correct: Mapping[str, bool | None], order_sensitive: bool
-) -> dict[str, float | None]:
-    base = correct.get(BASE)
-    if base is None:
-        return {}
-    scores: dict[str, float | None] = {"base_accuracy": float(base)}
-    if not base:
-        return scores
-    for operator, value in correct.items():
-        if value is not None and operator in INVARIANT:
-            scores[f"rr_{operator}"] = float(value)
-        elif value is not None and operator in TEMPORAL and order_sensitive:
-            scores[f"tss_{operator}"] = float(not value)
-    return scores
+@lru_cache(maxsize=1 << 12)
+def _chosen(label: str, options: tuple[tuple[str, str], ...]) -> str | None:
+    return read_choice(label, dict(options)).choice
+
+
+def _field(name: str) -> Callable[[AnswersItem], str]:
+    return lambda item: item.fields.get(name, "").strip()
+
+
+BENCHMARK = ClosedQuestions(
+    name="infact",
+    summary="Right answers that survive degraded videos and false evidence.",
+    title="INFACT: the same questions under induced conditions.",
+    papers=(
+        Paper(title="INFACT", authors="Yang et al.", year=2026, where="sections 3.4, A.2, A.4"),
+    ),
+    unit="questions",
+    keys=Keys(
+        response=("response", "answer", "prediction", "output", "text"),
+        label=("label",),
+        media=("video", "video_id", "group_id"),
+        options=("options",),
+        fields={
+            name: (name,)
+            for name in ("operator", "dimension", "category", "order_sensitive", "confidence")
+        },
+    ),
+    bundle=Bundling(
+        name=("operator",),
+        known=OPERATORS,
+        partial=True,
+        required=(BASE,),
+        same=("label", "order_sensitive", "dimension", "category"),
+    ),
+    labels=(),
+    seen=("confidence", "order_sensitive"),
+    derived={
+        "dimension": lambda item: item.fields.get("dimension", "").strip().casefold(),
+        "level": lambda item: level_of(item.fields.get("category", "")),
+        "category": _field("category"),
+        "order_sensitive": lambda item: _TRUTHS.get(
+            item.answers[0].fields.get("order_sensitive", "") if item.answers else "", "false"
+        ),
+    },
+    variants=(
+        AnswerVariant(
+            name="paper",
+            meaning="Follows the paper; no script is public.",
+            parse=_parse,
+            unparsed="unscored",
+        ),
+    ),
+    options=(
+        OptionDefinition(
+            name="unparsed",
+            default="unscored",
+            choices=("unscored", "wrong"),
+            meaning="Outcome of answers that cannot be parsed.",
+        ),
+    ),
+    scores=SCORES,
+    main_score="base_accuracy",
+    trial=AnswersItem(id="1", answers=(Answer(response="A", label="A", name=BASE),)),
+    group_by=("dimension", "level", "category"),
+    question_files=True,
+    complete=_completed,
+    check=_problem,
+    base=_InfactMetric,
+)
+"""The declaration."""
+BENCHMARKS = (BENCHMARK,)
+InfactMetric = metric_of(BENCHMARK)
+"""The metric."""

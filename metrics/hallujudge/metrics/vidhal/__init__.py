@@ -1,104 +1,130 @@
-"""VidHal: which caption fits a video best, and in which order the captions fit it."""
+"""VidHal: which caption fits a video best, and in which order the captions fit it.
+
+Choong et al., VidHal, 2024. The item of both tasks is one answer: ``options`` holds the letters
+that were shown with their captions (empty texts if answers are letters only), and the label is the
+letter of the most faithful caption, or all letters in the right order, such as ``B, A, C``.
+
+``vidhal-mcqa`` (formula 1): ``accuracy`` = videos whose most faithful caption was chosen / videos.
+
+``published`` follows the released evaluation: the answer is right if it *is* the letter, or if it
+contains the right caption in lower case, without full stops at its ends. The script does not
+convert the answer to lower case, so a caption copied with its capital letter counts as wrong; so
+does ``(B)``. No answer is unparsed. ``corrected`` uses the shared parser of choices; unparsed
+answers are unscored.
+
+``vidhal-ordering`` (sections 4.2 and 5.4):
+
+* ``ndcg`` (formulas 2 to 6): the mean over videos; an order that is partial, repeats a letter or
+  has a letter that was not shown scores 0
+* ``invalid_response_rate``: the share of such orders
+* ``regurgitation_rate``: the share of videos whose order of letters is the most frequent one, over
+  all valid orders
+* ``hm_j_k`` (formula 8): the share of videos where caption j, which is worse, comes before k
+
+``published`` parses letters as the released evaluation does. An invalid order counts in the
+denominator of ``hm_j_k``, as in formula 8, so that invalid orders look aligned. ``corrected``
+parses orders however they are written; ``hm_j_k`` is over videos with a valid order.
+
+Differences from the released evaluation: without a display order it draws a random one; here that
+is an error. It scores orders that repeat a letter, and stops at letters that were not shown; here
+both are invalid.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
-from operator import itemgetter, methodcaller
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING
 
+from ..answers.answer_scores import (
+    AnswerScore,
+    Bundle,
+    Count,
+    ReadAnswer,
+    count,
+    is_right,
+    share,
+)
+from ..answers.answers_metric import AnswersMetric, metric_of
 from ..answers.choices import read_choice
-from ..answers.closed_questions import AnswerEvidence
+from ..answers.closed_questions import (
+    Answer,
+    AnswersItem,
+    AnswerVariant,
+    ClosedQuestions,
+    InputTable,
+    Keys,
+    Parsed,
+)
 from ..answers.orders import ParsedOrder, read_order, read_order_published
-from ..framework.columns_and_scores import Column, ScoreDefinition, ratio, share
-from ..framework.metric import Metric, Paper, VariantDefinition
-from ..framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
+from ..framework.columns_and_scores import ScoreDefinition, ratio
+from ..framework.metric import Paper
+from ..framework.reasons import UnscoredReason
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, Sums
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VidhalItem(Item):
-    """A choice or an order over the captions of one video."""
-
-    response: str | None
-    """What the model wrote: a letter, a caption, or letters in order; None without a response."""
-    captions: tuple[str, ...] = ()
-    """The captions by rank, the most faithful first."""
-    display: Mapping[str, int] = field(default_factory=dict)
-    """Letter shown to the model -> rank of its caption (1 is the most faithful)."""
-
-    def question_record(self) -> CanonicalRecord:
-        """Return the captions without their order."""
-        return sorted(self.captions)
-
-    def reference_record(self) -> CanonicalRecord:
-        """Return the captions by rank, and the rank of each letter."""
-        return self.captions, sorted(self.display.items())
+def _chosen_as_released(answer: Answer) -> Parsed:
+    said, label = answer.response or "", answer.label
+    caption = answer.options.get(label, "")
+    right = said == label or (caption != "" and caption.lower().strip(".") in said)
+    return Parsed(label if right else said if said in answer.options else None, right, "published")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderEvidence:
-    """Evidence of an order."""
-
-    order: tuple[str, ...]
-    """The parsed letters, in order."""
-    ranks: tuple[int, ...]
-    """The ranks of the letters; 0 for a letter that was not shown."""
-    problem: str = ""
-    """Why the order is invalid: ``empty``, ``partial``, ``repeated``, ``unknown``; or empty."""
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return the order, its ranks and its problem."""
-        return {
-            "order": list(self.order),
-            "ranks": list(self.ranks),
-            "valid": not self.problem,
-            "problem": self.problem,
-        }
+def _chosen(answer: Answer) -> Parsed:
+    reading = read_choice(answer.response or "", dict(sorted(answer.options.items())))
+    return Parsed(reading.choice, reading.choice == answer.label, reading.how)
 
 
-MOST_COMMON = tuple(f"commonest_order_{place}" for place in range(1, 9))
-"""Columns for the eight most frequent orders of a table."""
+def _ordered(
+    variant: str, read: Callable[[str, Mapping[str, str]], ParsedOrder]
+) -> Callable[[Answer], Parsed]:
+    @lru_cache(maxsize=1 << 16)
+    def by_letters(response: str, letters: tuple[str, ...]) -> ParsedOrder:
+        return read(response, dict.fromkeys(letters, ""))
 
-_EXACT_LETTERS = 11  # 27 ** 11 < 2 ** 53, so that a float holds the code exactly.
+    def parse(answer: Answer) -> Parsed:
+        said = answer.response or ""
+        # Sorted, so that the file's order does not decide between letters with equal captions.
+        letters = tuple(sorted(answer.options or answer.label.split(", ")))
+        # Most answers are letters alone, whose outcome is cached for all videos at once.
+        reading = by_letters(said, letters) if len(said) <= _SHORT else None
+        if reading is None or not (reading.valid or _is_of_letters(said, reading)):
+            reading = read(said, {letter: answer.options.get(letter, "") for letter in letters})
+        order = ", ".join(reading.letters)
+        how = f"{variant}: {reading.problem}" if reading.problem else variant
+        return Parsed(order or None, reading.valid and order == answer.label, how)
 
-
-def order_code(letters: Sequence[str]) -> float:
-    """Return a number above 0: exact for up to eleven letters, otherwise a 48-bit hash."""
-    if len(letters) <= _EXACT_LETTERS and all(len(x) == 1 and "A" <= x <= "Z" for x in letters):
-        code = 0
-        for letter in letters:
-            code = code * 27 + ord(letter) - 64
-        return float(code)
-    text = "\0".join(letters).encode("utf-8", "surrogatepass")
-    return float(int.from_bytes(blake2b(text, digest_size=6).digest()) + 1)
-
-
-def expand_orders(codes: FloatArray) -> Mapping[str, FloatArray]:
-    """Return a column of ones and zeros for each of the most frequent orders; code 0 means none."""
-    import numpy as np
-
-    orders, counts = np.unique(codes[codes != 0], return_counts=True)
-    commonest = orders[np.lexsort([orders, -counts])][: len(MOST_COMMON)]
-    columns = dict.fromkeys(MOST_COMMON, np.zeros(len(codes)))
-    for name, order in zip(MOST_COMMON, commonest, strict=False):
-        columns[name] = (codes == order).astype(np.float64)
-    return columns
+    return parse
 
 
-_TITLE = "VidHal: Benchmarking Temporal Hallucinations in Vision LLMs"
+_SHORT = 120
+_READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
 
 
-def _paper(where: str) -> Paper:
-    return Paper(
-        title=_TITLE, authors="Choong et al.", year=2024, link="arXiv:2411.16771", where=where
-    )
+def _is_of_letters(response: str, reading: ParsedOrder) -> bool:
+    """Return whether an invalid answer is shown letters alone, so that captions do not matter."""
+    count = len(response.replace(",", " ").split())
+    return reading.problem in _READ_BY_LETTERS and count == len(reading.letters)
+
+
+@lru_cache(maxsize=1 << 16)
+def _ranks(order: str | None, label: str) -> tuple[int, ...] | None:
+    """Return the rank of each letter of an order; None if it is not an order of all letters."""
+    right = label.split(", ")
+    letters = (order or "").split(", ")
+    if sorted(letters) != sorted(right):
+        return None
+    return tuple(right.index(letter) + 1 for letter in letters)
+
+
+def _ranks_in(answer: ReadAnswer) -> tuple[int, ...] | None:
+    # An invalid order may name every letter, and another one that was not shown.
+    return None if ": " in answer.how else _ranks(answer.value, answer.label)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -124,92 +150,58 @@ def _dcg(ranks: Sequence[int]) -> float:
     return sum((size + 1 - rank) / math.log2(place + 2) for place, rank in enumerate(ranks))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VidhalMcqaMetric(Metric):
-    """VidHal's multiple choice (Choong et al., VidHal, 2024, formula 1).
+_EXACT_LETTERS = 11  # 27 ** 11 < 2 ** 53, so that a float holds the code exactly.
 
-    ``accuracy`` = videos whose most faithful caption was chosen / videos.
 
-    ``published`` follows the released evaluation: the answer is right if it *is* the letter, or if
-    it contains the right caption in lower case, without full stops at its ends. The script does not
-    convert the answer to lower case, so a caption copied with its capital letter counts as wrong;
-    so does ``(B)``. No answer is unparsed.
-    ``corrected`` uses the shared parser of choices; unparsed answers are unscored.
+def order_code(letters: Sequence[str]) -> float:
+    """Return a number above 0: exact for up to eleven letters, otherwise a 48-bit hash."""
+    if len(letters) <= _EXACT_LETTERS and all(len(x) == 1 and "A" <= x <= "Z" for x in letters):
+        code = 0
+        for letter in letters:
+            code = code * 27 + ord(letter) - 64
+        return float(code)
+    text = "\0".join(letters).encode("utf-8", "surrogatepass")
+    return float(int.from_bytes(blake2b(text, digest_size=6).digest()) + 1)
 
-    Attributes:
-        variant: ``published`` or ``corrected``.
-    """
 
-    name: ClassVar[Literal["vidhal-mcqa"]] = "vidhal-mcqa"
-    summary: ClassVar[str] = "Choosing the caption that fits a video best."
-    papers: ClassVar[tuple[Paper, ...]] = (_paper("formula 1"),)
-    variants: ClassVar[tuple[VariantDefinition, ...]] = (
-        VariantDefinition(
-            name="published",
-            meaning="Reproduces the released script: the answer is the letter, or has the caption.",
-        ),
-        VariantDefinition(
-            name="corrected",
-            meaning="Parses letters and captions however they are written; others are unscored.",
-        ),
-    )
-    unit: ClassVar[Literal["videos"]] = "videos"
-    columns: ClassVar[tuple[Column, ...]] = (Column(name="right", meaning="right choices"),)
-    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        share(
-            "accuracy",
-            "videos whose most faithful caption was chosen / videos",
-            "right",
-            "videos",
-            count="",
-        ),
-    )
+def _count(
+    name: str, meaning: str, of: Callable[[ReadAnswer, tuple[int, ...] | None], float]
+) -> Count:
+    """Return a number of one order, made of its ranks; None for an invalid order."""
 
-    def score_answer(
-        self, response: str, captions: Sequence[str], display: Mapping[str, int]
-    ) -> ScoredItem[AnswerEvidence]:
-        """Return the statistics of one answer.
+    def number(bundle: Bundle) -> float:
+        return of(bundle[0], _ranks_in(bundle[0]))
 
-        Args:
-            response: What the model wrote.
-            captions: By rank, the most faithful first; may be empty if answers are letters.
-            display: Letter -> rank.
-        """
-        label = next(letter for letter, rank in display.items() if rank == 1)
-        if self.variant == "published":
-            right = response == label
-            if not right and captions:
-                right = captions[0].lower().strip(".") in response
-            answer: str | None = label if right else response if response in display else None
-            return _choice(answer, label, right=right, how="published")
-        options = {
-            letter: captions[rank - 1] if captions else ""
-            for letter, rank in sorted(display.items())
-        }
-        reading = read_choice(response, options)
-        return _choice(
-            reading.choice,
-            label,
-            right=reading.choice == label,
-            how=reading.how,
-            readable=reading.choice is not None,
+    return Count(name=name, meaning=meaning, of=number)
+
+
+def _misaligned(high: int, low: int) -> AnswerScore:
+    def is_asked(answer: ReadAnswer, ranks: tuple[int, ...] | None) -> bool:
+        # In `published`, an invalid order counts as asked and never as wrong, as in formula 8.
+        size = answer.label.count(", ") + 1
+        return size >= high and (ranks is not None or answer.how.startswith("published"))
+
+    def is_wrong(answer: ReadAnswer, ranks: tuple[int, ...] | None) -> bool:
+        return (
+            ranks is not None and is_asked(answer, ranks) and ranks.index(high) < ranks.index(low)
         )
 
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """Return a right answer at best and a wrong one at worst."""
-        return {"right": float(best)}
-
-
-@lru_cache(maxsize=1 << 12)
-def _choice(
-    answer: str | None, label: str, *, right: bool, how: str, readable: bool = True
-) -> ScoredItem[AnswerEvidence]:
-    return ScoredItem(
-        statistics=(int(right),),
-        scores={"accuracy": float(right)} if readable else {},
-        evidence=AnswerEvidence(answer=answer, label=label, correct=right, how=how),
-        readable=readable,
+    return share(
+        f"hm_{high}_{low}",
+        f"orders with caption {high} before {low}, which is better / orders",
+        _count(f"hm_{high}_{low}", f"caption {high} comes before {low}, which is better", is_wrong),
+        _count(
+            f"compared_{high}_{low}",
+            f"orders where captions {high} and {low} are compared",
+            is_asked,
+        ),
+        direction="lower",
     )
+
+
+_PAIRS = ((2, 1), (3, 1), (3, 2))
+MOST_COMMON = tuple(f"commonest_order_{place}" for place in range(1, 9))
+"""Columns for the eight most frequent orders of a table."""
 
 
 def _commonest(sums: Sums) -> FloatArray:
@@ -221,241 +213,262 @@ def _commonest(sums: Sums) -> FloatArray:
     return out
 
 
-_PAIRS = ((2, 1), (3, 1), (3, 2))
-
-
-def _misaligned(high: int, low: int) -> ScoreDefinition:
-    name, below = f"hm_{high}_{low}", f"compared_{high}_{low}"
-    return share(
-        name,
-        f"orders with caption {high} before {low}, which is better / orders",
-        name,
-        below,
+_REGURGITATED = AnswerScore(
+    definition=ScoreDefinition(
+        name="regurgitation_rate",
+        meaning="videos with the most frequent order of letters / videos",
         direction="lower",
-    )
+        columns=(*MOST_COMMON, "videos"),
+        value=_commonest,
+        bounded=False,
+        largest_of=tuple(ratio(name, "videos") for name in MOST_COMMON),
+    ),
+    counts=(
+        Count(
+            name="order",
+            meaning="order of letters, as a number",
+            of=lambda bundle: (
+                order_code((bundle[0].value or "").split(", ")) if _ranks_in(bundle[0]) else 0.0
+            ),
+            integral=False,
+            label=True,
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VidhalOrderingMetric(Metric):
-    """VidHal's caption ordering (sections 4.2 and 5.4 of the paper).
-
-    * ``ndcg`` (formulas 2 to 6): the mean over videos; an order that is partial, repeats a letter
-      or has a letter that was not shown scores 0
-    * ``invalid_response_rate``: the share of such orders
-    * ``regurgitation_rate``: the share of videos whose order of letters is the most frequent one,
-      over all valid orders
-    * ``hm_j_k`` (formula 8): the share of videos where caption j, which is worse, comes before k
-
-    ``published`` parses letters as the released evaluation does. An invalid order counts in the
-    denominator of ``hm_j_k``, as in formula 8, so that invalid orders look aligned.
-    ``corrected`` parses orders however they are written; ``hm_j_k`` is over videos with a valid
-    order.
-
-    Differences from the released evaluation: without a display order it draws a random one; here
-    that is an error. It scores orders that repeat a letter, and stops at letters that were not
-    shown; here both are invalid.
-
-    Attributes:
-        variant: ``published`` or ``corrected``.
-    """
-
-    name: ClassVar[Literal["vidhal-ordering"]] = "vidhal-ordering"
-    summary: ClassVar[str] = "Ordering captions of a video by faithfulness."
-    papers: ClassVar[tuple[Paper, ...]] = (_paper("formulas 2 to 6 and 8, section 5.4"),)
-    variants: ClassVar[tuple[VariantDefinition, ...]] = (
-        VariantDefinition(
-            name="published",
-            meaning="Reproduces the released script: shown letters, separated by commas.",
-        ),
-        VariantDefinition(
-            name="corrected",
-            meaning="Parses orders however they are written; hm_j_k is over valid orders.",
-        ),
-    )
-    unit: ClassVar[Literal["videos"]] = "videos"
-    # Columns of the most frequent orders are made from whole tables, so rows must stay as they are.
-    folds: ClassVar[bool] = False
-    columns: ClassVar[tuple[Column, ...]] = (
-        Column(name="ndcg", meaning="NDCG of the order", integral=False),
-        Column(name="invalid", meaning="orders that do not name every caption once"),
-        *(
-            Column(name=f"{kind}_{high}_{low}", meaning=meaning.format(high, low))
-            for high, low in _PAIRS
-            for kind, meaning in (
-                ("hm", "caption {} comes before {}, which is better"),
-                ("compared", "orders where captions {} and {} are compared"),
-            )
-        ),
-        Column(name="order", meaning="order of letters, as a number", integral=False, label=True),
-    )
-    score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        share(
-            "ndcg",
-            "NDCG of the order, mean over videos",
-            "ndcg",
-            "videos",
-            count="",
-        ),
-        share(
-            "invalid_response_rate",
-            "orders that do not name every caption once / videos",
-            "invalid",
-            "videos",
-            direction="lower",
-            count="",
-        ),
-        ScoreDefinition(
-            name="regurgitation_rate",
-            meaning="videos with the most frequent order of letters / videos",
-            direction="lower",
-            columns=(*MOST_COMMON, "videos"),
-            value=_commonest,
-            bounded=False,
-            largest_of=tuple(ratio(name, "videos") for name in MOST_COMMON),
-        ),
-        *(_misaligned(high, low) for high, low in _PAIRS),
-    )
-
-    def score_answer(
-        self, response: str, captions: Sequence[str], display: Mapping[str, int]
-    ) -> ScoredItem[OrderEvidence]:
-        """Return the statistics of one order.
-
-        Args:
-            response: What the model wrote; a list is joined by ``, `` or line ends.
-            captions: By rank, the most faithful first; may be empty if orders consist of letters.
-            display: Letter -> rank, a permutation of 1 … M.
-        """
-        # Letters alone need no captions, so that their outcome is cached for all videos at once.
-        if len(response) <= _SHORT:
-            scored = _by_letters(response, tuple(display.items()), self.variant)
-            if scored is not None:
-                return scored
-        # Sorted, so that the file's order does not decide between letters with equal captions.
-        shown = tuple(sorted(display.items()))
-        options = {letter: captions[rank - 1] if captions else "" for letter, rank in shown}
-        return _ordered(_PARSERS[self.variant](response, options), shown, self.variant)
-
-    def total(
-        self, responses: Iterable[str], displays: Iterable[Mapping[str, int]]
-    ) -> dict[str, float]:
-        """Return the sums of the columns over many orders, without a result for each.
-
-        Each distinct pair of answer and display order is scored once.
-
-        Args:
-            responses: What the model wrote.
-            displays: Letter -> rank, one for each answer.
-
-        Returns:
-            ``videos`` and each summed column; ``commonest`` is the count of the most frequent
-            order.
-        """
-        pairs = _counted(responses, list(displays))
-        rows = [
-            (number, self.score_answer(response, (), dict(display)).statistics)
-            for (response, display), number in pairs.items()
-        ]
-        names = [column.name for column in self.columns if not column.label]
-        totals = {
-            name: math.fsum(number * row[place] for number, row in rows)
-            for place, name in enumerate(names)
-        }
-        orders: Counter[float] = Counter()
-        for number, row in rows:
-            orders[row[-1]] += number
-        orders.pop(0.0, None)
-        commonest = max(orders.values(), default=0)
-        return {"videos": float(pairs.total()), **totals, "commonest": float(commonest)}
+class _OrdersMetric(AnswersMetric):
+    """Counts the most frequent orders of a whole table."""
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Return columns with ones for items with one of the most frequent orders."""
-        return expand_orders(items["order"])
+        """Return columns that count items with one of the most frequent orders."""
+        return expand_orders(items["order"], items[self.unit])
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
         """Return the right order at best; at worst its reverse, or an invalid order."""
         bad = float(not best)
-        pairs = {
-            f"{kind}_{high}_{low}": bad if kind == "hm" else 1.0
-            for high, low in _PAIRS
-            for kind in ("hm", "compared")
-        }
-        return {
-            "ndcg": float(best),
-            "invalid": bad,
-            "order": 0.0,
-            **pairs,
-            **dict.fromkeys(MOST_COMMON, 0.0),
-        }
+        row = dict.fromkeys((*(column.name for column in self.columns), *MOST_COMMON), 0.0)
+        row |= {name: bad for name in row if name.startswith("hm_")}
+        row |= {name: 1.0 for name in row if name.startswith("compared_")}
+        return row | {"ndcg": float(best), "invalid": bad}
 
 
-def _counted(
-    responses: Iterable[str], shown: Sequence[Mapping[str, int]]
-) -> Counter[tuple[str, tuple[tuple[str, int], ...]]]:
-    """Return the count of each pair of answer and display order."""
-    letters = sorted(shown[0]) if shown else []
-    alike = len(letters) > 1 and set(map(len, shown)) == {len(letters)}
-    try:
-        # If all have the same letters, the ranks identify a display order.
-        ranks = list(map(itemgetter(*letters), shown)) if alike else None
-    except KeyError:
-        ranks = None
-    if ranks is None:
-        return Counter(zip(responses, map(tuple, map(_ITEMS, shown)), strict=True))
-    counts = Counter(zip(responses, ranks, strict=True))
-    return Counter(
-        {
-            (response, tuple(zip(letters, row, strict=True))): number
-            for (response, row), number in counts.items()
-        }
+def expand_orders(codes: FloatArray, weights: FloatArray) -> Mapping[str, FloatArray]:
+    """Return the weight of each row with one of the most frequent orders; code 0 means none."""
+    import numpy as np
+
+    orders, places = np.unique(codes[codes != 0], return_inverse=True)
+    counts = np.bincount(places, weights=weights[codes != 0], minlength=len(orders))
+    commonest = orders[np.lexsort([orders, -counts])][: len(MOST_COMMON)]
+    columns = dict.fromkeys(MOST_COMMON, np.zeros(len(codes)))
+    for name, order in zip(MOST_COMMON, commonest, strict=False):
+        columns[name] = weights * (codes == order)
+    return columns
+
+
+def _shown(answer: Answer, record: Mapping[str, object]) -> tuple[Answer, list[str]]:
+    """Return an answer with the letters that were shown, and these in the right order.
+
+    Raises:
+        ValueError: The captions, or the ranks of the letters, have another form.
+    """
+    display = record.get("options")
+    if display is None:
+        return answer._replace(options={}), []
+    ranks, captions = _ranks_of(display), _by_rank(answer.options)
+    if captions and len(captions) != len(ranks):
+        raise ValueError(
+            "videos have a display order with more or fewer letters than captions",
+            "Give the options file of the same release",
+        )
+    shown = {letter: captions[n - 1] if captions else "" for letter, n in sorted(ranks.items())}
+    return answer._replace(options=shown), sorted(ranks, key=ranks.__getitem__)
+
+
+def _ranks_of(display: object) -> dict[str, int]:
+    given = display.items() if isinstance(display, Mapping) else ()
+    ranks = {str(letter).strip(): str(rank).strip() for letter, rank in given}
+    if len(ranks) < 2 or set(ranks.values()) != {str(n) for n in range(1, len(ranks) + 1)}:
+        raise ValueError(
+            "display orders that are not a permutation of the ranks",
+            'Write each as an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
+        )
+    return {letter: int(rank) for letter, rank in ranks.items()}
+
+
+def _by_rank(captions: Mapping[str, str]) -> list[str]:
+    """Return captions by rank; a list of captions has letters as its keys."""
+    ranks = [str(rank) for rank in range(1, len(captions) + 1)]
+    if all(rank in captions for rank in ranks):
+        return [captions[rank] for rank in ranks]
+    if list(captions)[:1] == ["A"]:
+        return list(captions.values())
+    raise ValueError(
+        "captions are not an object rank -> caption with the ranks 1 to M",
+        "Give the annotations of the release",
     )
 
 
-_ITEMS: Callable[[Mapping[str, int]], Iterable[tuple[str, int]]] = methodcaller("items")
-_SHORT = 120
-_PARSERS = {"published": read_order_published, "corrected": read_order}
-_READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
+def _with_letter(answer: Answer, record: Mapping[str, object]) -> Answer:
+    shown, order = _shown(answer, record)
+    return shown._replace(label=order[0] if order else "")
 
 
-@lru_cache(maxsize=1 << 16)
-def _by_letters(
-    response: str, shown: tuple[tuple[str, int], ...], variant: str
-) -> ScoredItem[OrderEvidence] | None:
-    """Return the outcome of an answer of shown letters only; None if captions are needed."""
-    reading = _PARSERS[variant](response, dict.fromkeys((letter for letter, _ in shown), ""))
-    letters = response.replace(",", " ").split()
-    if reading.valid or (
-        reading.problem in _READ_BY_LETTERS and len(letters) == len(reading.letters)
-    ):
-        return _ordered(reading, shown, variant)
+def _with_order(answer: Answer, record: Mapping[str, object]) -> Answer:
+    shown, order = _shown(answer, record)
+    return shown._replace(label=", ".join(order))
+
+
+def _display_problem(item: AnswersItem) -> tuple[UnscoredReason, str] | None:
+    """Return why answers can't be scored with their letters, or None if they can."""
+    for answer in item.answers:
+        if not answer.label:
+            return (
+                UnscoredReason.DISPLAY_MISSING,
+                "the order of the shown captions is needed; without it a letter says nothing",
+            )
+        letters, shown = sorted(answer.label.split(", ")), sorted(answer.options)
+        fits = letters == shown or (len(letters) == 1 and letters[0] in shown) or not shown
+        if len(set(letters)) < len(letters) or not fits:
+            return (
+                UnscoredReason.DISPLAY_INVALID,
+                f"the label {answer.label!r:.80} does not fit the letters {', '.join(shown)}; "
+                "are the options of another release?",
+            )
     return None
 
 
-def _ordered(
-    reading: ParsedOrder, shown: tuple[tuple[str, int], ...], variant: str
-) -> ScoredItem[OrderEvidence]:
-    display = dict(shown)
-    ranks = tuple(display.get(letter, 0) for letter in reading.letters)
-    value = ndcg_of(ranks) if reading.valid else 0.0
-    pairs = _pairs(ranks if reading.valid else None, len(shown), variant)
-    return ScoredItem(
-        statistics=(
-            value,
-            int(not reading.valid),
-            *(number for pair in pairs for number in pair),
-            order_code(reading.letters) if reading.valid else 0.0,
-        ),
-        scores={"ndcg": value, "invalid_response_rate": float(not reading.valid)},
-        evidence=OrderEvidence(order=reading.letters, ranks=ranks, problem=reading.problem),
+def _paper(where: str) -> Paper:
+    return Paper(
+        title="VidHal: Benchmarking Temporal Hallucinations in Vision LLMs",
+        authors="Choong et al.",
+        year=2024,
+        link="arXiv:2411.16771",
+        where=where,
     )
 
 
-def _pairs(ranks: tuple[int, ...] | None, size: int, variant: str) -> list[tuple[int, int]]:
-    """Return for each pair of ranks whether the worse one comes first, and whether it counts."""
-    out = []
-    for high, low in _PAIRS:
-        # In ``published``, an invalid order counts as asked and never as wrong, as in formula 8.
-        asked = size >= high and (ranks is not None or variant == "published")
-        wrong = ranks is not None and size >= high and ranks.index(high) < ranks.index(low)
-        out.append((int(wrong), int(asked)))
-    return out
+def _declared(**own: object) -> ClosedQuestions:
+    return ClosedQuestions(
+        unit="videos",
+        keys=Keys(
+            response=("response", "prediction", "answer", "order", "output", "text"),
+            label=(),
+            id=("video", "video_id", "id"),
+            media=("group_id",),
+            options=("captions",),
+        ),
+        labels=(),
+        choices=True,
+        question_files=True,
+        tables=(
+            InputTable(
+                name="options",
+                meaning="File of the display order: video -> letter -> rank.",
+                noun="display order",
+                required=True,
+            ),
+        ),
+        check=_display_problem,
+        group_by=("aspect",),
+        family="vidhal",
+        **own,  # type: ignore[arg-type]  # the fields in which the tasks differ
+    )
+
+
+def _trial(response: str) -> AnswersItem:
+    answer = Answer(response=response, label=response, options=dict.fromkeys("ABC", ""))
+    return AnswersItem(id="1", answers=(answer,))
+
+
+MCQA = _declared(
+    name="vidhal-mcqa",
+    summary="Choosing the caption that fits a video best.",
+    title="VidHal: which caption fits a video best.",
+    papers=(_paper("formula 1"),),
+    variants=(
+        AnswerVariant(
+            name="published",
+            meaning="Reproduces the released script: the answer is the letter, or has the caption.",
+            parse=_chosen_as_released,
+        ),
+        AnswerVariant(
+            name="corrected",
+            meaning="Parses letters and captions however they are written; others are unscored.",
+            parse=_chosen,
+            unparsed="unscored",
+        ),
+    ),
+    scores=(
+        share(
+            "accuracy",
+            "videos whose most faithful caption was chosen / videos",
+            count("right", "right choices", is_right),
+            "videos",
+            own=True,
+        ),
+    ),
+    main_score="accuracy",
+    trial=_trial("B"),
+    complete=_with_letter,
+)
+"""The declaration of the multiple choice."""
+ORDERING = _declared(
+    name="vidhal-ordering",
+    summary="Ordering captions of a video by faithfulness.",
+    title="VidHal: captions in the order of how well they fit a video.",
+    papers=(_paper("formulas 2 to 6 and 8, section 5.4"),),
+    variants=(
+        AnswerVariant(
+            name="published",
+            meaning="Reproduces the released script: shown letters, separated by commas.",
+            parse=_ordered("published", read_order_published),
+        ),
+        AnswerVariant(
+            name="corrected",
+            meaning="Parses orders however they are written; hm_j_k is over valid orders.",
+            parse=_ordered("corrected", read_order),
+        ),
+    ),
+    scores=(
+        share(
+            "ndcg",
+            "NDCG of the order, mean over videos",
+            replace(
+                _count(
+                    "ndcg",
+                    "NDCG of the order",
+                    lambda _answer, ranks: ndcg_of(ranks) if ranks else 0.0,
+                ),
+                integral=False,
+            ),
+            "videos",
+            own=True,
+        ),
+        share(
+            "invalid_response_rate",
+            "orders that do not name every caption once / videos",
+            _count(
+                "invalid",
+                "orders that do not name every caption once",
+                lambda _answer, ranks: ranks is None,
+            ),
+            "videos",
+            direction="lower",
+            own=True,
+        ),
+        _REGURGITATED,
+        *(_misaligned(high, low) for high, low in _PAIRS),
+    ),
+    main_score="ndcg",
+    trial=_trial("B, A, C"),
+    complete=_with_order,
+    base=_OrdersMetric,
+)
+"""The declaration of the ordering."""
+BENCHMARKS = (MCQA, ORDERING)
+VidhalMcqaMetric = metric_of(MCQA)
+"""The metric of the multiple choice."""
+VidhalOrderingMetric = metric_of(ORDERING)
+"""The metric of the ordering."""

@@ -14,11 +14,9 @@ import hallujudge.judge.v1.answers_pb2
 import hallujudge.judge.v1.chair_pb2
 import hallujudge.judge.v1.event_hallusion_pb2
 import hallujudge.judge.v1.hallusion_bench_pb2
-import hallujudge.judge.v1.infact_pb2
 import hallujudge.judge.v1.mementos_pb2
 import hallujudge.judge.v1.scoring_pb2
 import hallujudge.judge.v1.tri_he_pb2
-import hallujudge.judge.v1.vidhal_pb2
 import sys
 import typing
 
@@ -328,8 +326,6 @@ class Item(google.protobuf.message.Message):
     ANSWERS_FIELD_NUMBER: builtins.int
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
-    VIDHAL_FIELD_NUMBER: builtins.int
-    INFACT_FIELD_NUMBER: builtins.int
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
     AMBER_FIELD_NUMBER: builtins.int
     EVENT_HALLUSION_FIELD_NUMBER: builtins.int
@@ -347,7 +343,7 @@ class Item(google.protobuf.message.Message):
 
     @property
     def answers(self) -> hallujudge.judge.v1.answers_pb2.AnswersTask:
-        """Closed questions, such as those of POPE and VideoHallucer."""
+        """Closed questions, such as those of POPE, VidHal and INFACT."""
 
     @property
     def tri_he(self) -> hallujudge.judge.v1.tri_he_pb2.TriHeTask:
@@ -356,14 +352,6 @@ class Item(google.protobuf.message.Message):
     @property
     def mementos(self) -> hallujudge.judge.v1.mementos_pb2.MementosTask:
         """Mementos."""
-
-    @property
-    def vidhal(self) -> hallujudge.judge.v1.vidhal_pb2.VidhalTask:
-        """VidHal."""
-
-    @property
-    def infact(self) -> hallujudge.judge.v1.infact_pb2.InfactTask:
-        """INFACT."""
 
     @property
     def hallusion_bench(self) -> hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask:
@@ -387,15 +375,13 @@ class Item(google.protobuf.message.Message):
         answers: hallujudge.judge.v1.answers_pb2.AnswersTask | None = ...,
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeTask | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosTask | None = ...,
-        vidhal: hallujudge.judge.v1.vidhal_pb2.VidhalTask | None = ...,
-        infact: hallujudge.judge.v1.infact_pb2.InfactTask | None = ...,
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask | None = ...,
         amber: hallujudge.judge.v1.amber_pb2.AmberTask | None = ...,
         event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he", "vidhal", b"vidhal"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "vidhal", "infact", "hallusion_bench", "amber", "event_hallusion"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "hallusion_bench", b"hallusion_bench", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 
@@ -431,8 +417,6 @@ class ItemResult(google.protobuf.message.Message):
     FIELDS_FIELD_NUMBER: builtins.int
     CHAIR_FIELD_NUMBER: builtins.int
     ANSWER_FIELD_NUMBER: builtins.int
-    ORDER_FIELD_NUMBER: builtins.int
-    INFACT_FIELD_NUMBER: builtins.int
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
@@ -478,14 +462,6 @@ class ItemResult(google.protobuf.message.Message):
         """A yes/no answer or a choice."""
 
     @property
-    def order(self) -> hallujudge.judge.v1.vidhal_pb2.OrderEvidence:
-        """An order of captions."""
-
-    @property
-    def infact(self) -> hallujudge.judge.v1.infact_pb2.InfactEvidence:
-        """Answers under every operator."""
-
-    @property
     def tri_he(self) -> hallujudge.judge.v1.tri_he_pb2.TriHeEvidence:
         """Claims with their verdicts."""
 
@@ -522,8 +498,6 @@ class ItemResult(google.protobuf.message.Message):
         fields: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         chair: hallujudge.judge.v1.chair_pb2.ChairEvidence | None = ...,
         answer: hallujudge.judge.v1.scoring_pb2.AnswerEvidence | None = ...,
-        order: hallujudge.judge.v1.vidhal_pb2.OrderEvidence | None = ...,
-        infact: hallujudge.judge.v1.infact_pb2.InfactEvidence | None = ...,
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeEvidence | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosEvidence | None = ...,
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence | None = ...,
@@ -533,9 +507,9 @@ class ItemResult(google.protobuf.message.Message):
         question_hash: builtins.str = ...,
         reference_hash: builtins.str = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "infact", b"infact", "mementos", b"mementos", "order", b"order", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "answers", b"answers", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "infact", b"infact", "mementos", b"mementos", "order", b"order", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "order", "infact", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion", "answers"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "mementos", b"mementos", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "answers", b"answers", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "mementos", b"mementos", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion", "answers"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

@@ -3,45 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
-from string import ascii_uppercase
 from typing import NamedTuple
 
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswersItem,
     ClosedQuestions,
-    SetFiles,
+    InputTable,
 )
 
 from ..errors import ArchiveError
 from .archive_files import value_at
 from .inputs import InputOptions, ItemSource, References, Responses
-from .joins import Faults, read_mapping, refuse
-from .json_files import read_values
-from .question_files import label_of
+from .joins import Faults, read_mapping
+from .json_files import named
+from .question_files import (
+    bundle_id,
+    field_text,
+    known_questions,
+    label_of,
+    options_of,
+    place_of,
+    question_key,
+)
 from .records import (
-    ID_FLAG,
     TEXT_FLAG,
     Record,
     canonical_id,
     choose_key,
     fields_of,
     optional_text,
-    read_records,
     shown,
     text_of,
 )
+from .set_files import Part, known_sets, parts_of, set_in
 from .table_files import structured
-
-
-class _Part(NamedTuple):
-    """Records of one set."""
-
-    name: str
-    """The set; empty if each record names its own."""
-    records: Iterator[Record]
 
 
 def read_bundles(
@@ -65,94 +61,9 @@ def read_bundles(
         ArchiveError: A set is unknown or appears in two files, a record lacks an answer, or a label
             is not one of the benchmark's.
     """
-    items = _Bundles(declared, references, options, group_by).read(_parts(declared, responses))
-    return ItemSource(count=len(items), make=lambda: iter(items))
-
-
-def folder_files(declared: ClosedQuestions, folder: Path) -> tuple[Path, ...]:
-    """Return the files of a folder that are named after a set of a benchmark."""
-    if (sets := declared.set_files) is None:
-        return ()
-    return tuple(file for file in sorted(folder.glob("*.json")) if _set_in(sets, file.stem))
-
-
-def _parts(declared: ClosedQuestions, responses: Responses) -> Iterator[_Part]:
-    sets = declared.set_files
-    if sets is None:
-        yield _Part("", read_records(responses))
-    elif isinstance(responses, Mapping):
-        yield from _sets_of(sets, responses, "the archive")
-    elif not isinstance(responses, (str, Path)):
-        yield _Part("", read_records(responses))
-    elif Path(responses).is_dir():
-        yield from _folder(declared, sets, Path(responses))
-    else:
-        yield from _file(declared, sets, Path(responses))
-
-
-def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator[_Part]:
-    first: dict[str, Path] = {}
-    for file in sorted(folder.glob("*.json")):
-        name = _set_in(sets, file.stem)
-        if not name:
-            raise ArchiveError(
-                f"{file}: the name must begin with one of the sets {_known(sets)}; rename it"
-            )
-        if name in first:
-            raise ArchiveError(
-                f"{first[name]} and {file} both have the {sets.field} {name}; give the files of "
-                "one model"
-            )
-        first[name] = file
-        yield _Part(name, _records_in(declared, file))
-
-
-def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[_Part]:
-    first = next(islice(read_values(path), 1), None)
-    content = None if first is None else first.value
-    if isinstance(content, Mapping) and not any(name in content for name in declared.bundle.names):
-        yield from _sets_of(sets, content, str(path))
-    else:
-        yield _Part(_set_in(sets, path.stem), _records_in(declared, path))
-
-
-def _records_in(declared: ClosedQuestions, path: Path) -> Iterator[Record]:
-    """Yield records; the general record reader would parse them as id -> record."""
-    for position, placed in enumerate(read_values(path)):
-        place = f"{path} line {placed.line}"
-        if not isinstance(placed.value, Mapping):
-            names = " and ".join(map(repr, declared.bundle.names))
-            raise ArchiveError(
-                f"{place}: expected an object with {names}; found {shown(placed.value)}"
-            )
-        yield Record(values=placed.value, position=position, place=place)
-
-
-def _sets_of(sets: SetFiles, content: Mapping[str, object], place: str) -> Iterator[_Part]:
-    for key, held in content.items():
-        name = _set_in(sets, key)
-        # A list of records, or an object id -> record.
-        records = list(held.values()) if isinstance(held, Mapping) else held
-        if not name or not isinstance(records, Sequence) or isinstance(records, str):
-            raise ArchiveError(
-                f"{place}: {key!r:.60} is not a {sets.field} with a list of records; known: "
-                f"{_known(sets)}"
-            )
-        yield _Part(name, read_records(records))
-
-
-def _known(sets: SetFiles) -> str:
-    return ", ".join(dict.fromkeys(sets.names.values()))
-
-
-def _set_in(sets: SetFiles, text: str) -> str:
-    """Return the set that a name begins with; empty if there is none.
-
-    Files are named after their set, or the set and the model: ``fact_detect``, ``obj_rel_LLaVA``.
-    """
-    name = text.casefold().replace("-", "_")
-    found = [alias for alias in sets.names if name == alias or name.startswith(f"{alias}_")]
-    return sets.names[max(found, key=len)] if found else ""
+    bundles = _Bundles(declared, references, options, group_by)
+    items = bundles.read(parts_of(declared, responses))
+    return ItemSource(count=len(items), make=lambda: iter(items), notes=tuple(bundles.notes(items)))
 
 
 class _Entry(NamedTuple):
@@ -184,22 +95,25 @@ class _Bundles:
         self._keys = declared.keys
         self._bundle = declared.bundle
         self._options = options
-        self._questions = known_questions(declared, references, options)
-        self._tables = {
-            table.name: read_mapping(options.own[table.name], table.name)
-            for table in declared.tables
-            if table.name in options.own
+        self._tables = {table: held for table in declared.tables if (held := _held(table, options))}
+        self._references = known_questions(declared, references, options)
+        # Without files of questions, a table that every bundle needs says which ones there are.
+        needed = (held for table, held in self._tables.items() if table.required)
+        self._questions: Mapping[str, Mapping[str, object]] = self._references or {
+            key: {} for held in needed for key in held
         }
         # Fields of answers differ within an item.
         of_answers = {*declared.seen, *declared.bundle.name}
         self._own = [name for name in declared.keys.fields if name not in of_answers]
-        self._group_by = tuple(key for key in group_by if key not in self._own)
+        known = (*self._own, *declared.derived)
+        self._group_by = tuple(key for key in group_by if key not in known)
+        self._line_ids: set[str] = set()
         self._faults = Faults(_remedies(declared))
         self._counts: dict[str, int] = {}
         self._chosen: tuple[str, str] | None = None
         self._joined: set[str] = set()
 
-    def read(self, parts: Iterator[_Part]) -> list[AnswersItem]:
+    def read(self, parts: Iterator[Part]) -> list[AnswersItem]:
         """Return all bundles, in the order of their first answers.
 
         Raises:
@@ -235,6 +149,9 @@ class _Bundles:
         assert self._chosen is not None, "chosen by the first record"
         response, _ = self._chosen
         values = {name: v for name, v in self._questions[key].items() if name != response}
+        for name in self._bundle.name if not self._bundle.by else ():
+            # A question does not say which of its answers are missing: the required one is.
+            values |= dict.fromkeys(self._keys.fields[name], *self._bundle.required[:1])
         yield from self._entries("", self._with_tables(Record(values, 0, key)))
 
     def _with_question(self, record: Record) -> Record:
@@ -252,8 +169,12 @@ class _Bundles:
         if not self._tables:
             return record
         key = bundle_id(self._declared, record, self._options)
-        more = {name: table.get(key) for name, table in self._tables.items()}
-        return record._replace(values={**record.values, **more})
+        for table, held in self._tables.items():
+            lacks = table.required and key not in held
+            if lacks and (key in self._questions or not self._options.allow_unknown):
+                self._faults.add(_lacking(self._declared, table), key)
+            record = record._replace(values={**record.values, table.name: held.get(key)})
+        return record
 
     def _entries(self, part: str, record: Record) -> Iterator[_Entry]:
         fields = self._fields(part, record)
@@ -264,10 +185,51 @@ class _Bundles:
         elif self._bundle.inside:
             yield from self._listed(fields, record)
         else:
-            name = "_".join(place_of(self._declared, record, self._bundle.name))
+            name = self._name(record)
             bundle = bundle_id(self._declared, record, self._options)
+            if name is None:
+                found = "_".join(place_of(self._declared, record, self._bundle.name))
+                self._faults.add(_UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
+                return
+            self._check_line_id(record)
             inner = record._replace(values=self._mapped(record.values, {}), place=bundle)
+            if self._options.allow_duplicates:
+                number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
+                bundle += f"#{number}" * (number > 1)
             yield _Entry(bundle, name, fields, record.values, inner)
+
+    def _name(self, record: Record) -> str | None:
+        """Return the name of a record within its bundle; None if it may not have it."""
+        name = "_".join(place_of(self._declared, record, self._bundle.name))
+        if not (known := self._bundle.known):
+            return name
+        folded = name.strip().casefold().replace("-", "_").replace(" ", "_")
+        return folded if folded in known else None
+
+    def _check_line_id(self, record: Record) -> None:
+        """Note a duplicate id of a line, beside the id of its bundle."""
+        keys = (self._options.id_key, self._keys.id[0])
+        if not self._bundle.name or not any(key in record.values for key in keys):
+            return
+        value = record.values.get("id") if "id" not in keys else None
+        if value is None:
+            return
+        identifier = canonical_id(value, record.place)
+        if identifier in self._line_ids:
+            self._faults.add("duplicate line ids", identifier)
+        self._line_ids.add(identifier)
+
+    def _check_same(self, entries: Sequence[_Entry], answers: Sequence[Answer]) -> None:
+        """Note values that differ within a bundle and must not."""
+        for name in self._bundle.same:
+            found = {
+                value.strip().casefold()
+                for entry, answer in zip(entries, answers, strict=True)
+                if (value := answer.label if name == "label" else _value_of(entry, answer, name))
+            }
+            if len(found) > 1:
+                fault = f"{self._declared.unit} have lines with another {name}"
+                self._faults.add(fault, entries[0].bundle)
 
     def _named(self, fields: Mapping[str, str], record: Record) -> Iterator[_Entry]:
         """Yield the answers under the declared names, unless one is missing."""
@@ -322,7 +284,7 @@ class _Bundles:
         if sets is None:
             return found
         given = found.pop(sets.field, "")
-        name = _set_in(sets, given) if given else part
+        name = set_in(sets, given) if given else part
         if not name:
             self._faults.add(_NO_SET, record.place)
             return None
@@ -339,20 +301,30 @@ class _Bundles:
         return {**inner, **found}
 
     def _item(self, entries: Sequence[_Entry]) -> AnswersItem:
-        first, answers = entries[0], {}
+        first = entries[0]
+        answers: dict[str, Answer] = {}
         media = []
         for entry in entries:
             if entry.name in answers:
-                self._faults.add(_TWICE, f"{entry.bundle} ({entry.name})")
+                self._faults.add(_TWICE, _placed(entry))
             answers[entry.name] = self._answer(entry)
             outer = Record(entry.outer, 0, entry.bundle)
             own = optional_text(entry.inner, self._keys.media)
             media.append(own or optional_text(outer, self._keys.media))
+        if self._bundle.same and len(answers) == len(entries):
+            self._check_same(entries, tuple(answers.values()))
+        fields = {name: text for entry in reversed(entries) for name, text in entry.fields.items()}
+        if not self._options.allow_missing:
+            lacking = [name for name in self._bundle.required if name not in answers]
+            self._faults.add(
+                f"{self._declared.unit} have no {' and no '.join(lacking)} answer",
+                *[first.bundle] * bool(lacking),
+            )
         return AnswersItem(
             id=first.bundle,
             # Some questions are duplicates with the halves of a video in the other order.
-            group_id=min(media) or first.bundle,
-            fields={**first.fields, **fields_of(self._group_by, first.outer)},
+            group_id=min(filter(None, media), default=first.bundle),
+            fields={**fields, **fields_of(self._group_by, first.outer)},
             answers=tuple(answers.values()),
         )
 
@@ -363,7 +335,7 @@ class _Bundles:
         response_key, label_key = self._chosen
         label = label_of(self._declared, record.values.get(label_key))
         unknown = record.values.get(label_key) is None and self._options.allow_unknown
-        if label is None and not unknown:
+        if label is None and not unknown and self._keys.label:
             found = shown(record.values.get(label_key))
             self._faults.add(_bad_label(self._declared), f"{record.place} ({entry.name}: {found})")
         answer = Answer(
@@ -377,9 +349,32 @@ class _Bundles:
                 for name in self._declared.seen
             },
         )
+        return self._completed(entry, answer)
+
+    def _completed(self, entry: _Entry, answer: Answer) -> Answer:
+        """Return an answer with what only its benchmark reads of its record."""
         if self._declared.complete is None:
             return answer
-        return self._declared.complete(answer, {**entry.outer, **record.values})
+        try:
+            return self._declared.complete(answer, {**entry.outer, **entry.inner.values})
+        except ValueError as err:
+            fault, remedy, *found = err.args
+            place = f"{entry.bundle} ({_short(found[0])})" if found else _placed(entry)
+            self._faults.add(fault, place, remedy=remedy)
+            return answer
+
+    def notes(self, items: Sequence[AnswersItem]) -> Iterator[str]:
+        """Yield oddities of the archive: bundles of tables that lack, and letters not shown."""
+        for table, held in self._tables.items():
+            more = [key for key in held if self._references and key not in self._references]
+            if more:
+                yield (
+                    f"no annotations for {len(more)} of the {self._declared.unit} with a "
+                    f"{table.noun}: {named(more)}. Give the {table.name} file of the same release"
+                )
+        strange = [item.id for item in items if any(map(_has_strange_letters, item.answers))]
+        if strange:
+            yield f"{len(strange)} answers use letters that were not shown: {named(strange)}"
 
     def _choose(self, first: Record) -> tuple[str, str]:
         """Return the keys of response and label, by the first answer."""
@@ -390,85 +385,43 @@ class _Bundles:
         label = "label" if "label" in options.key_map else None
         response = choose_key(first, options.text_key, self._keys.response, "the answer", TEXT_FLAG)
         others = [key for key in self._keys.label if key != response]
+        if not self._keys.label:
+            return response, ""
         return response, choose_key(first, label, others, "the label")
 
 
-def known_questions(
-    declared: ClosedQuestions, references: References | None, options: InputOptions
-) -> dict[str, Mapping[str, object]]:
-    """Return the records of a file of questions by the key that joins them with answers.
+def _held(table: InputTable, options: InputOptions) -> Mapping[str, object] | None:
+    """Return the content of a table; None if it is not given and need not be.
 
     Raises:
-        ArchiveError: A question has no key, or is a duplicate.
+        ArchiveError: It is needed, or can't be read.
     """
-    known: dict[str, Mapping[str, object]] = {}
-    twice: list[str] = []
-    for record in () if references is None else read_records(references):
-        key = question_key(declared, record, options)
-        if key in known:
-            twice.append(key)
-        known[key] = record.values
-    if twice:
-        raise refuse("duplicate questions in the references", twice, "Remove the duplicates")
-    return known
-
-
-def question_key(declared: ClosedQuestions, record: Record, options: InputOptions) -> str:
-    """Return what joins a record with its question: the place of the answer, or of the bundle."""
-    bundle = declared.bundle
-    names = bundle.name if bundle.by else ()
-    return "_".join((bundle_id(declared, record, options), *place_of(declared, record, names)))
-
-
-def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) -> str:
-    """Return the id of a record's bundle.
-
-    Raises:
-        ArchiveError: The record has none; the message lists the tried and the found keys.
-    """
-    if by := declared.bundle.by:
-        return "_".join(place_of(declared, record, by))
-    key = choose_key(record, options.id_key, declared.keys.id, "the id", ID_FLAG)
-    return canonical_id(record.values[key], record.place)
-
-
-def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) -> list[str]:
-    """Return the values of fields that place an answer in its benchmark.
-
-    Raises:
-        ArchiveError: The record lacks one; the message lists the tried and the found keys.
-    """
-    places = []
-    for name in names:
-        key = choose_key(record, None, declared.keys.fields[name], f"the {name}")
-        places.append(canonical_id(record.values[key], record.place))
-    return places
-
-
-def field_text(values: Mapping[str, object], keys: Sequence[str]) -> str:
-    """Return the first text, number or truth value under some keys; empty if there is none."""
-    value = next((values[key] for key in keys if values.get(key) is not None), None)
-    if isinstance(value, bool):
-        return str(value).casefold()
-    return str(value) if isinstance(value, (str, int, float)) else ""
-
-
-def options_of(record: Record, keys: Sequence[str]) -> Mapping[str, str]:
-    """Return choices from an object letter -> text, or a list in the order of the letters.
-
-    Raises:
-        ArchiveError: The choices have another form.
-    """
-    value = structured(next((record.values[key] for key in keys if key in record.values), None))
-    if value is None:
-        return {}
-    if isinstance(value, Mapping):
-        return {str(letter).strip(): str(text) for letter, text in value.items()}
-    if isinstance(value, (list, tuple)) and len(value) <= len(ascii_uppercase):
-        return dict(zip(ascii_uppercase, map(str, value), strict=False))
+    if (source := options.own.get(table.name)) is not None:
+        return read_mapping(source, f"{table.noun or table.name}s")
+    if not table.required:
+        return None
     raise ArchiveError(
-        f"{record.place}: choices must be an object letter -> text or a list; found {shown(value)}"
+        f"the {table.noun} is missing: give InputOptions(own=dict({table.name}=…)), "
+        f"{table.meaning[0].lower()}{table.meaning[1:]}"
     )
+
+
+def _value_of(entry: _Entry, answer: Answer, name: str) -> str:
+    return entry.fields.get(name, "") or answer.fields.get(name, "")
+
+
+def _short(value: object) -> str:
+    return f"{value!r:.40}"
+
+
+def _placed(entry: _Entry) -> str:
+    return f"{entry.bundle} ({entry.name})" if entry.name else entry.bundle
+
+
+def _has_strange_letters(answer: Answer) -> bool:
+    """Return whether an answer has letters that its question does not offer."""
+    parts = [part.strip() for part in (answer.response or "").split(",")] if answer.options else []
+    return any(len(part) == 1 and part.isalpha() and part not in answer.options for part in parts)
 
 
 _NO_SET = "records have no set"
@@ -476,6 +429,11 @@ _NO_ANSWER = "records lack an answer"
 _TWICE = "questions are answered more than once"
 _UNKNOWN = "answers are to questions that the references lack"
 _SILENT = "questions have no answer"
+_UNKNOWN_NAME = "records have a name that is not known"
+
+
+def _lacking(declared: ClosedQuestions, table: InputTable) -> str:
+    return f"{declared.unit} have no {table.noun}"
 
 
 def _bad_label(declared: ClosedQuestions) -> str:
@@ -489,10 +447,15 @@ def _remedies(declared: ClosedQuestions) -> dict[str, str]:
         _NO_SET: ""
         if sets is None
         else f"Name the file after its set, or give each record the key {sets.field!r}: "
-        f"{_known(sets)}",
+        f"{known_sets(sets)}",
         _NO_ANSWER: f"Write each record as an object with {names}",
         _TWICE: "Remove the duplicates, or give other samples another id",
         _bad_label(declared): "Correct these labels",
+        **{
+            _lacking(declared, table): f"Give the {table.name} file of the same release"
+            for table in declared.tables
+        },
         _UNKNOWN: "Give their questions, or pass InputOptions(allow_unknown=True)",
+        _UNKNOWN_NAME: f"Use one of {', '.join(declared.bundle.known)}",
         _SILENT: "Give their answers, or pass InputOptions(allow_missing=True)",
     }

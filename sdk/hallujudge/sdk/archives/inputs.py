@@ -57,8 +57,6 @@ class InputOptions:
     """Whether every response of a duplicate id is scored instead of stopping the run."""
     allow_missing: bool = False
     """Whether references without a response become unscored instead of stopping the run."""
-    display: str | Path | Mapping[str, object] | None = None
-    """For VidHal: file of the display order, video -> letter -> rank of the letter's caption."""
     correctness_key: str | None = None
     """For HallusionBench: key of given correctness (1, 0 or 2); None to try the usual keys."""
     own: Mapping[str, Any] = field(default_factory=dict)
@@ -112,7 +110,9 @@ def uses(*names: str, own: tuple[InputOption, ...] = ()) -> DeclaredInputs:
 def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:
     """Return what the reader of a benchmark takes."""
     joined = {"allow_unknown", "allow_missing"} if declared.question_files else set()
-    by_text = {"join", "allow_duplicates"} if declared.joins_by_text else set()
+    by_text = {"join"} if declared.joins_by_text else set()
+    if declared.question_files and declared.bundle.alone:
+        by_text.add("allow_duplicates")
     # The places of answers name bundles otherwise.
     by_id = set() if declared.bundle.names or declared.bundle.by else {"id_key"}
     return uses(*joined, *by_text, *by_id, own=declared.tables)
@@ -139,7 +139,7 @@ def declared_inputs(metric: str) -> DeclaredInputs:
 def own_files(metric: str, options: InputOptions) -> dict[str, object]:
     """Return the files among the options that only a metric's own reader takes, by name."""
     names = [option.name for option in declared_inputs(metric).own if option.kind == "file"]
-    given = {"display": options.display, **{name: options.own.get(name) for name in names}}
+    given = {name: options.own.get(name) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 
 

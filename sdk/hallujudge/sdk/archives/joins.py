@@ -123,16 +123,18 @@ class Faults:
     """
 
     def __init__(self, remedies: Mapping[str, str]) -> None:
-        self._remedies = remedies
+        self._remedies = dict(remedies)
         self._places: dict[str, list[str]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._places)
 
-    def add(self, problem: str, *places: str) -> None:
-        """Add a fault of these places."""
+    def add(self, problem: str, *places: str, remedy: str = "") -> None:
+        """Add a fault of these places; the remedy is that of its kind, unless there is another."""
         if places:
             self._places.setdefault(problem, []).extend(places)
+        if remedy:
+            self._remedies[problem] = remedy
 
     def check(self) -> None:
         """Raise an error for the first kind of fault.

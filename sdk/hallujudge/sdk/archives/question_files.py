@@ -6,15 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, NamedTuple, TypeAlias
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
 from .formats import read_format
 from .inputs import InputOptions, References, Responses, are_paths
 from .joins import refuse
 from .records import (
+    ID_FLAG,
     Record,
     Records,
     canonical_id,
@@ -25,6 +28,7 @@ from .records import (
     read_records,
     shown,
 )
+from .table_files import structured
 
 Source: TypeAlias = "Path | Records | list[Record]"
 JOINS = ("auto", "id", "text", "order")
@@ -325,3 +329,83 @@ def labels_are_wrong(declared: ClosedQuestions, places: list[str], where: str) -
     """
     known = " nor ".join(declared.labels) or "a text"
     return refuse(f"labels are neither {known}", places, f"Correct these labels in {where}")
+
+
+def known_questions(
+    declared: ClosedQuestions, references: References | None, options: InputOptions
+) -> dict[str, Mapping[str, object]]:
+    """Return the records of a file of questions by the key that joins them with answers.
+
+    Raises:
+        ArchiveError: A question has no key, or is a duplicate.
+    """
+    known: dict[str, Mapping[str, object]] = {}
+    twice: list[str] = []
+    for record in () if references is None else read_records(references):
+        if declared.choices:
+            choose_key(record, None, declared.keys.options, "the choices")
+        key = question_key(declared, record, options)
+        if key in known:
+            twice.append(key)
+        known[key] = record.values
+    if twice:
+        raise refuse("duplicate questions in the references", twice, "Remove the duplicates")
+    return known
+
+
+def question_key(declared: ClosedQuestions, record: Record, options: InputOptions) -> str:
+    """Return what joins a record with its question: the place of the answer, or of the bundle."""
+    bundle = declared.bundle
+    names = bundle.name if bundle.by else ()
+    return "_".join((bundle_id(declared, record, options), *place_of(declared, record, names)))
+
+
+def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) -> str:
+    """Return the id of a record's bundle.
+
+    Raises:
+        ArchiveError: The record has none; the message lists the tried and the found keys.
+    """
+    if by := declared.bundle.by:
+        return "_".join(place_of(declared, record, by))
+    key = choose_key(record, options.id_key, declared.keys.id, "the id", ID_FLAG)
+    return canonical_id(record.values[key], record.place)
+
+
+def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) -> list[str]:
+    """Return the values of fields that place an answer in its benchmark.
+
+    Raises:
+        ArchiveError: The record lacks one; the message lists the tried and the found keys.
+    """
+    places = []
+    for name in names:
+        key = choose_key(record, None, declared.keys.fields[name], f"the {name}")
+        places.append(canonical_id(record.values[key], record.place))
+    return places
+
+
+def field_text(values: Mapping[str, object], keys: Sequence[str]) -> str:
+    """Return the first text, number or truth value under some keys; empty if there is none."""
+    value = next((values[key] for key in keys if values.get(key) is not None), None)
+    if isinstance(value, bool):
+        return str(value).casefold()
+    return str(value) if isinstance(value, (str, int, float)) else ""
+
+
+def options_of(record: Record, keys: Sequence[str]) -> Mapping[str, str]:
+    """Return choices from an object letter -> text, or a list in the order of the letters.
+
+    Raises:
+        ArchiveError: The choices have another form.
+    """
+    value = structured(next((record.values[key] for key in keys if key in record.values), None))
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return {str(letter).strip(): well_formed(str(text)) for letter, text in value.items()}
+    if isinstance(value, (list, tuple)) and len(value) <= len(ascii_uppercase):
+        return dict(zip(ascii_uppercase, (well_formed(str(x)) for x in value), strict=False))
+    raise ArchiveError(
+        f"{record.place}: choices must be an object letter -> text or a list; found {shown(value)}"
+    )

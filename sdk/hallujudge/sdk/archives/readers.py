@@ -14,7 +14,7 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
 
 from ..errors import ArchiveError, InvalidInputError, UnsupportedError
-from . import answer_bundles
+from . import set_files
 from .answers import reader_of
 from .archive_files import ArchiveFile, first_values, gathered, open_file, value_at
 from .formats import read_format
@@ -134,7 +134,7 @@ def _files_of(family: ModuleType | ClosedQuestions | None, path: Path) -> tuple[
     if not path.is_dir():
         return ()
     if isinstance(family, ClosedQuestions):
-        return answer_bundles.folder_files(family, path)
+        return set_files.folder_files(family, path)
     reads = getattr(family, "folder_files", None)
     return () if reads is None else reads(path)
 

@@ -98,7 +98,11 @@ def add_commands(family: str) -> None:
 
 def _epilog(benchmark: ClosedQuestions) -> str:
     given = "-r answers.jsonl -R questions.json" if benchmark.question_files else "-r answers/"
-    return examples(f"hallujudge score {benchmark.name} {given} -o results")
+    needed = "".join(f"--{t.name} {t.name}.json " for t in benchmark.tables if t.required)
+    command = f"hallujudge score {benchmark.name} {given}"
+    if needed:
+        return examples(f"{command} \\", f"    {needed}-o results")
+    return examples(f"{command} -o results")
 
 
 def _command_of(benchmark: ClosedQuestions, family: str) -> Any:

@@ -140,7 +140,6 @@ _FLAG_OF_ERROR = re.compile(r"Invalid value for .*?'(?P<flag>[^']*)': ")
 # All other options have the names of their fields.
 _FIELD_FLAGS = {
     "key_map": "--map",
-    "display": "--options",
     "maximum": "--max",
     "minimum": "--min",
 }

@@ -13,6 +13,7 @@ from .item_views import (
     Claim,
     Facet,
     ItemView,
+    Listing,
     Passage,
     View,
     answer_shade,
@@ -23,6 +24,8 @@ from .item_views import (
 # The log probabilities of a language model are not precise enough for smaller shares.
 _LEAST_PROBABILITY = 0.001
 _Evidence: TypeAlias = "AnswerEvidence | AnswerVerdict"
+# More answers than a pair or a triplet have too many outcomes to list.
+_MOST_NAMED = 3
 _WORDS = {True: "right", False: "wrong", None: "unscored"}
 ANSWER_FACETS = {
     "outcome": Facet("Answers and labels", rates=False),
@@ -94,27 +97,12 @@ def declined_facts(judging: Sequence[Mapping[str, JsonValue]]) -> list[tuple[str
 
 
 def answer_passages(item: Item, evidence: AnswerEvidence) -> Iterator[Passage]:
-    """Yield the question, the response and the options, with the chosen one marked."""
+    """Yield the question and the marked response."""
     if question := getattr(item, "question", ""):
         yield Passage(text=question, label="Question")
-    options = dict(_options(item))
-    shade = answer_shade(evidence.correct)
     if response := getattr(item, "response", None):
-        yield marked_passage(response, "Response" if question or options else "", shade)
-    for letter, text in options.items():
-        if letter == evidence.answer:
-            yield marked_passage(text, letter, shade)
-        else:
-            yield Passage(text=text, label=letter)
-
-
-def _options(item: Item) -> Iterator[tuple[str, str]]:
-    """Yield the letters that the model chose from, each with its caption."""
-    captions: Sequence[str] = getattr(item, "captions", ())
-    display: Mapping[str, int] = getattr(item, "display", {})
-    for letter, rank in sorted(display.items()):
-        if 0 < rank <= len(captions):
-            yield letter, captions[rank - 1]
+        label = "Response" if question else ""
+        yield marked_passage(response, label, answer_shade(evidence.correct))
 
 
 def _show(item: Item, result: ItemResult) -> ItemView:
@@ -124,7 +112,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         summary=f"{evidence.answer or 'unreadable'}, {_verdict(evidence)}",
         passages=list(answer_passages(item, evidence)),
         claims=[answer_claim(evidence)],
-        facts=item_facts(item, without=("question", "label", "captions", "display")),
+        facts=item_facts(item, without=("question", "label")),
         wrong=int(not evidence.correct),
         total=1,
         facets=answer_facets(evidence),
@@ -138,21 +126,36 @@ def _show_bundle(item: Item, result: ItemResult) -> ItemView:
     verdicts = evidence.answers
     named = [f"{_named(verdict)}{_WORDS[verdict.correct]}" for verdict in verdicts]
     alone = verdicts[0] if len(verdicts) == 1 else None
+    wrong = [verdict.name for verdict in verdicts if verdict.correct is False]
     return ItemView(
         summary=f"{alone.answer or 'unreadable'}, {_verdict(alone)}" if alone else ", ".join(named),
         passages=list(_passages(asked, verdicts)),
+        lists=list(_right_answer(asked)),
         claims=[
             answer_claim(verdict, f"{verdict.name}: {verdict.answer or 'unreadable'}" * (not alone))
             for verdict in verdicts
         ],
         facts=item_facts(item, without=("answers",)),
-        wrong=sum(verdict.correct is False for verdict in verdicts),
+        wrong=len(wrong),
         total=len(verdicts),
         facets={
-            **(answer_facets(alone) if alone else {"bundle": ", ".join(named)}),
+            **(answer_facets(alone) if alone else {"bundle": _outcome(named, len(wrong))}),
             **({"set": item.fields["set"]} if "set" in item.fields else {}),
         },
+        terms={"wrong": list(filter(None, wrong))},
     )
+
+
+def _outcome(named: Sequence[str], wrong: int) -> str:
+    """Return the outcome of a bundle as a facet, which must not have hundreds of values."""
+    return ", ".join(named) if len(named) <= _MOST_NAMED else f"{wrong} of {len(named)} wrong"
+
+
+def _right_answer(asked: Sequence[Answer]) -> Iterator[Listing]:
+    """Yield the label that all answers of one question have, with the text of its option."""
+    labels = {(answer.label, answer.options.get(answer.label, "")) for answer in asked}
+    if len(labels) == 1 and asked[0].name:
+        yield Listing(label="Right answer", entries=[": ".join(filter(None, labels.pop()))])
 
 
 def _named(verdict: AnswerVerdict) -> str:
@@ -162,20 +165,23 @@ def _named(verdict: AnswerVerdict) -> str:
 def _passages(asked: Sequence[Answer], verdicts: Sequence[AnswerVerdict]) -> Iterator[Passage]:
     """Yield each question, its response and its options, with the chosen one marked."""
     by_name = {verdict.name: (index, verdict) for index, verdict in enumerate(verdicts)}
+    shown: Mapping[str, str] = {}
     for answer in asked:
         index, verdict = by_name[answer.name]
         name, shade = f", {answer.name}" if answer.name else "", answer_shade(verdict.correct)
         if answer.question:
             yield Passage(text=answer.question, label=f"Question{name}")
         if answer.response:
-            plain = not (answer.question or answer.options or name)
-            label = "" if plain else f"Response{name}"
+            label = answer.name or ("Response" if answer.options else "")
+            label = f"Response{name}" if answer.question else label
             yield marked_passage(answer.response, label, shade, index)
-        for letter, text in answer.options.items():
+        # Answers to one question have the same options, which are shown once.
+        for letter, text in answer.options.items() if answer.options != shown else ():
             if letter == verdict.answer:
                 yield marked_passage(text, letter, shade, index)
             else:
                 yield Passage(text=text, label=letter)
+        shown = answer.options
 
 
 VIEWS: dict[type[object], View] = {
@@ -188,6 +194,7 @@ VIEWS: dict[type[object], View] = {
             "bundle": Facet("Outcome of the answers", rates=False),
             "set": Facet("Set"),
         },
+        terms={"wrong": "Wrong answers"},
     ),
 }
 """View of each kind of evidence."""

@@ -295,8 +295,7 @@ def input_options(run: ScoreRun) -> dict[str, JsonValue]:
     changed = {
         entry.name: getattr(options, entry.name)
         for entry in fields(options)
-        if entry.name not in ("own", "display")
-        and getattr(options, entry.name) != getattr(default, entry.name)
+        if entry.name != "own" and getattr(options, entry.name) != getattr(default, entry.name)
     }
     files = own_files(run.metric, options)
     changed |= {name: value for name, value in options.own.items() if name not in files}

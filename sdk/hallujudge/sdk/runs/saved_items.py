@@ -114,9 +114,6 @@ def response_of(item: Item) -> str | Mapping[str, str | None] | None:
     answers: Sequence[Answer] = getattr(item, "answers", ())
     if len(answers) > 1:
         return {answer.name: answer.response for answer in answers}
-    runs = getattr(item, "runs", None)
-    if isinstance(runs, Mapping):
-        return {name: run.response for name, run in runs.items()}
     return None
 
 
@@ -362,8 +359,8 @@ def _without_text(item: _ItemT) -> _ItemT:
         value = getattr(item, entry.name)
         if entry.name == "response":
             changes["response"] = None
-        elif entry.name == "runs" and isinstance(value, Mapping):
-            changes["runs"] = {name: replace(run, response=None) for name, run in value.items()}
+        elif entry.name == "answers":
+            changes["answers"] = tuple(answer._replace(response=None) for answer in value)
         elif entry.name == "questions":
             changes["questions"] = tuple(replace(question, response=None) for question in value)
     return replace(item, **changes)

@@ -10,14 +10,13 @@ import pytest
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.responses import ResponseCheck, failure_texts
 from hallujudge.metrics import (
+    Answer,
+    AnswersItem,
     ChairItem,
-    InfactItem,
-    InfactRun,
     Item,
     ItemResult,
     Outcome,
     Report,
-    VidhalItem,
     one_answer,
 )
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
@@ -27,16 +26,15 @@ from hallujudge.metrics.mementos import MementosItem
 from hallujudge.metrics.tri_he import TriHeItem
 
 FAILED = "Failed to obtain answer via API."
-_DISPLAY = {"A": 1, "B": 2, "C": 3}
 
 
 def items_of(metric: str, text: str) -> list[Item]:
     made: dict[str, Item] = {
         "chair": ChairItem(id="1", response=text, reference_objects=("dog",)),
         "pope": one_answer(id="1", response=text, label="yes"),
-        "vidhal-mcqa": VidhalItem(id="1", response=text, display=_DISPLAY),
-        "vidhal-ordering": VidhalItem(id="1", response=text, display=_DISPLAY),
-        "infact": InfactItem(id="1", label="A", runs={"base": InfactRun(response=text)}),
+        "vidhal-mcqa": one_answer(id="1", response=text, label="A"),
+        "vidhal-ordering": one_answer(id="1", response=text, label="A, B, C"),
+        "infact": AnswersItem(id="1", answers=(Answer(response=text, label="A", name="base"),)),
         "mementos": MementosItem(id="1", response=text, reference="A dog runs."),
     }
     return [made[metric]]
@@ -104,11 +102,18 @@ def test_count_empty_scores_as_the_released_script(metric: str, variant: str, te
 
 
 def test_an_operator_with_a_failed_call_counts_as_not_run() -> None:
-    runs = {"base": InfactRun(response="A"), "shuffle": InfactRun(response=FAILED)}
-    item = InfactItem(id="1", label="A", order_sensitive=True, runs=runs)
+    said = {"base": "A", "shuffle": FAILED}
+    fields = {"order_sensitive": "true"}
+    item = AnswersItem(
+        id="1",
+        answers=tuple(
+            Answer(response=text, label="A", name=name, fields=fields)
+            for name, text in said.items()
+        ),
+    )
     [result], report = score("infact", [item])
     assert result.evidence is not None
-    assert result.evidence.to_json()["runs"]["shuffle"]["how"] == "RESPONSE_FAILED"  # type: ignore[index,call-overload]  # JSON
+    assert result.evidence.to_json()["answers"][1]["how"] == "RESPONSE_FAILED"  # type: ignore[index,call-overload]  # JSON
     assert report.base_accuracy == 1
     assert report.tss_shuffle is None
     assert report.totals["runs"] == 1

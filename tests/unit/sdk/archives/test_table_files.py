@@ -96,7 +96,9 @@ def test_every_metric_reads_tables(tmp_path: Path, metric: str, name: str) -> No
     rows, references = METRICS[metric]
     path = tmp_path / name
     WRITERS[name](path, rows)
-    options = InputOptions(display={"v": {"A": "1", "B": "2"}} if "vidhal" in metric else None)
+    options = InputOptions(
+        own={"options": {"v": {"A": "1", "B": "2"}}} if "vidhal" in metric else {}
+    )
     from_table = list(read_items(metric, path, references, options=options))  # type: ignore[arg-type]  # of several types
     plain = [
         {

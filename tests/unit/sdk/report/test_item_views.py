@@ -12,12 +12,18 @@ from support.event_hallusion_samples import VIDEOS
 from support.hallusion_bench_samples import record
 from support.messages import expected_message
 
-from hallujudge.metrics import ItemResult, JsonValue, Outcome
-from hallujudge.metrics.answers.closed_questions import AnswerEvidence
+from hallujudge.metrics import (
+    Answer,
+    AnswersEvidence,
+    AnswersItem,
+    AnswerVerdict,
+    ItemResult,
+    JsonValue,
+    Outcome,
+)
 from hallujudge.metrics.event_hallusion import EventHallusionEvidence, EventHallusionItem
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
-from hallujudge.metrics.infact import InfactEvidence, InfactItem, RunVerdict
 from hallujudge.metrics.mementos import (
     KeywordEvidence,
     MatchedKeyword,
@@ -25,7 +31,6 @@ from hallujudge.metrics.mementos import (
     MementosItem,
 )
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
-from hallujudge.metrics.vidhal import VidhalItem
 from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.backends.base import BatchResult
 from hallujudge.sdk.report.item_views import ItemView, Shade, view_item
@@ -180,13 +185,10 @@ def test_an_answer_of_hallusion_bench() -> None:
 
 
 def test_a_chosen_caption_is_marked_among_the_options() -> None:
-    item = VidhalItem(
-        id="a",
-        response="B",
-        captions=("Two dance.", "Three dance.", "Four dance."),
-        display={"A": 2, "B": 3, "C": 1},
-    )
-    evidence = AnswerEvidence(answer="B", label="C", correct=False, how="published")
+    options = {"A": "Three dance.", "B": "Four dance.", "C": "Two dance."}
+    item = AnswersItem(id="a", answers=(Answer(response="B", label="C", options=options),))
+    verdict = AnswerVerdict("", "B", "C", correct=False, how="published")
+    evidence = AnswersEvidence(answers=(verdict,))
     result = ItemResult(id="a", group_id="a", outcome=Outcome.SCORED, evidence=evidence)
     view = view_item(item, result)
     assert texts(view) == {
@@ -225,9 +227,11 @@ def test_a_video_of_event_hallusion() -> None:
     ("options", "told"), [({"A": "a cup", "B": "a bag"}, "B: a bag"), ({}, "B")]
 )
 def test_a_question_of_infact_tells_the_right_answer(options: dict[str, str], told: str) -> None:
-    evidence = InfactEvidence(label="B", runs=(RunVerdict("base", "A", False, "bare"),))
+    verdict = AnswerVerdict("base", "A", "B", correct=False, how="bare")
+    evidence = AnswersEvidence(answers=(verdict,))
     result = ItemResult(id="a", group_id="a", outcome=Outcome.SCORED, evidence=evidence)
-    [listing] = view_item(InfactItem(id="a", label="B", options=options), result).lists
+    answer = Answer(response="A", label="B", name="base", options=options)
+    [listing] = view_item(AnswersItem(id="a", answers=(answer,)), result).lists
     assert (listing.label, list(listing.entries)) == ("Right answer", [told])
 
 

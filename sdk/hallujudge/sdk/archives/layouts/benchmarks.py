@@ -277,7 +277,7 @@ READERS = (
     _unread(
         "VidHal's display order",
         "",
-        "give it with InputOptions(display=…), beside VidHal's answers",
+        "give it with InputOptions(own=dict(options=…)), beside VidHal's answers",
         matches=_is_display,
         shape="letters with ranks for each video",
     ),

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import report_samples as samples
 
-from hallujudge.metrics import Item, ItemResult, Outcome
+from hallujudge.metrics import (
+    AnswersEvidence,
+    AnswersItem,
+    AnswerVerdict,
+    Item,
+    ItemResult,
+    Outcome,
+)
 from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import Client
@@ -103,9 +110,26 @@ def columns_of_infact() -> dict[str, Any]:
 
 
 def test_a_field_that_repeats_a_facet_of_the_metric_is_left_out() -> None:
-    values = columns_of_infact()["facetValues"]
-    assert values["dimension"] == ["factuality", "faithfulness"]
-    assert "field:dimension" not in values
+    evidence = AnswersEvidence(
+        answers=(AnswerVerdict("basic", "yes", "yes", correct=True, how="word"),)
+    )
+    rows = [
+        (
+            AnswersItem(id=name, fields={"set": name}),
+            ItemResult(
+                id=name,
+                group_id="",
+                outcome=Outcome.SCORED,
+                evidence=evidence,
+                fields={"set": name},
+            ),
+        )
+        for name in ("temporal", "fact_detect")
+    ]
+    values = columns_json([Columns([read_columns(page_part(rows))])])["facetValues"]
+    assert sorted(values["set"]) == ["fact_detect", "temporal"]
+    assert "field:set" not in values
+    assert "field:dimension" in columns_of_infact()["facetValues"]
 
 
 def test_each_item_has_words_for_its_verdicts() -> None:

@@ -1,0 +1,118 @@
+"""Archives with a file, or a key of one object, for each set of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
+
+from ..errors import ArchiveError
+from .inputs import Responses
+from .joins import answers_of
+from .json_files import read_values
+from .records import Record, read_records, shown
+
+
+class Part(NamedTuple):
+    """Records of one set."""
+
+    name: str
+    """The set; empty if each record names its own."""
+    records: Iterator[Record]
+
+
+def folder_files(declared: ClosedQuestions, folder: Path) -> tuple[Path, ...]:
+    """Return the files of a folder that are named after a set of a benchmark."""
+    if (sets := declared.set_files) is None:
+        return ()
+    return tuple(file for file in sorted(folder.glob("*.json")) if set_in(sets, file.stem))
+
+
+def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
+    """Yield the sets of an archive; one without a name if its records name their sets.
+
+    Raises:
+        ArchiveError: A set is unknown, or appears in two files.
+    """
+    sets = declared.set_files
+    if sets is None:
+        names = (*declared.keys.id, *declared.keys.response)
+        by_id = declared.bundle.alone
+        yield Part("", answers_of(responses, names) if by_id else read_records(responses))
+    elif isinstance(responses, Mapping):
+        yield from _sets_of(sets, responses, "the archive")
+    elif not isinstance(responses, (str, Path)):
+        yield Part("", read_records(responses))
+    elif Path(responses).is_dir():
+        yield from _folder(declared, sets, Path(responses))
+    else:
+        yield from _file(declared, sets, Path(responses))
+
+
+def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator[Part]:
+    first: dict[str, Path] = {}
+    for file in sorted(folder.glob("*.json")):
+        name = set_in(sets, file.stem)
+        if not name:
+            raise ArchiveError(
+                f"{file}: the name must begin with one of the sets {known_sets(sets)}; rename it"
+            )
+        if name in first:
+            raise ArchiveError(
+                f"{first[name]} and {file} both have the {sets.field} {name}; give the files of "
+                "one model"
+            )
+        first[name] = file
+        yield Part(name, _records_in(declared, file))
+
+
+def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[Part]:
+    first = next(islice(read_values(path), 1), None)
+    content = None if first is None else first.value
+    if isinstance(content, Mapping) and not any(name in content for name in declared.bundle.names):
+        yield from _sets_of(sets, content, str(path))
+    else:
+        yield Part(set_in(sets, path.stem), _records_in(declared, path))
+
+
+def _records_in(declared: ClosedQuestions, path: Path) -> Iterator[Record]:
+    """Yield records; the general record reader would parse them as id -> record."""
+    for position, placed in enumerate(read_values(path)):
+        place = f"{path} line {placed.line}"
+        if not isinstance(placed.value, Mapping):
+            names = " and ".join(map(repr, declared.bundle.names))
+            raise ArchiveError(
+                f"{place}: expected an object with {names}; found {shown(placed.value)}"
+            )
+        yield Record(values=placed.value, position=position, place=place)
+
+
+def _sets_of(sets: SetFiles, content: Mapping[str, object], place: str) -> Iterator[Part]:
+    for key, held in content.items():
+        name = set_in(sets, key)
+        # A list of records, or an object id -> record.
+        records = list(held.values()) if isinstance(held, Mapping) else held
+        if not name or not isinstance(records, Sequence) or isinstance(records, str):
+            raise ArchiveError(
+                f"{place}: {key!r:.60} is not a {sets.field} with a list of records; known: "
+                f"{known_sets(sets)}"
+            )
+        yield Part(name, read_records(records))
+
+
+def known_sets(sets: SetFiles) -> str:
+    """Return the names of all sets, for messages."""
+    return ", ".join(dict.fromkeys(sets.names.values()))
+
+
+def set_in(sets: SetFiles, text: str) -> str:
+    """Return the set that a name begins with; empty if there is none.
+
+    Files are named after their set, or the set and the model: ``fact_detect``, ``obj_rel_LLaVA``.
+    """
+    name = text.casefold().replace("-", "_")
+    found = [alias for alias in sets.names if name == alias or name.startswith(f"{alias}_")]
+    return sets.names[max(found, key=len)] if found else ""
