@@ -14,173 +14,98 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import errors
-from .errors import HallujudgeError
+from . import errors as errors
+from .errors import HallujudgeError as HallujudgeError
 
+# Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.registry import FoundClaim
-    from hallujudge.judge_service.engine.spec import (
-        GraphSource,
-        InlineGraph,
-        ScoreSpec,
-        ShippedGraph,
-    )
-    from hallujudge.judge_service.engine.streams import RunProgress
-    from hallujudge.judge_service.installation import __version__
-    from hallujudge.judge_service.llm.estimate import Estimate
-    from hallujudge.judge_service.settings.connection import Connection, Secret
-    from hallujudge.metrics import (
-        Bound,
-        Coverage,
-        IntervalSettings,
-        Item,
-        ItemResult,
-        Outcome,
-        Report,
-        Score,
-    )
-    from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
+    from hallujudge.judge_service.engine.registry import FoundClaim as FoundClaim
+    from hallujudge.judge_service.engine.spec import GraphSource as GraphSource
+    from hallujudge.judge_service.engine.spec import InlineGraph as InlineGraph
+    from hallujudge.judge_service.engine.spec import ScoreSpec as ScoreSpec
+    from hallujudge.judge_service.engine.spec import ShippedGraph as ShippedGraph
+    from hallujudge.judge_service.engine.streams import RunProgress as RunProgress
+    from hallujudge.judge_service.installation import __version__ as __version__
+    from hallujudge.judge_service.llm.estimate import Estimate as Estimate
+    from hallujudge.judge_service.settings.connection import Connection as Connection
+    from hallujudge.judge_service.settings.connection import Secret as Secret
+    from hallujudge.metrics import Bound as Bound
+    from hallujudge.metrics import Coverage as Coverage
+    from hallujudge.metrics import IntervalSettings as IntervalSettings
+    from hallujudge.metrics import Item as Item
+    from hallujudge.metrics import ItemResult as ItemResult
+    from hallujudge.metrics import Outcome as Outcome
+    from hallujudge.metrics import Report as Report
+    from hallujudge.metrics import Score as Score
+    from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore as CalibratedScore
+    from hallujudge.metrics.calibration.calibrated_scores import Calibration as Calibration
 
-    from .analysis import Analysis, AnalysisOptions, analyze, analyze_results
-    from .archives import ArchiveReader, ArchiveSummary, inspect_archives, read_items
-    from .archives.inputs import InputOptions, ItemSource, References, Responses
-    from .async_client import AsyncClient
-    from .backends.base import BatchResult, ScoringBackend, ServerInfo, Timeouts
-    from .backends.embedded import EmbeddedBackend
-    from .backends.remote import RemoteBackend
-    from .calibration import CalibrateOptions, calibrate
-    from .client import Client
-    from .comparison import (
-        CompareOptions,
-        Comparison,
-        CorrectedDifference,
-        Gate,
-        GateCheck,
-        GateLimits,
-        ItemChange,
-        Leaderboard,
-        LeaderboardRow,
-        Leaderboards,
-        Pair,
-        PairCoverage,
-        PairTest,
-        RunLabel,
-        RunSource,
-        ScoreChanges,
-        ScoreDifference,
-        changed_items,
-        compare,
-        gate,
-        leaderboard,
-        leaderboards,
-    )
-    from .jobs import JobInfo, OnJobChange
-    from .overview import LeftOut, Overview, ScoredRun, score_all
-    from .rescoring import rescore_run
-    from .runs import (
-        Manifest,
-        RunFolder,
-        RunItem,
-        RunItems,
-        RunReport,
-        RunWatch,
-        StoredRun,
-        merge_runs,
-        read_run,
-        recompute,
-    )
-    from .runs.run_inputs import PreparedRun
-    from .score_run import OnBatch, OnProgress, ScoreRun
+    from .analysis import Analysis as Analysis
+    from .analysis import AnalysisOptions as AnalysisOptions
+    from .analysis import analyze as analyze
+    from .analysis import analyze_results as analyze_results
+    from .archives import ArchiveReader as ArchiveReader
+    from .archives import ArchiveSummary as ArchiveSummary
+    from .archives import inspect_archives as inspect_archives
+    from .archives import read_items as read_items
+    from .archives.inputs import InputOptions as InputOptions
+    from .archives.inputs import ItemSource as ItemSource
+    from .archives.inputs import References as References
+    from .archives.inputs import Responses as Responses
+    from .async_client import AsyncClient as AsyncClient
+    from .backends.base import BatchResult as BatchResult
+    from .backends.base import ScoringBackend as ScoringBackend
+    from .backends.base import ServerInfo as ServerInfo
+    from .backends.base import Timeouts as Timeouts
+    from .backends.embedded import EmbeddedBackend as EmbeddedBackend
+    from .backends.remote import RemoteBackend as RemoteBackend
+    from .calibration import CalibrateOptions as CalibrateOptions
+    from .calibration import calibrate as calibrate
+    from .client import Client as Client
+    from .comparison import CompareOptions as CompareOptions
+    from .comparison import Comparison as Comparison
+    from .comparison import CorrectedDifference as CorrectedDifference
+    from .comparison import Gate as Gate
+    from .comparison import GateCheck as GateCheck
+    from .comparison import GateLimits as GateLimits
+    from .comparison import ItemChange as ItemChange
+    from .comparison import Leaderboard as Leaderboard
+    from .comparison import LeaderboardRow as LeaderboardRow
+    from .comparison import Leaderboards as Leaderboards
+    from .comparison import Pair as Pair
+    from .comparison import PairCoverage as PairCoverage
+    from .comparison import PairTest as PairTest
+    from .comparison import RunLabel as RunLabel
+    from .comparison import RunSource as RunSource
+    from .comparison import ScoreChanges as ScoreChanges
+    from .comparison import ScoreDifference as ScoreDifference
+    from .comparison import changed_items as changed_items
+    from .comparison import compare as compare
+    from .comparison import gate as gate
+    from .comparison import leaderboard as leaderboard
+    from .comparison import leaderboards as leaderboards
+    from .jobs import JobInfo as JobInfo
+    from .jobs import OnJobChange as OnJobChange
+    from .overview import LeftOut as LeftOut
+    from .overview import Overview as Overview
+    from .overview import ScoredRun as ScoredRun
+    from .overview import score_all as score_all
+    from .rescoring import rescore_run as rescore_run
+    from .runs import Manifest as Manifest
+    from .runs import RunFolder as RunFolder
+    from .runs import RunItem as RunItem
+    from .runs import RunItems as RunItems
+    from .runs import RunReport as RunReport
+    from .runs import RunWatch as RunWatch
+    from .runs import StoredRun as StoredRun
+    from .runs import merge_runs as merge_runs
+    from .runs import read_run as read_run
+    from .runs import recompute as recompute
+    from .runs.run_inputs import PreparedRun as PreparedRun
+    from .score_run import OnBatch as OnBatch
+    from .score_run import OnProgress as OnProgress
+    from .score_run import ScoreRun as ScoreRun
 
-__all__ = [
-    "Analysis",
-    "AnalysisOptions",
-    "ArchiveReader",
-    "ArchiveSummary",
-    "AsyncClient",
-    "BatchResult",
-    "Bound",
-    "CalibrateOptions",
-    "CalibratedScore",
-    "Calibration",
-    "Client",
-    "CompareOptions",
-    "Comparison",
-    "Connection",
-    "CorrectedDifference",
-    "Coverage",
-    "EmbeddedBackend",
-    "Estimate",
-    "FoundClaim",
-    "Gate",
-    "GateCheck",
-    "GateLimits",
-    "GraphSource",
-    "HallujudgeError",
-    "InlineGraph",
-    "InputOptions",
-    "IntervalSettings",
-    "Item",
-    "ItemChange",
-    "ItemResult",
-    "ItemSource",
-    "JobInfo",
-    "Leaderboard",
-    "LeaderboardRow",
-    "Leaderboards",
-    "LeftOut",
-    "Manifest",
-    "OnBatch",
-    "OnJobChange",
-    "OnProgress",
-    "Outcome",
-    "Overview",
-    "Pair",
-    "PairCoverage",
-    "PairTest",
-    "PreparedRun",
-    "References",
-    "RemoteBackend",
-    "Report",
-    "Responses",
-    "RunFolder",
-    "RunItem",
-    "RunItems",
-    "RunLabel",
-    "RunProgress",
-    "RunReport",
-    "RunSource",
-    "RunWatch",
-    "Score",
-    "ScoreChanges",
-    "ScoreDifference",
-    "ScoreRun",
-    "ScoreSpec",
-    "ScoredRun",
-    "ScoringBackend",
-    "Secret",
-    "ServerInfo",
-    "ShippedGraph",
-    "StoredRun",
-    "Timeouts",
-    "__version__",
-    "analyze",
-    "analyze_results",
-    "calibrate",
-    "changed_items",
-    "compare",
-    "errors",
-    "gate",
-    "inspect_archives",
-    "leaderboard",
-    "leaderboards",
-    "merge_runs",
-    "read_items",
-    "read_run",
-    "recompute",
-    "rescore_run",
-    "score_all",
-]
 
 _NAMES = {
     ".analysis": "Analysis AnalysisOptions analyze analyze_results",
@@ -217,6 +142,8 @@ _NAMES = {
 }
 """Module -> the public names that it defines."""
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted((*_HOMES, "HallujudgeError", "errors"))
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import ArchiveError, MissingExtraError
 from .json_files import read_json_bytes
-from .local_files import DamagedError, open_binary, read_bytes, suffix_of, zstd_reader
+from .local_files import DamagedError, open_binary, read_bytes, reading, suffix_of, zstd_reader
 from .records import Record, Records
 from .table_files import read_csv, read_xlsx
 
@@ -96,13 +96,8 @@ def read_format(path: Path) -> Content:
 
 
 def _head(path: Path) -> bytes:
-    try:
-        with open_binary(path) as file:
-            return file.read(_HEAD_BYTES)
-    except OSError as err:
-        raise ArchiveError(
-            f"{path}: {err.strerror or err}; check the path", metadata={"path": str(path)}
-        ) from err
+    with reading(path), open_binary(path) as file:
+        return file.read(_HEAD_BYTES)
 
 
 def _refuse_packed(path: Path, head: bytes) -> None:

@@ -155,23 +155,9 @@ _MOST_FILES = 2_000
 _URL_PATTERN = re.compile(r"[*\[]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # File systems that only read data; fsspec has others that run commands or unpack pickles.
-_PROTOCOLS = frozenset(
-    [
-        "http",
-        "https",
-        "s3",
-        "s3a",
-        "gs",
-        "gcs",
-        "az",
-        "abfs",
-        "abfss",
-        "adl",
-        "hf",
-        "file",
-        "memory",
-    ]
-)
+_PROTOCOLS = frozenset({
+    "http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hf", "file", "memory",
+})  # fmt: skip
 _SECONDS_WITHOUT_DATA = 60
 # What errors of aiohttp mean, by the names of their classes: their texts are objects of Python.
 _HTTP_PROBLEMS = {

@@ -17,7 +17,7 @@ from typing import IO
 
 from ..errors import ArchiveError
 from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
-from .local_files import is_plain, open_binary, open_text
+from .local_files import is_plain, open_binary, open_text, reading
 
 _EMPTY = "the file is empty or holds white space only; check that it was written"
 # Characters that are read at a time.
@@ -74,23 +74,13 @@ def read_batches(
     marks: Marks | None = None,
 ) -> Iterator[Batch]:
     """Yield the values of :func:`read_values`, many at a time where lines hold one each."""
-    try:
-        with open_binary(path) as file:
-            if start.offset:
-                file.seek(start.offset)
-            lines = LineReader(file, start, _line_value, chunk_chars, size)
-            yield from _batches_of(lines, path, chunk_chars, marks)
-            if lines.ended and marks is not None:
-                marks.complete = is_plain(file)
-    except OSError as err:
-        raise ArchiveError(
-            f"{path}: {err.strerror or err}; check the path", metadata={"path": str(path)}
-        ) from err
-    except UnicodeDecodeError as err:
-        raise ArchiveError(
-            f"{path}: not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8",
-            metadata={"path": str(path)},
-        ) from err
+    with reading(path), open_binary(path) as file:
+        if start.offset:
+            file.seek(start.offset)
+        lines = LineReader(file, start, _line_value, chunk_chars, size)
+        yield from _batches_of(lines, path, chunk_chars, marks)
+        if lines.ended and marks is not None:
+            marks.complete = is_plain(file)
 
 
 def _batches_of(
@@ -150,15 +140,8 @@ def read_text(path: Path) -> str:
     Raises:
         ArchiveError: The file can't be read, is not UTF-8 or is too large.
     """
-    try:
-        with open_text(path) as stream:
-            text = stream.read(MAX_VALUE_CHARS + 1)
-    except OSError as err:
-        raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
-    except UnicodeDecodeError as err:
-        raise ArchiveError(
-            f"{path}: not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8"
-        ) from err
+    with reading(path), open_text(path) as stream:
+        text = stream.read(MAX_VALUE_CHARS + 1)
     if len(text) > MAX_VALUE_CHARS:
         raise ArchiveError(f"{path}: more than {MAX_VALUE_CHARS:,} characters; split the file")
     return text

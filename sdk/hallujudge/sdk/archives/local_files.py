@@ -10,7 +10,8 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -38,6 +39,23 @@ MAX_FREE_BYTES = 1 << 27
 _MAX_UNPACKED_BYTES = 1 << 36
 # A zstd block of a few bytes unpacks to 128 KiB, so that small pieces keep a bomb's size small.
 _ZSTD_PIECE = 1 << 10
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Name the file in the errors of a block that reads it.
+
+    Raises:
+        ArchiveError: The file can't be read, or its text is not UTF-8.
+    """
+    try:
+        yield
+    except OSError as err:
+        problem = f"{err.strerror or err}; check the path"
+        raise ArchiveError(f"{path}: {problem}", metadata={"path": str(path)}) from err
+    except UnicodeDecodeError as err:
+        problem = f"not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8"
+        raise ArchiveError(f"{path}: {problem}", metadata={"path": str(path)}) from err
 
 
 def open_binary(path: Path) -> BinaryIO:
@@ -99,14 +117,11 @@ def read_bytes(path: Path, limit: int = _MAX_BYTES) -> bytes:
     Raises:
         ArchiveError: The file can't be read, or has more than ``limit`` bytes.
     """
-    try:
-        with open_binary(path) as file:
-            # One read of `limit` bytes would allocate as many for a small file.
-            data = io.BytesIO()
-            while data.tell() <= limit and (piece := file.read(_COPIED_PIECE)):
-                data.write(piece)
-    except OSError as err:
-        raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
+    with reading(path), open_binary(path) as file:
+        # One read of `limit` bytes would allocate as many for a small file.
+        data = io.BytesIO()
+        while data.tell() <= limit and (piece := file.read(_COPIED_PIECE)):
+            data.write(piece)
     if data.tell() > limit:
         raise ArchiveError(f"{path}: more than {limit:,} bytes; split the file")
     return data.getvalue()

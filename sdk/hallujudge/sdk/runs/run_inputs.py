@@ -17,8 +17,9 @@ from hallujudge.metrics.framework.results import JsonValue
 from ..archives.found_files import copy_of, found_files, is_pattern, is_url, origin_of, public_url
 from ..archives.inputs import CheckedArchive, InputOptions, own_files
 from ..archives.json_lines import Marks
+from ..archives.local_files import reading
 from ..backends.base import header_of
-from ..errors import ArchiveError, HallujudgeError
+from ..errors import HallujudgeError
 from ..spec_parts import group_keys
 from .journal import read_marks
 from .manifest import MANIFEST, Manifest, partial
@@ -252,12 +253,9 @@ def _files(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _hash_file(path: Path, digest: Any) -> None:
-    try:
-        with path.open("rb") as file:
-            while piece := file.read(_PIECE):
-                digest.update(piece)
-    except OSError as err:
-        raise ArchiveError(f"{path}: {err.strerror or err}; check the path") from err
+    with reading(path), path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
 
 
 def _hash_of_items(items: Iterable[object]) -> str:

@@ -109,18 +109,6 @@ def _vidhal(what: str, metric: str, shape: str, *, least: int, most: int) -> Arc
     )
 
 
-def _references_of_objects() -> ArchiveReader:
-    return ArchiveReader(
-        name="objects of images",
-        keys=(),
-        matches=lambda values: _maps_to_words(values, with_digits=True),
-        shape="a list of names for each image",
-        metrics=("chair",),
-        role="references",
-        fields={"id": "", "response": ""},
-    )
-
-
 def _aloha_caption(values: Mapping[str, object]) -> Mapping[str, object]:
     """Return a caption, whose image is named by its file."""
     path = values.get("image_path")
@@ -299,7 +287,14 @@ READERS = (
         any_metric=True,
         arguments="-R scene_graphs.json",
     ),
-    _references_of_objects(),
+    _references(
+        "objects of images",
+        "",
+        "chair",
+        fields="id= response=",
+        matches=lambda values: _maps_to_words(values, with_digits=True),
+        shape="a list of names for each image",
+    ),
     _unread(
         "a table of words with lists of words, such as AMBER's relation.json",
         "",
@@ -389,25 +384,25 @@ def _has_caption_scores(values: Mapping[str, object]) -> bool:
 
 
 CHAIR_SCRIPT_READERS = (
-    ArchiveReader(
-        name="an output of a CHAIR script, with captions and reference objects",
-        keys=("image_id", "caption", "mscoco_gt_words"),
-        metrics=("chair",),
+    _responses(
+        "an output of a CHAIR script, with captions and reference objects",
+        "image_id caption mscoco_gt_words",
+        "chair",
         convert=converting(_script_sentence),
     ),
-    ArchiveReader(
-        name="an output of a CHAIR script, with captions but without reference objects",
-        keys=("image_id", "caption", "mscoco_hallucinated_words"),
-        metrics=("chair",),
+    _responses(
+        "an output of a CHAIR script, with captions but without reference objects",
+        "image_id caption mscoco_hallucinated_words",
+        "chair",
         convert=converting(_script_sentence),
-        arguments="-R objects.json",
+        arguments=_OBJECTS,
     ),
-    ArchiveReader(
-        name="captions with scores of a caption metric (imgToEval)",
-        keys=("image_id", "caption"),
+    _responses(
+        "captions with scores of a caption metric (imgToEval)",
+        "image_id caption",
+        "chair",
+        fields="id=image_id response=caption",
         matches=_has_caption_scores,
-        metrics=("chair",),
-        fields={"id": "image_id", "response": "caption"},
-        arguments="-R objects.json",
+        arguments=_OBJECTS,
     ),
 )

@@ -172,17 +172,14 @@ LMMS_EVAL_READERS = (
         convert=converting(_general),
         remedy="name a metric that scores its answers, and give its references with references=…",
     ),
-    ArchiveReader(
-        name="a summary of an lmms-eval or lm-evaluation-harness run, which has no responses",
-        keys=("results", "versions"),
-        remedy="give its sample files, which --log_samples writes",
-        role="companion",
-    ),
-    ArchiveReader(
-        name="a summary of an lmms-eval or lm-evaluation-harness run, which has no responses",
-        keys=("results", "configs"),
-        remedy="give its sample files, which --log_samples writes",
-        role="companion",
+    *(
+        ArchiveReader(
+            name="a summary of an lmms-eval or lm-evaluation-harness run, which has no responses",
+            keys=("results", more),
+            remedy="give its sample files, which --log_samples writes",
+            role="companion",
+        )
+        for more in ("versions", "configs")
     ),
 )
 

@@ -90,32 +90,20 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def _judged() -> tuple[ArchiveReader, ...]:
+def _tables(*, judged: bool) -> tuple[ArchiveReader, ...]:
+    """Return the readers of predictions, with the tool's own judgements or without."""
+    more: dict[str, Any] = {"role": "companion"} if judged else {}
     return tuple(
         ArchiveReader(
-            name=f"VLMEvalKit's table of predictions {name}, with its own judgements",
-            keys=(*keys, "extracted", "score"),
+            name=f"VLMEvalKit's table of predictions {name}"
+            f"{', with its own judgements' if judged else ''}",
+            keys=(*keys, "extracted", "score") if judged else keys,
             matches=matches,
             metrics=(metric,),
             convert=converting(convert),
             arguments=arguments,
             **_SETTINGS.get(metric, {}),
-            role="companion",
-        )
-        for name, keys, matches, metric, convert, arguments in _NAMES
-    )
-
-
-def _predictions() -> tuple[ArchiveReader, ...]:
-    return tuple(
-        ArchiveReader(
-            name=f"VLMEvalKit's table of predictions {name}",
-            keys=keys,
-            matches=matches,
-            metrics=(metric,),
-            convert=converting(convert),
-            arguments=arguments,
-            **_SETTINGS.get(metric, {}),
+            **more,
         )
         for name, keys, matches, metric, convert, arguments in _NAMES
     )
@@ -132,8 +120,8 @@ def _summary(keys: str) -> ArchiveReader:
 
 
 READERS = (
-    *_judged(),
-    *_predictions(),
+    *_tables(judged=True),
+    *_tables(judged=False),
     _summary("split Overall acc precision recall"),
     _summary("split aAcc fAcc qAcc"),
     ArchiveReader(
