@@ -175,47 +175,36 @@ def _hal(formulas: _Formulas) -> Value:
     return value
 
 
-def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
-    def share(top: str, bottom: str) -> Value:
-        return formulas.share(top, bottom, _ADDED)
+_GENERATIVE = (
+    ("chair", "hallucinated object words / object words", "hallucinated", "words"),
+    ("cover", "objects that the descriptions name / objects of the images", "covered", "objects"),
+    (
+        "hal",
+        "descriptions with a hallucinated object word / descriptions",
+        "hallucinating",
+        "descriptions",
+    ),
+    (
+        "cog",
+        "hallucination targets that the descriptions name / hallucination targets",
+        "targets_said",
+        "targets",
+    ),
+)
 
-    return (
+
+def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
+    return tuple(
         ScoreDefinition(
-            name="chair",
-            meaning="hallucinated object words / object words",
-            direction="lower",
-            columns=("hallucinated", "words"),
-            value=share("hallucinated", "words"),
-            smooth=formulas.smooth("hallucinated", "words"),
-            count="words",
-        ),
-        ScoreDefinition(
-            name="cover",
-            meaning="objects that the descriptions name / objects of the images",
-            direction="higher",
-            columns=("covered", "objects"),
-            value=share("covered", "objects"),
-            smooth=formulas.smooth("covered", "objects"),
-            count="objects",
-        ),
-        ScoreDefinition(
-            name="hal",
-            meaning="descriptions with a hallucinated object word / descriptions",
-            direction="lower",
-            columns=("hallucinating", "descriptions"),
-            value=_hal(formulas),
-            smooth=formulas.smooth("hallucinating", "descriptions"),
-            count="descriptions",
-        ),
-        ScoreDefinition(
-            name="cog",
-            meaning="hallucination targets that the descriptions name / hallucination targets",
-            direction="lower",
-            columns=("targets_said", "targets"),
-            value=share("targets_said", "targets"),
-            smooth=formulas.smooth("targets_said", "targets"),
-            count="targets",
-        ),
+            name=name,
+            meaning=meaning,
+            direction="higher" if name == "cover" else "lower",
+            columns=(top, bottom),
+            value=_hal(formulas) if name == "hal" else formulas.share(top, bottom, _ADDED),
+            smooth=formulas.smooth(top, bottom),
+            count=bottom,
+        )
+        for name, meaning, top, bottom in _GENERATIVE
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from hallujudge.metrics.framework.metric import InputOption
 from ..errors import ArchiveError
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, read_mapping, refuse
-from .local_files import open_text
+from .json_files import read_text
 from .records import (
     ID_FLAG,
     Record,
@@ -103,11 +103,8 @@ def read_amber(
     for identifier in check.missing():
         said[identifier] = _Said()
     tables = _tables(options, annotations) if GENERATIVE in kinds else _NO_TABLES
-    images = (
-        {}
-        if options.own.get("questions") is None
-        else _by_id(options.own["questions"], "questions")
-    )
+    asked = options.own.get("questions")
+    images = {} if asked is None else _by_id(asked, "questions")
     made = _Items(annotations, images, tables, group_by)
     items = [made.item(identifier, row) for identifier, row in said.items()]
     note = (
@@ -115,7 +112,7 @@ def read_amber(
         "give the questions"
     )
     images_known = all(item.group_id != item.id for item in items)
-    notes = () if options.own.get("questions") is not None or images_known else (note,)
+    notes = () if asked is not None or images_known else (note,)
     return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
 
 
@@ -289,24 +286,10 @@ def _tables(options: InputOptions, annotations: Mapping[str, _Annotation]) -> _T
             "Use the relation.json of the same release as the annotations",
         )
     known = frozenset(table).union(*table.values())
-    safe = tuple(_safe_words(options.own["safe_words"]))
+    given = options.own["safe_words"]
+    lines = given if isinstance(given, tuple) else read_text(Path(given)).splitlines()
+    safe = tuple(word for line in lines if (word := line.strip()))
     return _Tables(associated=table, safe=safe, known=known, vocabulary=tuple(sorted(known)))
-
-
-def _safe_words(source: str | Path | tuple[str, ...]) -> Iterator[str]:
-    """Yield the safe words: one a line."""
-    if isinstance(source, tuple):
-        yield from source
-        return
-    try:
-        with open_text(Path(source)) as stream:
-            yield from (word for line in stream if (word := line.strip()))
-    except OSError as err:
-        raise ArchiveError(f"{source}: {err.strerror or err}; check the path") from err
-    except UnicodeDecodeError as err:
-        raise ArchiveError(
-            f"{source}: not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8"
-        ) from err
 
 
 _NOTHING = _Annotation(kind="", values={})

@@ -8,8 +8,8 @@ from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import examples, score_app
-from .declared_options import DeclaredBy, InputsOf, MetricOptions, grouped
-from .run_options import References, Responses, RunOptions
+from .declared_options import DeclaredBy, MetricOptions, grouped
+from .run_options import InputsOf, References, Responses, RunOptions
 from .score_command import ScoreCommand
 
 

@@ -21,10 +21,10 @@ from ..archives import InputOptions
 from ..runs.manifest import PARSERS
 from ..score_run import ScoreRun
 from .app import examples, input_option, output_option, score_app
-from .declared_options import DeclaredBy, InputsOf, MetricOptions, grouped
+from .declared_options import DeclaredBy, MetricOptions, grouped
 from .options import Estimate, JudgeOptions
 from .output import write_file
-from .run_options import Responses, RunOptions
+from .run_options import InputsOf, Responses, RunOptions
 from .score_command import ScoreCommand
 
 # Answers are parsed in batches, so that a long archive is never in memory as a whole.

@@ -22,9 +22,9 @@ from .app import (
     output_option,
     score_app,
 )
-from .declared_options import DeclaredBy, InputsOf, MetricOptions, grouped
+from .declared_options import DeclaredBy, MetricOptions, grouped
 from .output import write_file
-from .run_options import Responses, RunOptions
+from .run_options import InputsOf, Responses, RunOptions
 from .score_command import ScoreCommand
 
 

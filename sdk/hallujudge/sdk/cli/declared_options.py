@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import (
     Annotated,
     Any,
     ParamSpec,
-    Protocol,
     TypeVar,
     cast,
     get_args,
@@ -23,10 +23,8 @@ import typer
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
-from hallujudge.metrics.framework.metric import InputOption, OptionDefinition
+from hallujudge.metrics.framework.metric import OptionDefinition
 
-from ..archives import InputOptions
-from ..archives.inputs import declared_inputs
 from ..errors import InvalidInputError
 from .app import input_option, judge_option, metric_option
 from .score_command import BOTH, compares_variants
@@ -50,7 +48,19 @@ class MetricOptions:
     """The options that were given, by name."""
 
 
-class DeclaredBy:
+class Declared(ABC):
+    """Makes options of a command from a declaration, in the annotation of its parameter."""
+
+    @abstractmethod
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield the parameters."""
+
+    @abstractmethod
+    def build(self, given: Mapping[str, object]) -> object:
+        """Return the value of the given parameters."""
+
+
+class DeclaredBy(Declared):
     """Makes the options of a command from a metric's declaration.
 
     A parameter of a grouped command is annotated ``Annotated[MetricOptions, DeclaredBy("chair")]``.
@@ -70,7 +80,7 @@ class DeclaredBy:
         yield inspect.Parameter(_CONTEXT, _KEYWORD, annotation=typer.Context)
         help_text = _variant_help(self._entry)
         flag = metric_option("--variant", *self._flags, help=help_text)
-        yield _parameter("variant", Annotated[str, flag], self._entry.variants[0])
+        yield parameter_of("variant", Annotated[str, flag], self._entry.variants[0])
         for option in self._own():
             yield _declared(option)
 
@@ -99,72 +109,6 @@ class DeclaredBy:
     def _own(self) -> Iterator[OptionDefinition]:
         # Every score command has the response options; RunOptions declares them.
         return (option for option in self._entry.options if option.name not in _RESPONSE_OPTIONS)
-
-
-class InputsOf:
-    """Makes the options of a command that only some readers take, from a metric's declaration.
-
-    A parameter of a grouped command is annotated ``Annotated[InputOptions, InputsOf("chair")]``.
-
-    Args:
-        metric: The metric's name.
-    """
-
-    def __init__(self, metric: str) -> None:
-        self._declared = declared_inputs(metric)
-        # What only a command knows to be true has no flag of its own here.
-        self._own = [option for option in self._declared.own if option.kind != "set"]
-
-    def parameters(self) -> Iterator[inspect.Parameter]:
-        """Yield a parameter for each option of the metric's reader that not every command has."""
-        for option in self._own:
-            metavar = "FILE" if option.kind == "file" else None
-            flag = input_option(option.flag, metavar=metavar, help=option.meaning)
-            kind: Any = list[str] | None if option.kind == "texts" else str | None
-            yield _parameter(_name_of(option), Annotated[kind, flag], None)
-        for name, (kind, flag, default) in _SOME.items():
-            if name in self._declared.used:
-                yield _parameter(name, Annotated[kind, flag], default)
-
-    def build(self, given: Mapping[str, object]) -> InputOptions:
-        """Return the options that were given.
-
-        Args:
-            given: Parameter name -> value.
-        """
-        values = {option.name: given[_name_of(option)] for option in self._own}
-        own = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-            if value is not None
-        }
-        shared = {name: value for name, value in given.items() if name in _SOME}
-        return InputOptions(own=own, **cast("dict[str, Any]", shared))
-
-
-def _name_of(option: InputOption) -> str:
-    """Return the name of an option's parameter: its flag, as the metric may use its name."""
-    return option.flag.lstrip("-").replace("-", "_")
-
-
-# Options of some readers: type, flag and default.
-_SOME: Mapping[str, tuple[type, Any, object]] = {
-    "join": (
-        str,
-        input_option("--join", help="Join by auto, id, text (image and question) or order."),
-        "auto",
-    ),
-    "allow_missing": (
-        bool,
-        input_option("--allow-missing", help="References without a response become unscored."),
-        False,
-    ),
-    "allow_duplicates": (
-        bool,
-        input_option("--allow-duplicates", help="Score of every response of a duplicate id."),
-        False,
-    ),
-}
 
 
 def response_option(name: str, *flags: str, note: str = "") -> Any:
@@ -212,16 +156,17 @@ def _declared(option: OptionDefinition) -> inspect.Parameter:
     text = option.meaning if option.choices == _NO_YES else option.help
     flag = _PANELS[option.purpose](_flag(option), help=text, metavar=metavar)
     if option.choices == _NO_YES:
-        return _parameter(option.name, Annotated[bool, flag], default=False)
+        return parameter_of(option.name, Annotated[bool, flag], default=False)
     if option.file:
-        return _parameter(option.name, Annotated[Path | None, flag], None)
+        return parameter_of(option.name, Annotated[Path | None, flag], None)
     if option.number:
         # The default depends on the variant, so none is shown.
-        return _parameter(option.name, Annotated[float | None, flag], None)
-    return _parameter(option.name, Annotated[str, flag], option.default)
+        return parameter_of(option.name, Annotated[float | None, flag], None)
+    return parameter_of(option.name, Annotated[str, flag], option.default)
 
 
-def _parameter(name: str, annotation: object, default: object) -> inspect.Parameter:
+def parameter_of(name: str, annotation: object, default: object) -> inspect.Parameter:
+    """Return a parameter of a command."""
     return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
 
 
@@ -236,20 +181,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Group(Protocol):
-    """Parameters of a command that it gets as one value."""
-
-    def parameters(self) -> Iterator[inspect.Parameter]:
-        """Yield the parameters."""
-        ...
-
-    def build(self, given: Mapping[str, object]) -> object:
-        """Return the value of the given parameters."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class _Fields:
+class _Fields(Declared):
     """A group of the fields of a dataclass."""
 
     value: type
@@ -260,7 +193,7 @@ class _Fields:
             if group := _group_of(hint):
                 yield from group.parameters()
             else:
-                yield _parameter(declared.name, hint, _default(declared))
+                yield parameter_of(declared.name, hint, _default(declared))
 
     def build(self, given: Mapping[str, object]) -> object:
         """Return the dataclass with these fields."""
@@ -291,7 +224,7 @@ def grouped(command: Callable[P, T]) -> Callable[..., T]:
     """
     hints = get_type_hints(command, include_extras=True)
     shown: list[inspect.Parameter] = []
-    groups: dict[str, tuple[_Group, list[str]]] = {}
+    groups: dict[str, tuple[Declared, list[str]]] = {}
     for parameter in inspect.signature(command).parameters.values():
         hint = hints[parameter.name]
         if group := _group_of(hint):
@@ -318,10 +251,9 @@ def grouped(command: Callable[P, T]) -> Callable[..., T]:
     return called
 
 
-def _group_of(hint: object) -> _Group | None:
+def _group_of(hint: object) -> Declared | None:
     if get_origin(hint) is Annotated:
-        made = (DeclaredBy, InputsOf)
-        return next((part for part in get_args(hint)[1:] if isinstance(part, made)), None)
+        return next((part for part in get_args(hint)[1:] if isinstance(part, Declared)), None)
     return _Fields(hint) if is_dataclass(hint) and isinstance(hint, type) else None
 
 

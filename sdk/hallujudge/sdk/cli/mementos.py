@@ -9,9 +9,9 @@ from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import examples, input_option, metric_option, score_app
-from .declared_options import DeclaredBy, InputsOf, MetricOptions, grouped
+from .declared_options import DeclaredBy, MetricOptions, grouped
 from .options import JudgeOptions
-from .run_options import RunOptions, by_domain
+from .run_options import InputsOf, RunOptions, by_domain
 from .score_command import ScoreCommand
 
 _DOMAINS = ("daily_life", "robotics", "comics", "general")

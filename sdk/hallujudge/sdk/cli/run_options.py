@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
+
+from hallujudge.metrics.framework.metric import InputOption
 
 from ..archives import InputOptions
+from ..archives.inputs import declared_inputs
 from ..backends.base import Timeouts
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import input_option, output_option, server_option, statistics_option
-from .declared_options import response_option
+from .declared_options import Declared, parameter_of, response_option
 from .options import ServerOptions
 from .score_command import FORMATS, ScoreCommand
 
@@ -42,6 +46,67 @@ AllowMissing = Annotated[
     bool,
     input_option("--allow-missing", help="References without a response become unscored."),
 ]
+
+
+class InputsOf(Declared):
+    """Makes the options of a command that only some readers take, from a metric's declaration.
+
+    A parameter of a grouped command is annotated ``Annotated[InputOptions, InputsOf("chair")]``.
+
+    Args:
+        metric: The metric's name.
+    """
+
+    def __init__(self, metric: str) -> None:
+        self._declared = declared_inputs(metric)
+        # What only a command knows to be true has no flag of its own here.
+        self._own = [option for option in self._declared.own if option.kind != "set"]
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for each option of the metric's reader that not every command has."""
+        for option in self._own:
+            metavar = "FILE" if option.kind == "file" else None
+            flag = input_option(option.flag, metavar=metavar, help=option.meaning)
+            kind: Any = list[str] | None if option.kind == "texts" else str | None
+            yield parameter_of(_name_of(option), Annotated[kind, flag], None)
+        for name in filter(self._declared.used.__contains__, _SOME):
+            yield parameter_of(name, *_SOME[name])
+
+    def build(self, given: Mapping[str, object]) -> InputOptions:
+        """Return the options that were given.
+
+        Args:
+            given: Parameter name -> value.
+        """
+        values = {option.name: given[_name_of(option)] for option in self._own}
+        own = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+            if value is not None
+        }
+        shared = {name: value for name, value in given.items() if name in _SOME}
+        return InputOptions(own=own, **cast("dict[str, Any]", shared))
+
+
+def _name_of(option: InputOption) -> str:
+    """Return the name of an option's parameter: its flag, as the metric may use its name."""
+    return option.flag.lstrip("-").replace("-", "_")
+
+
+# Options that only some readers use.
+_SOME: Mapping[str, tuple[object, object]] = {
+    "join": (
+        Annotated[
+            str,
+            input_option("--join", help="Join by auto, id, text (image and question) or order."),
+        ],
+        "auto",
+    ),
+    "allow_missing": (AllowMissing, False),
+    "allow_duplicates": (AllowDuplicates, False),
+}
+
+
 Workers = Annotated[
     int,
     server_option(

@@ -10,9 +10,9 @@ from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import examples, input_option, score_app
-from .declared_options import DeclaredBy, InputsOf, MetricOptions, grouped
+from .declared_options import DeclaredBy, MetricOptions, grouped
 from .options import Estimate, JudgeOptions, MatcherDownload
-from .run_options import References, RunOptions
+from .run_options import InputsOf, References, RunOptions
 from .score_command import ScoreCommand
 
 Claims = Annotated[
