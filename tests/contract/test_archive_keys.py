@@ -1,8 +1,10 @@
-"""A key that an archive of closed questions lacks is an error, never an answer."""
+"""A key that an archive lacks is an error, never an answer."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,16 +19,56 @@ PAIR = {
     "hallucination": {"video": "1.mp4", "answer": "no", "predict": "No."},
 }
 SHOWN = {"video": "v_1", "captions": ["A man sits.", "A man runs."]}
+ANSWER = {"image_id": 1, "question": "What is it?", "response": "A dog runs."}
+SCENE = {"image_id": 1, "triplets": [["dog", "on", "grass"]]}
+OWN_SCENE = {
+    "id": 1,
+    "instance": [{"question": "What is it?", "answer": "A dog runs."}],
+    "triplets": [["dog", "on", "grass"]],
+}
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [{"question_id": 1, "response": "Yes."}], [QUESTION]),
-    "pope, alone": ("pope", [{"question_id": 1, "response": "Yes.", "label": "yes"}], None),
+    "pope, alone": (
+        "pope",
+        [{"question_id": 1, "image": "1.jpg", "response": "Yes.", "label": "yes"}],
+        None,
+    ),
     "video-hallucer": ("video-hallucer", {"temporal": [PAIR]}, None),
     "vidhal-mcqa": ("vidhal-mcqa", [{"video": "v_1", "response": "A"}], [SHOWN]),
     "vidhal-ordering": ("vidhal-ordering", [{"video": "v_1", "response": "A, B"}], [SHOWN]),
+    "video-hallucer, by set": ("video-hallucer", [{"set": "temporal", **PAIR}], None),
+    "chair, joined": (
+        "chair",
+        [{"image_id": 1, "caption": "A dog."}],
+        [{"image_id": 1, "objects": ["dog"]}],
+    ),
+    "chair, alone": ("chair", [{"image_id": 1, "caption": "A dog.", "objects": ["dog"]}], None),
+    "tri-he, joined": ("tri-he", [ANSWER], [SCENE]),
+    "tri-he, alone": ("tri-he", [{**ANSWER, **SCENE}], None),
+    "tri-he, own": ("tri-he", [OWN_SCENE], None),
+    "mementos": (
+        "mementos",
+        [{"image_name": "1.png", "description": "A dog runs."}],
+        [{"image_name": "1.png", "description": "A dog jumps."}],
+    ),
+    "mementos, keywords": (
+        "mementos",
+        [
+            {
+                "image_name": "1.png",
+                "reference_objects": ["dog"],
+                "reference_behaviors": ["run"],
+                "predicted_objects": ["dog"],
+                "predicted_behaviors": ["run"],
+            }
+        ],
+        None,
+    ),
 }
-VIDHAL = InputOptions(own={"options": {"v_1": {"A": 2, "B": 1}}})
+LETTERS = {"A": 2, "B": 1}
+VIDHAL = InputOptions(own={"options": {"v_1": LETTERS, "other v_1": LETTERS}})
 # What an archive may lack: intervals then treat an item as an image of its own.
-OPTIONAL = {"image", "video", "text"}
+OPTIONAL = {"image", "video", "text", "question"}
 
 
 def renamed(value: Any, key: str) -> Any:
@@ -80,6 +122,18 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
         ("pope, alone", "label", "label", 0),
         ("video-hallucer", "response", "predict", 0),
         ("video-hallucer", "label", "answer", 0),
+        ("video-hallucer", "image", "video", 0),
+        ("video-hallucer, by set", "set", "set", 0),
+        ("pope, alone", "image", "image", 0),
+        ("chair, joined", "id", "image_id", 0),
+        ("chair, joined", "response", "caption", 0),
+        ("chair, alone", "reference_objects", "objects", 0),
+        ("tri-he, joined", "id", "image_id", 0),
+        ("tri-he, joined", "response", "response", 0),
+        ("tri-he, joined", "question", "question", 0),
+        ("tri-he, alone", "triplets", "triplets", 0),
+        ("mementos", "id", "image_name", 0),
+        ("mementos", "response", "description", 0),
     ],
 )
 def test_a_mapped_key_is_found(name: str, common: str, key: str, place: int) -> None:
@@ -109,3 +163,93 @@ def test_an_option_that_changes_nothing_is_refused(name: str, options: InputOpti
     metric, responses, references = ARCHIVES.get(name, other)
     with pytest.raises(InvalidInputError, match=metric):
         read_items(metric, responses, references, options=options)
+
+
+def doubled(archive: Any, *more: str) -> Any:
+    """Return an archive whose records are there twice, with other ids."""
+    if isinstance(archive, dict):
+        return {key: doubled(held, *more) for key, held in archive.items()}
+    ids = {"question_id", "image_id", "image_name", "id", *more}
+    return [*archive, *({k: other_id(v) if k in ids else v for k, v in r.items()} for r in archive)]
+
+
+def other_id(value: Any) -> Any:
+    return value + 1 if isinstance(value, int) else f"other {value}"
+
+
+# A record without a response is unscored, and named in the report.
+UNSCORED = {"response", "predict", "caption", "description"}
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "place"),
+    [(name, key, place) for name, key, place in cases() if key not in UNSCORED],
+)
+def test_a_key_that_one_record_lacks_is_an_error(name: str, key: str, place: int) -> None:
+    metric, *given = ARCHIVES[name]
+    options, ids = (VIDHAL, ["video"]) if "vidhal" in name else (None, [])
+    archives = [each and doubled(each, *ids) for each in given]
+    assert len(read_items(metric, archives[0], archives[1], options=options)) == 2
+    archives[place] = with_last_renamed(archives[place], key)
+    with pytest.raises(ArchiveError):
+        read_items(metric, archives[0], archives[1], options=options)
+
+
+def with_last_renamed(archive: Any, key: str) -> Any:
+    if isinstance(archive, dict):
+        return {name: with_last_renamed(held, key) for name, held in archive.items()}
+    return [*archive[:-1], renamed(archive[-1], key)]
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "place"),
+    [("pope, joined", "image", 1), ("pope, alone", "image", 0), ("video-hallucer", "video", 0)],
+)
+def test_intervals_never_silently_lose_the_images(name: str, key: str, place: int) -> None:
+    metric, *given = ARCHIVES[name]
+    archives = [each and doubled(each) for each in given]
+    whole = archives[place]
+    assert not any(f"my_{key}" in note for note in read_items(metric, *archives).notes)
+    archives[place] = renamed(whole, key)
+    [note] = read_items(metric, *archives).notes
+    assert f"my_{key}" in note, "the found keys"
+    archives[place] = with_last_renamed(whole, key)
+    with pytest.raises(ArchiveError, match=f"my_{key}"):
+        read_items(metric, *archives)
+
+
+@pytest.mark.parametrize("metric", ["pope", "video-hallucer", "chair", "tri-he", "mementos"])
+def test_a_mapped_name_that_the_reader_never_reads_is_an_error(metric: str) -> None:
+    responses, references = next(rest for name, *rest in ARCHIVES.values() if name == metric)
+    with pytest.raises(InvalidInputError, match="foo") as caught:
+        read_items(metric, responses, references, options=InputOptions(key_map={"foo": "image"}))
+    assert "response" in str(caught.value), "the names that it reads"
+
+
+def test_a_record_without_the_named_id_lists_its_keys() -> None:
+    records = [{"qid": 1, "response": "Yes.", "label": "yes"}, {"response": "No.", "label": "no"}]
+    with pytest.raises(ArchiveError) as caught:
+        read_items("pope", records, None, options=InputOptions(id_key="qid"))
+    assert all(key in str(caught.value) for key in ("qid", "label", "response"))
+
+
+@pytest.mark.parametrize("metric", ["pope", "chair", "mementos"])
+def test_results_by_id_beside_the_models_name_are_read(metric: str, tmp_path: Path) -> None:
+    names = {"pope": "response", "chair": "caption", "mementos": "description"}
+    held = {"a": {names[metric]: "Yes, a dog.", "label": "yes", "objects": ["dog"]}}
+    file = tmp_path / "answers.json"
+    file.write_text(json.dumps({"model": "m", "results": held}))
+    [item] = read_items(metric, file, None)
+    assert item.id == "a"
+
+
+def test_sets_beside_the_models_name_are_read() -> None:
+    content = {"model": "m", "results": {"temporal": [PAIR]}}
+    assert len(read_items("video-hallucer", content, None)) == 1
+
+
+def test_different_questions_of_one_image_are_not_called_duplicates_to_remove() -> None:
+    records = [{"id": "1.jpg", "response": text, "label": "yes"} for text in ("Yes.", "No.")]
+    with pytest.raises(ArchiveError, match="different questions") as caught:
+        read_items("pope", records, None)
+    assert "id_key" in str(caught.value)

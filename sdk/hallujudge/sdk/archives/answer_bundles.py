@@ -28,6 +28,7 @@ from .question_files import (
 )
 from .records import (
     TEXT_FLAG,
+    MediaCheck,
     Record,
     canonical_id,
     choose_key,
@@ -63,7 +64,8 @@ def read_bundles(
     """
     bundles = _Bundles(declared, references, options, group_by)
     items = bundles.read(parts_of(declared, responses))
-    return ItemSource(count=len(items), make=lambda: iter(items), notes=tuple(bundles.notes(items)))
+    notes = (*bundles.media.notes(), *bundles.notes(items))
+    return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
 
 
 class _Entry(NamedTuple):
@@ -112,6 +114,7 @@ class _Bundles:
         self._counts: dict[str, int] = {}
         self._chosen: tuple[str, str] | None = None
         self._joined: set[str] = set()
+        self.media = MediaCheck(declared.keys.media)
 
     def read(self, parts: Iterator[Part]) -> list[AnswersItem]:
         """Return all bundles, in the order of their first answers.
@@ -121,7 +124,7 @@ class _Bundles:
         """
         gathered: dict[str, list[_Entry]] = {}
         for part in parts:
-            for record in part.records:
+            for record in map(self._renamed, part.records):
                 for entry in self._entries(part.name, self._with_question(record)):
                     gathered.setdefault(entry.bundle, []).append(entry)
         # Answers without their question lack more, which would be the wrong error.
@@ -149,9 +152,9 @@ class _Bundles:
         assert self._chosen is not None, "chosen by the first record"
         response, _ = self._chosen
         values = {name: v for name, v in self._questions[key].items() if name != response}
-        for name in self._bundle.name if not self._bundle.by else ():
+        for name in self._bundle.name if self._bundle.required and not self._bundle.by else ():
             # A question does not say which of its answers are missing: the required one is.
-            values |= dict.fromkeys(self._keys.fields[name], *self._bundle.required[:1])
+            values |= dict.fromkeys(self._keys.fields[name], self._bundle.required[0])
         yield from self._entries("", self._with_tables(Record(values, 0, key)))
 
     def _with_question(self, record: Record) -> Record:
@@ -286,9 +289,19 @@ class _Bundles:
         given = found.pop(sets.field, "")
         name = set_in(sets, given) if given else part
         if not name:
-            self._faults.add(_NO_SET, record.place)
+            keys = named(sorted(record.values))
+            self._faults.add(_NO_SET, f"{record.place} (found {keys})")
             return None
         return {sets.field: name, **found}
+
+    def _renamed(self, record: Record) -> Record:
+        """Return a record with the keys that the user named, where it has their values."""
+        found = {
+            name: value
+            for name, key in self._options.key_map.items()
+            if (value := value_at(record.values, key)) is not None
+        }
+        return record._replace(values={**record.values, **found}) if found else record
 
     def _mapped(
         self, inner: Mapping[str, object], outer: Mapping[str, object]
@@ -311,6 +324,8 @@ class _Bundles:
             outer = Record(entry.outer, 0, entry.bundle)
             own = optional_text(entry.inner, self._keys.media)
             media.append(own or optional_text(outer, self._keys.media))
+            place = f"{entry.bundle} ({entry.name})" if entry.name else entry.bundle
+            self.media.add(media[-1], place, {**entry.outer, **entry.inner.values})
         if self._bundle.same and len(answers) == len(entries):
             self._check_same(entries, tuple(answers.values()))
         fields = {name: text for entry in reversed(entries) for name, text in entry.fields.items()}
@@ -449,7 +464,8 @@ def _remedies(declared: ClosedQuestions) -> dict[str, str]:
         else f"Name the file after its set, or give each record the key {sets.field!r}: "
         f"{known_sets(sets)}",
         _NO_ANSWER: f"Write each record as an object with {names}",
-        _TWICE: "Remove the duplicates, or give other samples another id",
+        _TWICE: "Give different questions, and other samples, ids of their own; keep one of "
+        "those that are the same",
         _bad_label(declared): "Correct these labels",
         **{
             _lacking(declared, table): f"Give the {table.name} file of the same release"

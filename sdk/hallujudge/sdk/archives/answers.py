@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 
@@ -26,10 +26,11 @@ from .question_files import (
 )
 from .records import (
     TEXT_FLAG,
+    MediaCheck,
     Record,
-    canonical_id,
     choose_key,
     fields_of,
+    id_under,
     no_records,
     optional_text,
     read_records,
@@ -84,6 +85,40 @@ def read_answers(
     return Answers(declared, responses, questions, options, group_by).checked()
 
 
+def mapped_keys(
+    declared: ClosedQuestions, keys: Mapping[str, str], group_by: Iterable[str]
+) -> dict[str, str]:
+    """Return the user's keys under the names that a benchmark's reader looks up first.
+
+    Args:
+        declared: The benchmark.
+        keys: Common name, or a usual key of the benchmark, -> key of the archive.
+        group_by: Keys to group by, which may be mapped too.
+
+    Raises:
+        InvalidInputError: A name is not one that the reader looks up.
+    """
+    own = declared.keys
+    places = {
+        **{key: key for names in (own.asked, own.question, own.options) for key in names},
+        **dict.fromkeys(("image", "video", *own.media), own.media[0]),
+        **{name: names[0] for name, names in own.fields.items()},
+        **{key: names[0] for names in own.fields.values() for key in names},
+        **dict.fromkeys(own.response, "response"),
+        **dict.fromkeys(own.label, "label"),
+        **dict.fromkeys(own.id, "id"),
+        **{name: name for name in ("id", "response", "label", "question", *group_by)},
+        **{name: name for name in ("category", *declared.group_by)},
+    }
+    for name in keys:
+        if name not in places:
+            raise InvalidInputError(
+                f"{declared.name} reads no key {name!r}, which InputOptions(key_map=…) names; it "
+                f"reads {', '.join(sorted(places))}"
+            )
+    return {places[name]: key for name, key in keys.items()}
+
+
 class Answers:
     """An archive of answers, read once to check and once to score."""
 
@@ -127,12 +162,15 @@ class Answers:
         check = JoinCheck("questions", self._options, known)
         bad: list[str] = []
         others: list[str] = []
+        media = MediaCheck(declared.keys.media)
         for record in read_records(self._responses):
             key = self._key(record)
             check.add(key)
             text_of(record, self._text_key)
             if other := self._other(record, key):
                 others.append(other)
+            if known is None:
+                media.add(optional_text(record, declared.keys.media), record.place, record.values)
             if known is None and label_of(declared, record.values.get(self._label_key)) is None:
                 bad.append(f"{key} ({shown(record.values.get(self._label_key))})")
         if bad:
@@ -144,7 +182,9 @@ class Answers:
             )
         missing = check.missing()
         return ItemSource(
-            count=len(check) + len(missing), make=lambda: self._items(missing), notes=()
+            count=len(check) + len(missing),
+            make=lambda: self._items(missing),
+            notes=media.notes() if self._questions is None else self._questions.notes,
         )
 
     def _refuse_questions(self) -> None:
@@ -195,7 +235,7 @@ class Answers:
         if self._questions is not None and self._id_key is None:
             return self._questions.key_of(record)
         if self._id_key is not None:
-            return canonical_id(record.values.get(self._id_key), record.place)
+            return id_under(record, self._id_key)
         return id_of(self._declared, record, with_category=False, required=self._with_ids)
 
     def _items(self, missing: list[str]) -> Iterator[AnswersItem]:

@@ -46,9 +46,9 @@ from .records import (
     TEXT_FLAG,
     Record,
     RecordBatch,
-    canonical_id,
     choose_key,
     fields_of,
+    id_under,
     no_records,
     not_a_text,
     read_record_batches,
@@ -127,6 +127,8 @@ INPUTS: Mapping[str, DeclaredInputs] = {
     )
 }
 """Metric -> what its reader takes."""
+MAPPED_KEYS = frozenset(OBJECT_KEYS)
+"""Keys that may be mapped, those of id and response apart."""
 CHECKED_READERS: Mapping[str, CheckedReader] = {"chair": read_checked}
 """Metric -> the reader of archives that were checked before."""
 
@@ -381,13 +383,7 @@ class _Archive:
             return coco_number(self._id_map.image_id(record, self._keys.id))
         key = self._keys.id
         assert key is not None, "_keys_of made sure of it"
-        value = record.values.get(key)
-        if value is None and key not in record.values:
-            raise ArchiveError(
-                f"{record.place}: the image id is missing (no key {key!r}); "
-                f"found {named(sorted(record.values))}"
-            )
-        return coco_number(canonical_id(value, record.place))
+        return coco_number(id_under(record, key, "the image id"))
 
     def _text(self, record: Record) -> str | None:
         text = response_value(record, self._keys.text)

@@ -292,7 +292,9 @@ class JoinCheck:
             raise refuse(
                 f"{self._what} are answered more than once",
                 duplicates,
-                "Remove the duplicates, or score each one with InputOptions(allow_duplicates=True)",
+                "If they are different questions about one image or video, name the key of a "
+                "question's own id with InputOptions(id_key=…); if they are repeated answers, keep "
+                "one of each, or score each one with InputOptions(allow_duplicates=True)",
             )
         if self._unknown and not self._options.allow_unknown:
             some = named(list(islice(self._known or (), 3)))

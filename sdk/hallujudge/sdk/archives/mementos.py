@@ -20,9 +20,9 @@ from .records import (
     TEXT_FLAG,
     Record,
     Records,
-    canonical_id,
     choose_key,
     fields_of,
+    id_under,
     no_records,
     not_a_text,
     read_records,
@@ -78,6 +78,10 @@ INPUTS: Mapping[str, DeclaredInputs] = {
 """Metric -> what its reader takes."""
 
 
+MAPPED_KEYS = frozenset((*LISTS, "reference", "domain", "episode_length"))
+"""Keys that may be mapped, those of id and response apart."""
+
+
 def folder_files(folder: Path) -> tuple[Path, ...]:
     """Return the released keyword files of a folder; other texts, such as notes, are not."""
     return tuple(path for path in _texts(folder) if _has_list(path))
@@ -110,7 +114,7 @@ def _references(references: References | None) -> dict[str, _Reference] | None:
                 choose_key(record, None, _ID_KEYS, "the image name"),
                 choose_key(record, None, _REFERENCE_KEYS, "the description"),
             )
-        identifier = canonical_id(record.values.get(keys[0]), record.place)
+        identifier = id_under(record, keys[0], "the image name")
         if identifier in known:
             duplicates.append(identifier)
         text = _text(record, keys[1])
@@ -209,12 +213,7 @@ class _Descriptions:
 
     def _entries(self) -> Iterator[_Entry]:
         for record in self._records:
-            if self._id_key not in record.values:
-                raise ArchiveError(
-                    f"{record.place}: the image name is missing (no key {self._id_key!r}); found "
-                    f"{', '.join(sorted(record.values))}"
-                )
-            image = canonical_id(record.values[self._id_key], record.place)
+            image = id_under(record, self._id_key, "the image name")
             yield _Entry(image, record, _given_keywords(record))
 
     def _find_text_key(self, first: Record) -> str | None:
@@ -278,7 +277,8 @@ def _given_keywords(record: Record) -> Mapping[str, tuple[str, ...]] | None:
     lacking = [name for name in LISTS if name not in present]
     if lacking and not any(key in record.values for key in _RESPONSE_KEYS):
         raise ArchiveError(
-            f"{record.place}: no list {', '.join(lacking)}; write an empty list as []"
+            f"{record.place}: no list {', '.join(lacking)}; found {named(sorted(values))}; write "
+            "an empty list as []"
         )
     return {name: _words(value, name, record.place) for name, value in present.items()}
 

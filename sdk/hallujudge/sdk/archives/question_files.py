@@ -18,6 +18,7 @@ from .inputs import InputOptions, References, Responses, are_paths
 from .joins import refuse
 from .records import (
     ID_FLAG,
+    MediaCheck,
     Record,
     Records,
     canonical_id,
@@ -168,6 +169,8 @@ class Questions:
     """Key -> question."""
     with_category: bool
     """Whether ids are only unique within a category, such as random, popular, adversarial."""
+    notes: tuple[str, ...] = ()
+    """Notes on what questions lack."""
 
     def key_of(self, record: Record) -> str:
         """Return the join key of an answer."""
@@ -204,6 +207,7 @@ def read_questions(
     duplicates: list[str] = []
     bad: list[str] = []
     shared: dict[object, Any] = {}
+    media = MediaCheck(declared.keys.media)
     for record in _question_records(references):
         identifier = id_of(declared, record, with_category=with_category, required=by == "id")
         key = {"order": str(record.position), "text": ""}.get(by, identifier)
@@ -218,6 +222,7 @@ def read_questions(
             optional_text(record, declared.keys.asked),
             optional_text(record, declared.keys.media),
         )
+        media.add(image, record.place, record.values)
         fields = fields_of(group_by, record.values)
         table[key] = Question(
             identifier,
@@ -230,11 +235,13 @@ def read_questions(
         raise refuse(
             "duplicate questions in the file of questions",
             duplicates,
-            "Remove the duplicates, or join by text",
+            "Give different questions different ids, or join by text",
         )
     if bad:
         raise labels_are_wrong(declared, bad, "the file of questions")
-    return Questions(declared=declared, by=by, table=table, with_category=with_category)
+    return Questions(
+        declared=declared, by=by, table=table, with_category=with_category, notes=media.notes()
+    )
 
 
 def _has_category(record: Record) -> bool:
@@ -349,7 +356,11 @@ def known_questions(
             twice.append(key)
         known[key] = record.values
     if twice:
-        raise refuse("duplicate questions in the references", twice, "Remove the duplicates")
+        raise refuse(
+            "duplicate questions in the references",
+            twice,
+            "Give different questions different ids, and keep one of those that are the same",
+        )
     return known
 
 

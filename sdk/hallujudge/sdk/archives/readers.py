@@ -15,7 +15,7 @@ from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
 
 from ..errors import ArchiveError, InvalidInputError, UnsupportedError
 from . import set_files
-from .answers import reader_of
+from .answers import mapped_keys, reader_of
 from .archive_files import ArchiveFile, first_values, gathered, open_file, value_at
 from .formats import read_format
 from .found_files import FoundFile, found_files, with_given_name
@@ -85,6 +85,11 @@ def read_items(
     if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
         raise ArchiveError("both responses and references are standard input; give one as a file")
     options = options or InputOptions()
+    if declared is not None:
+        key_map = mapped_keys(declared, options.key_map, (*metric_groups, *group_by))
+        options = replace(options, key_map=key_map)
+    else:
+        _refuse_unused_keys(metric, family, options, (*metric_groups, *group_by))
     path = Path(responses) if isinstance(responses, (str, Path)) else None
     # Of records with several answers, the reader looks up the mapped keys in each answer.
     mapping = {} if declared is not None and not declared.joins_by_text else options.key_map
@@ -111,6 +116,23 @@ def read_items(
         raise _renamed(explained(err, metric, given, known), given, known) from err
     groups = group_notes(source, group_by, (given.source, known.source)) if group_by else ()
     return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups))
+
+
+def _refuse_unused_keys(
+    metric: str, family: ModuleType | None, options: InputOptions, groups: tuple[str, ...]
+) -> None:
+    """Refuse a mapped key that the metric's reader does not look up.
+
+    Raises:
+        InvalidInputError: There is one.
+    """
+    read: frozenset[str] | None = getattr(family, "MAPPED_KEYS", None)
+    for name in options.key_map if read is not None else ():
+        if name not in (*read, *groups, "id", "response"):  # type: ignore[misc]  # not None here
+            raise InvalidInputError(
+                f"{metric} reads no key {name!r}, which InputOptions(key_map=…) names; it reads "
+                f"{', '.join(sorted({*read, 'id', 'response'}))}"  # type: ignore[misc]
+            )
 
 
 def folder_files(folder: Path) -> tuple[str, tuple[Path, ...]]:

@@ -13,7 +13,7 @@ from ..errors import ArchiveError
 from .inputs import Responses
 from .joins import answers_of
 from .json_files import read_values
-from .records import Record, read_records, shown
+from .records import Record, read_records, shown, unwrapped
 
 
 class Part(NamedTuple):
@@ -43,7 +43,7 @@ def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
         by_id = declared.bundle.alone
         yield Part("", answers_of(responses, names) if by_id else read_records(responses))
     elif isinstance(responses, Mapping):
-        yield from _sets_of(sets, responses, "the archive")
+        yield from _sets_of(sets, unwrapped(responses), "the archive")
     elif not isinstance(responses, (str, Path)):
         yield Part("", read_records(responses))
     elif Path(responses).is_dir():
@@ -72,6 +72,8 @@ def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator
 def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[Part]:
     first = next(islice(read_values(path), 1), None)
     content = None if first is None else first.value
+    if isinstance(content, Mapping):
+        content = unwrapped(content)
     if isinstance(content, Mapping) and not any(name in content for name in declared.bundle.names):
         yield from _sets_of(sets, content, str(path))
     else:

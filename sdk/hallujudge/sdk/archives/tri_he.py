@@ -29,6 +29,7 @@ from .records import (
     canonical_id,
     choose_key,
     fields_of,
+    id_under,
     no_records,
     optional_text,
     read_records,
@@ -99,6 +100,12 @@ INPUTS: Mapping[str, DeclaredInputs] = {
     )
 }
 """Metric -> what its reader takes."""
+
+
+MAPPED_KEYS = frozenset(
+    (*_QUESTION_KEYS, *_OWN_ID_KEYS, _CLAIMS, *_TRIPLETS, *_OBJECTS, *_USUAL_SCORE_KEYS)
+)
+"""Keys that may be mapped, those of id and response apart."""
 
 
 class _Scene(NamedTuple):
@@ -240,12 +247,7 @@ class _Answers:
 
     def _answers(self) -> Iterator[_Answer]:
         for record in _flat(self._responses, self._options):
-            if self._keys.id not in record.values:
-                raise ArchiveError(
-                    f"{record.place}: the image id is missing (no key {self._keys.id!r}); "
-                    f"found {', '.join(sorted(record.values))}"
-                )
-            image_id = canonical_id(record.values[self._keys.id], record.place)
+            image_id = id_under(record, self._keys.id, "the image id")
             yield _Answer(image_id, optional_text(record, _QUESTION_KEYS), record)
 
     def _text(self, answer: _Answer) -> str | None:
@@ -286,7 +288,11 @@ class _Answers:
         text_keys = [key for key in _TEXT_KEYS if key in first.values]
         if has_claims and not text_keys and self._options.text_key is None:
             return _Keys(id=identifier, text=None)
-        text = choose_key(first, self._options.text_key, _TEXT_KEYS, "the response", TEXT_FLAG)
+        flag = f"{TEXT_FLAG}; images of Tri-HE's own file have a list 'instance' of them"
+        text = choose_key(first, self._options.text_key, _TEXT_KEYS, "the response", flag)
+        image = next(read_records(self._responses))
+        if isinstance(image.values.get("instance"), list) and self._scenes is None:
+            choose_key(image, None, _TRIPLETS, "the scene graph")
         return _Keys(id=identifier, text=text)
 
 
@@ -324,7 +330,7 @@ def _instance(
     claims = f"{key}_triplets"
     if key not in instance and not (options.own.get("claims_only") and claims in instance):
         raise _no_answers(instance, key, place)
-    values: dict[str, object] = {**instance, "image_id": image.values.get("id")}
+    values: dict[str, object] = {**instance, "image_id": id_under(image, "id", "the image id")}
     values["response"] = instance.get(key)
     # Claims are extracted from a file given as answers, even if it also holds claims.
     if options.own.get("claims_only") and claims in instance:
