@@ -82,6 +82,7 @@ NAMES = {
         "StoredRun",
         "Timeouts",
         "__version__",
+        "add_benchmarks",
         "analyze",
         "analyze_results",
         "calibrate",

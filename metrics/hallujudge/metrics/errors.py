@@ -3,7 +3,8 @@
 MetricError
 ├── UnknownVariantError   a variant that the metric does not have
 ├── OptionError           an option that is unknown, or a value that it can't take
-└── MergeError            two tallies of different metrics
+├── MergeError            two tallies of different metrics
+└── BenchmarkError        a benchmark from outside that can't be used
 """
 
 from __future__ import annotations
@@ -35,3 +36,7 @@ class OptionError(MetricError):
 
 class MergeError(MetricError):
     """Two tallies of different metrics or groups."""
+
+
+class BenchmarkError(MetricError):
+    """A benchmark from outside that can't be used."""

@@ -1,17 +1,30 @@
-"""The list of metric families, which every layer uses.
+"""The list of metric families, which every layer uses, and benchmarks from outside.
 
 A family is a module or package of the same name in ``metrics`` and a line here. One of closed
 questions lists its declarations in ``BENCHMARKS``; another one also has a module in
 ``engine/families``, ``archives`` and ``cli``.
+
+A benchmark from outside is declared in a file that the user names, or in an installed package that
+registers it. It becomes a family of its own.
 """
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.metadata import entry_points
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from .errors import BenchmarkError
 
 if TYPE_CHECKING:
     from .answers.closed_questions import ClosedQuestions
+
+    Source: TypeAlias = "str | Path | ClosedQuestions"
 
 FAMILIES = [
     "chair",
@@ -26,10 +39,133 @@ FAMILIES = [
     "amber",
 ]
 """Names of the families, in the order of tables and listings."""
+ENTRY_POINTS = "hallujudge.benchmarks"
+"""The entry point group of packages that declare benchmarks."""
+_NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_outside: dict[str, ClosedQuestions] = {}
+_sources: dict[str, None] = {}
+# Whether installed packages are still to be asked, and may be.
+_waiting = [True]
+
+
+def families() -> list[str]:
+    """Return the names of all families, with those of installed packages.
+
+    Raises:
+        BenchmarkError: A package's benchmark can't be used.
+    """
+    if _waiting.pop() if _waiting else False:
+        add_benchmarks(entry.name for entry in entry_points(group=ENTRY_POINTS))
+    return FAMILIES
+
+
+def add_benchmarks(sources: Iterable[Source], *, alone: bool = False) -> None:
+    """Add benchmarks from outside. One that was added before stays as it is.
+
+    Args:
+        sources: Declarations, Python files that list them in ``BENCHMARKS``, which are run, or
+            names of installed ones.
+        alone: Whether this process is to know no other installed ones, as a server must not.
+
+    Raises:
+        BenchmarkError: A file or package can't be loaded, declares none, or a name is taken.
+    """
+    if alone:
+        _waiting.clear()
+    for source in sources:
+        if not isinstance(source, (str, Path)):
+            _add(source, "the program")
+        elif (name := _full(source)) not in _sources:
+            for declared in _declared(name):
+                _add(declared, name)
+            _sources[name] = None
+
+
+def added_sources() -> tuple[str, ...]:
+    """Return the files and names that were added, for other processes of the same run."""
+    return tuple(_sources)
+
+
+def remove_benchmarks() -> None:
+    """Forget all benchmarks from outside."""
+    for family in _outside:
+        FAMILIES.remove(family)
+    _outside.clear()
+    _sources.clear()
+
+
+def has_module(package: str | None, family: str) -> bool:
+    """Return whether a package has a module of a family; benchmarks from outside have none."""
+    return family not in _outside and find_spec(f"{package}.{family}") is not None
+
+
+def _add(declared: ClosedQuestions, source: str) -> None:
+    family = declared.name.replace("-", "_")
+    if _outside.get(family) is declared:
+        return
+    if not _NAME.fullmatch(declared.name):
+        raise BenchmarkError(
+            f"{source}: {declared.name!r} is no name of a benchmark; give small letters, digits "
+            "and hyphens"
+        )
+    if family in FAMILIES:
+        raise BenchmarkError(f"{source}: the name {declared.name} is taken; give another one")
+    _outside[family] = declared
+    FAMILIES.append(family)
+
+
+def _full(source: str | Path) -> str:
+    """Return a file's whole path; a name as it is."""
+    path = Path(source)
+    return str(path.resolve()) if path.suffix == ".py" else str(source)
+
+
+def _declared(source: str) -> Iterator[ClosedQuestions]:
+    from .answers.closed_questions import ClosedQuestions
+
+    try:
+        found = _loaded(source)
+    except BenchmarkError:
+        raise
+    except Exception as err:
+        raise BenchmarkError(
+            f"the benchmark {source} can't be loaded: {type(err).__name__}: {err}. Correct it"
+        ) from err
+    listed = found if isinstance(found, (list, tuple)) else [found]
+    declared = [each for each in listed if isinstance(each, ClosedQuestions)]
+    if not declared or len(declared) < len(listed):
+        raise BenchmarkError(
+            f"{source} declares no benchmark; list values of ClosedQuestions in BENCHMARKS"
+        )
+    yield from declared
+
+
+def _loaded(source: str) -> object:
+    """Return what a file lists in ``BENCHMARKS``, or what an entry point names."""
+    if source.endswith(".py"):
+        if not Path(source).is_file():
+            raise BenchmarkError(f"{source}: no such file; name a Python file with BENCHMARKS")
+        # Functions of the module find it by its name.
+        name = f"hallujudge_benchmark_{len(_sources)}"
+        spec = spec_from_file_location(name, source)
+        assert spec is not None, "a file that ends in .py has a loader"
+        assert spec.loader is not None, "a file that ends in .py has a loader"
+        module = sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return getattr(module, "BENCHMARKS", ())
+    for entry in entry_points(group=ENTRY_POINTS, name=source):
+        found = entry.load()
+        return getattr(found, "BENCHMARKS", found)
+    known = ", ".join(sorted(entry_points(group=ENTRY_POINTS).names)) or "none"
+    raise BenchmarkError(
+        f"no installed benchmark is named {source!r}; installed: {known}. A file's name ends in .py"
+    )
 
 
 def benchmarks_of(family: str) -> tuple[ClosedQuestions, ...]:
     """Return the benchmarks that a family declares; empty if it is not one of closed questions."""
+    if family in _outside:
+        return (_outside[family],)
     found: tuple[ClosedQuestions, ...] = getattr(
         import_module(f".{family}", __package__), "BENCHMARKS", ()
     )
@@ -40,5 +176,5 @@ def benchmark_named(metric: str) -> ClosedQuestions | None:
     """Return the declaration of a metric; None if the metric is not one of closed questions."""
     # A metric's name begins with its family's, so that no other family is imported.
     own = [family for family in FAMILIES if metric.startswith(family.replace("_", "-"))]
-    declared = (found for family in own or FAMILIES for found in benchmarks_of(family))
+    declared = (found for family in own or families() for found in benchmarks_of(family))
     return next((found for found in declared if found.name == metric), None)

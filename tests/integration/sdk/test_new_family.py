@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ import hallujudge.judge_service.engine.families
 import hallujudge.metrics
 import hallujudge.sdk.archives
 import hallujudge.sdk.cli
-from hallujudge.judge_service.engine.registry import entries, entry_of
+from hallujudge.judge_service.engine.registry import metric_names
 from hallujudge.metrics.families import FAMILIES
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli import command_tree, main
@@ -171,26 +173,47 @@ FILES = {
 }
 
 
-@pytest.fixture
-def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for package, text in FILES.items():
-        folder = tmp_path / "code" / package.__name__
-        folder.mkdir(parents=True)
-        (folder / "shout.py").write_text(text, encoding="utf-8")
-        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
-    FAMILIES.append("shout")
-    # What was imported before knows the families of that time.
-    entries.cache_clear()
-    entry_of.cache_clear()
-    yield
-    FAMILIES.remove("shout")
-    entries.cache_clear()
-    entry_of.cache_clear()
-    kept = [command for command in score_app.registered_commands if command.name != "shout"]
-    score_app.registered_commands[:] = kept
-    for package in FILES:
-        sys.modules.pop(f"{package.__name__}.shout", None)
-        vars(package).pop("shout", None)
+DECLARED = Path(__file__).resolve().parents[3] / "examples" / "my_benchmark.py"
+
+
+@contextmanager
+def added(folder: Path, name: str, files: Mapping[ModuleType, str]) -> Iterator[None]:
+    """Add a family: modules of its name, and its line in the list of families."""
+    with pytest.MonkeyPatch.context() as patched:
+        for package, text in files.items():
+            place = folder / package.__name__
+            place.mkdir(parents=True)
+            (place / f"{name}.py").write_text(text, encoding="utf-8")
+            patched.setattr(package, "__path__", [*package.__path__, str(place)])
+        FAMILIES.append(name)
+        yield
+        FAMILIES.remove(name)
+        kept = [each for each in score_app.registered_commands if _module(each) != name]
+        score_app.registered_commands[:] = kept
+        for package in files:
+            sys.modules.pop(f"{package.__name__}.{name}", None)
+            vars(package).pop(name, None)
+
+
+def _module(command: Any) -> str:
+    return str(command.callback.__module__).rpartition(".")[2]
+
+
+@pytest.fixture(scope="module")
+def family(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with added(tmp_path_factory.mktemp("code"), "shout", FILES):
+        yield
+    tree: Any = typer.main.get_command(command_tree())
+    assert "shout" not in tree.commands["score"].commands
+    assert "shout" not in metric_names()
+
+
+@pytest.fixture(scope="module")
+def declared_family(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    text = DECLARED.read_text(encoding="utf-8")
+    with added(tmp_path_factory.mktemp("code"), "my_sides", {hallujudge.metrics: text}):
+        yield
+    assert "my-sides" not in metric_names()
 
 
 ROWS = [
@@ -232,8 +255,21 @@ def test_the_command_line_scores_shows_and_renders_it(
     assert "responses that shout / responses; lower is better" in capsys.readouterr().out
 
 
-def test_a_removed_family_leaves_nothing() -> None:
-    tree: Any = typer.main.get_command(command_tree())
-    assert "shout" not in tree.commands["score"].commands
-    assert "shout" not in FAMILIES
-    assert all(command.name != "shout" for command in score_app.registered_commands)
+@pytest.mark.usefixtures("declared_family")
+def test_a_family_of_closed_questions_is_one_file_and_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "answers.jsonl", tmp_path / "out"
+    rows = [
+        {"id": 1, "image": "a.jpg", "answer": "Left.", "side": "left"},
+        {"id": 2, "image": "b.jpg", "answer": "right", "side": "left"},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    arguments = ["score", "my-sides", "-r", str(file), "-o", str(out)]
+    assert main([*arguments, "--format", "table,html"]) == 0
+    assert "0.5000" in capsys.readouterr().out
+    assert "right answers / answers" in (out / "report.html").read_text(encoding="utf-8")
+    with Client.embedded() as client:
+        assert client.score("my-sides", responses=str(file)).accuracy == 0.5
+    assert main(["metrics", "show", "my-sides"]) == 0
+    assert "My sides" in capsys.readouterr().out

@@ -6,11 +6,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Metric, MetricError
-from hallujudge.metrics.families import FAMILIES, benchmarks_of
+from hallujudge.metrics.families import FAMILIES, benchmarks_of, families, has_module
 from hallujudge.metrics.framework.claims import Modality, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.synonym_graphs import Mention
@@ -164,16 +163,24 @@ class MetricEntry:
         return {name: value for name, value in spec.options.items() if name in known}
 
 
-@cache
 def entries() -> Mapping[str, MetricEntry]:
     """Return the metrics of all families by name."""
-    return {entry.name: entry for family in FAMILIES for entry in _entries_of(family)}
+    return _entries(tuple(families()))
+
+
+@cache
+def _entries(known: tuple[str, ...]) -> Mapping[str, MetricEntry]:
+    return {entry.name: entry for family in known for entry in _entries_of(family)}
+
+
+def entry_of(name: str) -> MetricEntry | None:
+    """Return a metric. Only its family is imported, if that has the metric's name."""
+    return _entry_of(name, tuple(FAMILIES))
 
 
 # Each call of a server asks six times. Callers choose names, so that only the last ones are kept.
 @lru_cache(64)
-def entry_of(name: str) -> MetricEntry | None:
-    """Return a metric. Only its family is imported, if that has the metric's name."""
+def _entry_of(name: str, _known: tuple[str, ...]) -> MetricEntry | None:
     family = name.replace("-", "_")
     own = _entries_of(family) if family in FAMILIES else ()
     return next((entry for entry in own if entry.name == name), None) or entries().get(name)
@@ -182,7 +189,8 @@ def entry_of(name: str) -> MetricEntry | None:
 def _entries_of(family: str) -> Sequence[MetricEntry]:
     declared = benchmarks_of(family)
     own = f"{__package__}.families.{family}"
-    module = import_module(own) if not declared or find_spec(own) is not None else None
+    own_module = not declared or has_module(f"{__package__}.families", family)
+    module = import_module(own) if own_module else None
     # A declared benchmark has a pipeline of its own where judges decide.
     if declared and not hasattr(module, "ENTRIES"):
         entry_of_declared = import_module(".answers_pipeline", __package__).answers_entry

@@ -17,13 +17,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 import grpc
 
+from hallujudge.metrics.errors import BenchmarkError
+from hallujudge.metrics.families import add_benchmarks
+
 from ..access.memory import MemoryBudget
 from ..access.spending import Ledger
 from ..cpu_work import use_scheduler
 from ..engine import Engine
 from ..engine.cpu_scheduler import CpuScheduler
 from ..engine.resources import Offers, Resources
-from ..errors import HallujudgeError, MissingExtraError
+from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
 from ..observe.recorder import begin_recording
 from ..settings.connection import with_port
 from ..settings.server_settings import (
@@ -251,6 +254,10 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
         HallujudgeError: The server cannot listen on the address, or a judge cannot be started.
     """
     settings = resolved.server
+    try:
+        add_benchmarks(settings.outside, alone=True)
+    except BenchmarkError as err:
+        raise InvalidInputError(f"benchmarks: {err}") from err
     # Refuse bad files before starting a judge, which takes minutes.
     new_authenticator(settings)
     if server_credentials(settings) is None and not is_loopback(settings.host):

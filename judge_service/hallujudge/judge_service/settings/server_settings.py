@@ -91,6 +91,8 @@ class ServerSettings:
         300.0, "processor time of one message in a worker", low=0.01, high=86_400
     )
     """How much processor time one message or report may take in a worker, in seconds."""
+    benchmarks: str = _setting("", "benchmarks of your own to serve: files or names, with commas")
+    """Benchmarks from outside to serve: files, which are run, or installed ones, with commas."""
     tls_cert: str = _setting("", "PEM file of the server's certificate chain; empty: plain text")
     """PEM file of the server's certificate and its chain; empty for plain-text connections."""
     tls_key: str = _setting("", "PEM file of the certificate's private key")
@@ -153,6 +155,11 @@ class ServerSettings:
     """The lowest level of messages that are logged."""
 
     __repr__ = masked_repr
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """The files and names of ``benchmarks``."""
+        return tuple(filter(None, (name.strip() for name in self.benchmarks.split(","))))
 
     @property
     def own_names(self) -> tuple[str, ...]:

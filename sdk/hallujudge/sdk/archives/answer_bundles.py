@@ -15,7 +15,7 @@ from hallujudge.metrics.answers.closed_questions import (
 from ..errors import ArchiveError
 from .archive_files import value_at
 from .inputs import InputOptions, ItemSource, References, Responses
-from .joins import Faults, read_mapping
+from .joins import Faults, MediaCheck, read_mapping
 from .json_files import named
 from .question_files import (
     bundle_id,
@@ -28,7 +28,6 @@ from .question_files import (
 )
 from .records import (
     TEXT_FLAG,
-    MediaCheck,
     Record,
     canonical_id,
     choose_key,

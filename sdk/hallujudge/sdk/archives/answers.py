@@ -13,7 +13,7 @@ from hallujudge.metrics.framework.fast_values import maker_of
 from ..errors import ArchiveError, InvalidInputError
 from .answer_bundles import read_bundles
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
-from .joins import JoinCheck, numbered, refuse
+from .joins import JoinCheck, MediaCheck, numbered, refuse
 from .question_files import (
     JOINS,
     Question,
@@ -26,7 +26,6 @@ from .question_files import (
 )
 from .records import (
     TEXT_FLAG,
-    MediaCheck,
     Record,
     choose_key,
     fields_of,

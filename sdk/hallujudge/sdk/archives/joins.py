@@ -107,6 +107,63 @@ def numbered(identifiers: Iterable[str]) -> Iterator[str]:
         yield identifier if count == 1 else f"{identifier}#{count}"
 
 
+class MediaCheck:
+    """Counts the items with an image or a video: intervals take the others for independent.
+
+    Args:
+        keys: The tried keys.
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._tried = ", ".join(keys)
+        self._with = 0
+        self._without: list[str] = []
+        self._found: Iterable[str] = ()
+
+    def add(self, media: str, place: str, found: Iterable[str]) -> None:
+        """Add an item.
+
+        Args:
+            media: Its image or video; empty without one.
+            place: Its place, for messages.
+            found: The keys of its record.
+        """
+        if media:
+            self._with += 1
+        elif not self._without:
+            self._found = found
+        if not media:
+            self._without.append(place)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a note if no item has an image or a video.
+
+        Raises:
+            ArchiveError: Some have one and others do not.
+        """
+        if not self._without:
+            return ()
+        keys = f"tried {self._tried}; found {named(sorted(self._found)) or 'none'}"
+        if self._with:
+            raise ArchiveError(
+                f"{self._without[0]}: no image or video, unlike other records: {keys} "
+                f"({len(self._without)} in all). Give all records one, or none: intervals are by it"
+            )
+        return (
+            f"no record has an image or a video: {keys}. Intervals take each item for independent "
+            "of the others; if the key has another name, map it (key_map) to 'image'",
+        )
+
+
+def unwrapped(content: Mapping[str, object]) -> Mapping[str, object]:
+    """Return what an object holds under ``results``, if all else in it are single values."""
+    held = content.get("results")
+    others = [value for key, value in content.items() if key != "results"]
+    if isinstance(held, Mapping) and not any(isinstance(v, (list, Mapping)) for v in others):
+        return held
+    return content
+
+
 def refuse(problem: str, identifiers: list[str], remedy: str) -> ArchiveError:
     """Return an error that names up to ten ids, and their number."""
     return ArchiveError(

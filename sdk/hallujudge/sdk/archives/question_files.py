@@ -15,10 +15,9 @@ from hallujudge.metrics.framework.claims import well_formed
 from ..errors import ArchiveError
 from .formats import read_format
 from .inputs import InputOptions, References, Responses, are_paths
-from .joins import refuse
+from .joins import MediaCheck, refuse
 from .records import (
     ID_FLAG,
-    MediaCheck,
     Record,
     Records,
     canonical_id,

@@ -30,6 +30,7 @@ from .inputs import (
     are_paths,
     declared_inputs,
     family_module,
+    refuse_unused_keys,
 )
 from .json_files import named
 from .layouts import recognised
@@ -89,7 +90,8 @@ def read_items(
         key_map = mapped_keys(declared, options.key_map, (*metric_groups, *group_by))
         options = replace(options, key_map=key_map)
     else:
-        _refuse_unused_keys(metric, family, options, (*metric_groups, *group_by))
+        read_keys = getattr(family, "MAPPED_KEYS", None)
+        refuse_unused_keys(metric, read_keys, options, (*metric_groups, *group_by))
     path = Path(responses) if isinstance(responses, (str, Path)) else None
     # Of records with several answers, the reader looks up the mapped keys in each answer.
     mapping = {} if declared is not None and not declared.joins_by_text else options.key_map
@@ -116,23 +118,6 @@ def read_items(
         raise _renamed(explained(err, metric, given, known), given, known) from err
     groups = group_notes(source, group_by, (given.source, known.source)) if group_by else ()
     return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups))
-
-
-def _refuse_unused_keys(
-    metric: str, family: ModuleType | None, options: InputOptions, groups: tuple[str, ...]
-) -> None:
-    """Refuse a mapped key that the metric's reader does not look up.
-
-    Raises:
-        InvalidInputError: There is one.
-    """
-    read: frozenset[str] | None = getattr(family, "MAPPED_KEYS", None)
-    for name in options.key_map if read is not None else ():
-        if name not in (*read, *groups, "id", "response"):  # type: ignore[misc]  # not None here
-            raise InvalidInputError(
-                f"{metric} reads no key {name!r}, which InputOptions(key_map=…) names; it reads "
-                f"{', '.join(sorted({*read, 'id', 'response'}))}"  # type: ignore[misc]
-            )
 
 
 def folder_files(folder: Path) -> tuple[str, tuple[Path, ...]]:

@@ -295,15 +295,6 @@ def _is_by_id(name: str, value: Mapping[str, object]) -> bool:
     return _is_id_to_text(value) or (by_id and _all_objects(value.values()))
 
 
-def unwrapped(content: Mapping[str, object]) -> Mapping[str, object]:
-    """Return what an object holds under ``results``, if all else in it are single values."""
-    held = content.get("results")
-    others = [value for key, value in content.items() if key != "results"]
-    if isinstance(held, Mapping) and not any(isinstance(v, (list, Mapping)) for v in others):
-        return held
-    return content
-
-
 def _is_id_to_text(value: Mapping[str, object]) -> bool:
     """Return whether an object maps ids to texts, rather than being a record.
 
@@ -346,54 +337,6 @@ def canonical_id(value: object, place: str) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     raise ArchiveError(f"{place}: {shown(value)} is not an id; give a number or a text")
-
-
-class MediaCheck:
-    """Counts the items with an image or a video: intervals take the others for independent.
-
-    Args:
-        keys: The tried keys.
-    """
-
-    def __init__(self, keys: Sequence[str]) -> None:
-        self._tried = ", ".join(keys)
-        self._with = 0
-        self._without: list[str] = []
-        self._found: Iterable[str] = ()
-
-    def add(self, media: str, place: str, found: Iterable[str]) -> None:
-        """Add an item.
-
-        Args:
-            media: Its image or video; empty without one.
-            place: Its place, for messages.
-            found: The keys of its record.
-        """
-        if media:
-            self._with += 1
-        elif not self._without:
-            self._found = found
-        if not media:
-            self._without.append(place)
-
-    def notes(self) -> tuple[str, ...]:
-        """Return a note if no item has an image or a video.
-
-        Raises:
-            ArchiveError: Some have one and others do not.
-        """
-        if not self._without:
-            return ()
-        keys = f"tried {self._tried}; found {named(sorted(self._found)) or 'none'}"
-        if self._with:
-            raise ArchiveError(
-                f"{self._without[0]}: no image or video, unlike other records: {keys} "
-                f"({len(self._without)} in all). Give all records one, or none: intervals are by it"
-            )
-        return (
-            f"no record has an image or a video: {keys}. Intervals take each item for independent "
-            "of the others; if the key has another name, map it (key_map) to 'image'",
-        )
 
 
 def id_under(record: Record, key: str, what: str = "the id") -> str:

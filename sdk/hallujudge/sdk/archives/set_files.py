@@ -11,9 +11,9 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFile
 
 from ..errors import ArchiveError
 from .inputs import Responses
-from .joins import answers_of
+from .joins import answers_of, unwrapped
 from .json_files import read_values
-from .records import Record, read_records, shown, unwrapped
+from .records import Record, read_records, shown
 
 
 class Part(NamedTuple):

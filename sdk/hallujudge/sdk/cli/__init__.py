@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from hallujudge.metrics.families import FAMILIES
 
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
-from .app import ExitCode, app, stopped_by
+from .app import BENCHMARK, ExitCode, app, stopped_by
 from .output import in_flags, typed_flags, usage_error
 
 __all__ = ["command_tree", "main"]
@@ -72,8 +72,29 @@ def _execute(arguments: Sequence[str] | None) -> object:
     """Execute the command of the arguments, and return its exit code."""
     from .score_command import ScoreCommand
 
-    result = _commands(tuple(FAMILIES))(arguments, prog_name="hallujudge", standalone_mode=False)
+    given = sys.argv[1:] if arguments is None else arguments
+    first = _with_benchmarks_first(given)
+    result = _commands(tuple(FAMILIES))(first, prog_name="hallujudge", standalone_mode=False)
     return result.execute() if isinstance(result, ScoreCommand) else result
+
+
+def _with_benchmarks_first(arguments: Sequence[str]) -> list[str]:
+    """Return arguments with the benchmarks from outside first: commands are made of them."""
+    first: list[str] = []
+    rest = list(arguments)
+    # What follows two hyphens is no option.
+    end = rest.index("--") if "--" in rest else len(rest)
+    while (place := _place_of_benchmark(rest[:end])) is not None:
+        count = 1 if "=" in rest[place] else 2
+        first += rest[place : place + count]
+        del rest[place : place + count]
+        end -= count
+    return [*first, *rest]
+
+
+def _place_of_benchmark(arguments: Sequence[str]) -> int | None:
+    flags = (each.partition("=")[0] for each in arguments)
+    return next((n for n, flag in enumerate(flags) if flag == BENCHMARK), None)
 
 
 def _run(command: Callable[[], object]) -> int:

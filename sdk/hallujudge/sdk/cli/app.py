@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -21,11 +20,20 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command_from_info
 
-from hallujudge.metrics.families import FAMILIES, benchmarks_of
+from hallujudge.metrics.errors import BenchmarkError
+from hallujudge.metrics.families import (
+    FAMILIES,
+    add_benchmarks,
+    benchmarks_of,
+    families,
+    has_module,
+)
 
 from ..errors import InvalidInputError
 
 # Typer's own placeholders are names of Python types, and a switch would seem to take a value.
+BENCHMARK = "--benchmark"
+"""The option that names a file of declarations, of every command."""
 _PLACEHOLDERS = {bool: "", int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
 
@@ -161,7 +169,7 @@ def _add_commands(family: str) -> None:
     declared = benchmarks_of(family)
     if declared:
         import_module(".answers_command", __package__).add_commands(family)
-    if not declared or find_spec(f"{__package__}.{family}") is not None:
+    if not declared or has_module(__package__, family):
         import_module(f".{family}", __package__)
 
 
@@ -180,7 +188,7 @@ class _FamilyGroup(PlainGroup):
     @property
     def commands(self) -> MutableMapping[str, Any]:
         """All commands by name."""
-        return self._with(FAMILIES)
+        return self._with(families())
 
     @commands.setter
     def commands(self, built: MutableMapping[str, Any]) -> None:
@@ -292,14 +300,26 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback ends the process
         bool,
         typer.Option(
             "--version", callback=_version, is_eager=True, help="Print the version, then exit."
         ),
     ] = False,
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Option(
+            BENCHMARK,
+            metavar="FILE",
+            help="Python file that declares benchmarks; anywhere in a command line; repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Hallucination scores for vision and video language models."""
+    try:
+        add_benchmarks(benchmark or ())
+    except BenchmarkError as err:
+        raise InvalidInputError(f"{BENCHMARK}: {err}") from err
 
 
 class TerminatedError(KeyboardInterrupt):

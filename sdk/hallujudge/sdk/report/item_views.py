@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue
-from hallujudge.metrics.families import FAMILIES
+from hallujudge.metrics.families import FAMILIES, has_module
 
 from .report_text import clean, cut
 
@@ -272,7 +271,7 @@ def _views(families: tuple[str, ...]) -> Mapping[type[object], View]:
     views: dict[type[object], View] = {}
     for name in ("answers", *families):
         # A family's module is optional: the general view shows any evidence.
-        if find_spec(f"{__package__}.{name}") is not None:
+        if has_module(__package__, name):
             views |= import_module(f".{name}", __package__).VIEWS
     return views
 

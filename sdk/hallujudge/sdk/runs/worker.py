@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import connection, parent_process
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.threads import usable_cores
+from hallujudge.metrics.families import add_benchmarks, added_sources
 
 from ..backends.base import BatchResult
 from ..errors import InvalidInputError
@@ -211,6 +212,8 @@ class WorkerSettings:
     """Settings of the judges."""
     save: SaveOptions
     """What the run's folder holds of the items."""
+    benchmarks: tuple[str, ...] = field(default_factory=added_sources)
+    """Benchmarks from outside that the sending process has added."""
 
 
 class SliceCheck(NamedTuple):
@@ -233,6 +236,7 @@ class Worker:
     def __init__(self, settings: WorkerSettings, shared: SharedCalls | None = None) -> None:
         from ..backends.embedded import EmbeddedBackend
 
+        add_benchmarks(settings.benchmarks)
         self._settings = settings
         self._backend = EmbeddedBackend(settings.judges, shared)
         self._readers = GroupReaders()

@@ -296,6 +296,7 @@ async def started(settings: ServerSettings) -> AsyncIterator[WorkerPool | None]:
             max_graph_bytes=max(settings.max_memory_bytes // count, _GRAPH_BYTES),
             max_seconds=settings.max_work_seconds,
             log_level=settings.log_level,
+            benchmarks=settings.outside,
         ),
     )
     pool.start()

@@ -20,6 +20,8 @@ import threading
 from contextlib import suppress
 from types import FrameType
 
+from hallujudge.metrics.families import add_benchmarks
+
 from ...settings.server_settings import worker_environment
 from ..logs import set_up_logging
 from .tasks import (
@@ -216,6 +218,7 @@ def main(control: socket.socket) -> None:
     os.nice(_NICE)
     settings = decode_settings(_read(socket.SocketIO(control, "r")))
     set_up_logging(settings.log_level)
+    add_benchmarks(settings.benchmarks, alone=True)
     work = Work(settings)
     work.warm_up()
     # A fork copies no thread, such as the log's: each worker starts its own.

@@ -49,6 +49,8 @@ class WorkerSettings:
     """Maximum processor time of a task."""
     log_level: str = "info"
     """The lowest level of messages that are logged."""
+    benchmarks: tuple[str, ...] = ()
+    """Files and names of benchmarks from outside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

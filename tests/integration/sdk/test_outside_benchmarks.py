@@ -1,0 +1,155 @@
+"""Benchmarks from outside: in files that the user names, and in installed packages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.running import ServerProcess, cli, here
+
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.errors import BenchmarkError
+from hallujudge.metrics.families import FAMILIES, benchmarks_of, remove_benchmarks
+from hallujudge.sdk import Client, add_benchmarks
+
+FILE = Path(__file__).resolve().parents[3] / "examples" / "my_benchmark.py"
+ANSWERS = [
+    {"id": 1, "image": "a.jpg", "answer": "Left.", "side": "left"},
+    {"id": 2, "image": "b.jpg", "answer": "It is on the right.", "side": "right"},
+    {"id": 3, "image": "c.jpg", "answer": "Perhaps.", "side": "left"},
+]
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in ANSWERS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def added() -> Iterator[ClosedQuestions]:
+    add_benchmarks([FILE])
+    yield benchmarks_of("my_sides")[0]
+    remove_benchmarks()
+
+
+@contextmanager
+def served(benchmarks: str) -> Iterator[str]:
+    """Serve some benchmarks from outside in another process."""
+    server = ServerProcess(HALLUJUDGE_BENCHMARKS=benchmarks)
+    try:
+        yield server.address
+    finally:
+        server.stop()
+
+
+@pytest.mark.usefixtures("added")
+def test_python_scores_a_benchmark_of_a_file() -> None:
+    with Client.embedded() as client:
+        report = client.score("my-sides", responses=ANSWERS)
+        assert report.accuracy == pytest.approx(1 / 3)
+        assert "word can parse 1 of 3" in report.notes[0]
+        strict = client.score("my-sides", responses=ANSWERS, variant="word")
+    assert (strict.accuracy, strict.coverage.unscored) == (1.0, 1)
+
+
+def test_a_declaration_of_the_program_itself_is_added(added: ClosedQuestions) -> None:
+    remove_benchmarks()
+    assert "my_sides" not in FAMILIES
+    add_benchmarks([added])
+    with Client.embedded() as client:
+        assert client.score("my-sides", responses=ANSWERS).coverage.items == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "BENCHMARKS"),
+        ("import nothing_of_this_name", "nothing_of_this_name"),
+        ("BENCHMARKS = ['pope']", "ClosedQuestions"),
+        (FILE.read_text(encoding="utf-8").replace("my-sides", "pope"), "taken"),
+        (FILE.read_text(encoding="utf-8").replace("my-sides", "../x"), "../x"),
+    ],
+)
+def test_a_file_that_declares_no_benchmark_is_refused(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(text, encoding="utf-8")
+    known = list(FAMILIES)
+    with pytest.raises(BenchmarkError, match=problem) as caught:
+        add_benchmarks([file])
+    assert str(file) in str(caught.value)
+    assert known == FAMILIES
+
+
+@pytest.mark.parametrize(
+    "named", [("--benchmark", FILE), (f"--benchmark={FILE}",)], ids=["two words", "one word"]
+)
+def test_a_command_takes_the_file_wherever_it_is_named(
+    answers: Path, tmp_path: Path, named: tuple[str | Path, ...]
+) -> None:
+    score = ("score", "my-sides", "-r", answers, "-o", tmp_path / "out")
+    arguments = (*score, *named) if len(named) > 1 else (*named, *score, "--workers", "2")
+    done = cli(*arguments, "--variant", "word", "--format", "table,html")
+    assert done.returncode == 3, done.stderr
+    assert "my-sides" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_file_is_never_found_by_itself(answers: Path) -> None:
+    alone = cli("score", "my-sides", "-r", answers, cwd=FILE.parent)
+    assert alone.returncode == 2
+    assert "my-sides" in alone.stderr
+
+
+@pytest.mark.usefixtures("added")
+def test_runs_are_compared_and_shown_like_any_other(tmp_path: Path) -> None:
+    runs = [tmp_path / "first", tmp_path / "second"]
+    with Client.embedded() as client:
+        for run in runs:
+            client.score("my-sides", responses=ANSWERS, folder=run)
+    compared = here("compare", *runs, "--benchmark", FILE)
+    assert compared.returncode == 0, compared.stderr
+    assert "accuracy" in compared.stdout
+    assert "My sides" in here("--benchmark", FILE, "metrics", "show", "my-sides").stdout
+
+
+def test_the_page_has_the_example_that_runs_here() -> None:
+    page = (FILE.parents[1] / "docs/how-to/benchmark-of-your-own.md").read_text(encoding="utf-8")
+    assert f"```python\n{FILE.read_text(encoding='utf-8')}```" in page
+
+
+def test_a_server_scores_what_its_owner_names(answers: Path, tmp_path: Path, server: str) -> None:
+    score = ("score", "my-sides", "-r", answers, "--benchmark", FILE)
+    refused = cli(*score, "--server", server, "-o", tmp_path / "refused")
+    assert refused.returncode == 2
+    assert "my-sides" in refused.stderr
+    with served(str(FILE)) as owner:
+        remote = cli(*score, "--server", owner, "-o", tmp_path / "remote")
+    assert remote.returncode == 0, remote.stderr
+    assert cli(*score, "-o", tmp_path / "embedded").returncode == 0
+    for file in ("report.json", "items.jsonl"):
+        one, other = ((tmp_path / name / file).read_bytes() for name in ("remote", "embedded"))
+        assert one == other
+
+
+@pytest.mark.parametrize(("named", "code"), [("", 2), ("my-sides", 0)])
+def test_an_installed_benchmark_is_found_but_not_served_unasked(
+    answers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, code: int
+) -> None:
+    package = tmp_path / "site"
+    info = package / "sides-1.0.dist-info"
+    info.mkdir(parents=True)
+    (package / "sides.py").write_text(FILE.read_text(encoding="utf-8"), encoding="utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sides\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[hallujudge.benchmarks]\nmy-sides = sides\n")
+    monkeypatch.setenv("PYTHONPATH", str(package))
+    score = ("score", "my-sides", "-r", answers)
+    with served(named) as owner:
+        remote = cli(*score, "--server", owner, "-o", tmp_path / "remote")
+    assert remote.returncode == code, remote.stderr
+    assert not code or "my-sides" in remote.stderr
