@@ -11,7 +11,9 @@ from hallujudge.sdk.cli.options import JudgeOptions
 
 
 def score(folder: Path, *more: str) -> list[str | Path]:
-    (folder / "a.jsonl").write_text('{"question_id": 1, "answer": "Yes", "label": "yes"}\n')
+    (folder / "a.jsonl").write_text(
+        '{"question_id": 1, "answer": "Yes", "label": "yes", "image": "1.jpg"}\n'
+    )
     return ["score", "pope", "-r", folder / "a.jsonl", "-o", folder / "out", *more]
 
 
