@@ -82,6 +82,9 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
                 return _miscounted(name, names.count(name))
             if problem := self._problem_of(answers[names.index(name)]):
                 return problem
+        if how.names and (others := sorted(set(names) - set(how.names))):
+            detail = f"the answer {others[0]!r} is not one of {', '.join(how.names)}"
+            return UnscoredReason.PLACE_INVALID, detail
         return None if answers else _NO_ANSWERS
 
     def _partial_problem(self, answers: Sequence[Answer]) -> Problem | None:
