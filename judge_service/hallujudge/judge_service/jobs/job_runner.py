@@ -178,7 +178,7 @@ class JobRunner:
             await self._pause(job, err)
         except HallujudgeError as err:
             # The judge answered this job before, so its key or its address is being changed.
-            if job.scored and err.reason in CONFIGURATION_REASONS:
+            if err.reason in CONFIGURATION_REASONS and await self._has_scores(job):
                 await self._pause(job, err)
             else:
                 await self._fail(job, err.reason, err.message)
@@ -187,6 +187,15 @@ class JobRunner:
             _LOG.error("error %s in job %s", error_id, job.id, exc_info=err)
             detail = f"the server failed; its log has the details under {error_id}"
             await self._fail(job, "INTERNAL", detail)
+
+    async def _has_scores(self, job: Job) -> bool:
+        """Return whether a job has scores, of this run or an earlier one."""
+        scoring = self._scoring
+        try:
+            now = await scoring.threads.run(scoring.progress.job, job.number)
+        except HallujudgeError:
+            return bool(job.scored)
+        return now is not None and now.scored > 0
 
     async def _pause(self, job: Job, error: HallujudgeError) -> None:
         """Let a job wait for what is away, each time twice as long."""

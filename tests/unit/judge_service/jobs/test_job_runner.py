@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, cast
 
 from support.clocks import Clock
@@ -10,7 +11,7 @@ from support.threads import until
 
 from hallujudge.judge_service.access.caller import LOCAL, acting_as
 from hallujudge.judge_service.engine import Engine
-from hallujudge.judge_service.errors import UnavailableError
+from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.jobs.job import Job, JobLimits, JobState, Problem, kept_caller
 from hallujudge.judge_service.jobs.job_runner import JobRunner
 from hallujudge.judge_service.jobs.job_scoring import (
@@ -75,10 +76,41 @@ class OwnLock:
         return None
 
 
-async def test_a_pause_ends_in_time_when_the_systems_clock_is_set_back() -> None:
-    database, wall, steady = AwayDatabase(), Clock(1000 * _DAY), Clock()
-    changes, draining = Changes(), asyncio.Event()
-    scoring = JobScoring(
+class ScoredSinceDatabase(AwayDatabase):
+    """The progress of a job whose first item is scored in this run, before its judge rejects it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed: list[Problem] = []
+
+    def job(self, number: int) -> Job:
+        return replace(super().job(number), scored=self.begun)
+
+    def begin(self, number: int) -> bool:
+        self.begun += 1
+        raise InvalidInputError("rejected", reason="JUDGE_AUTH_FAILED")
+
+    def fail(self, number: int, problem: Problem, at: float) -> None:
+        self.failed.append(problem)
+
+
+async def test_a_job_that_was_answered_in_this_run_waits_for_its_judges_key() -> None:
+    database = ScoredSinceDatabase()
+    draining, changes = asyncio.Event(), Changes()
+    scoring = scoring_of(database, changes, draining, Clock())
+    running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobLimits(), Clock()).run())
+    await until(lambda: bool(database.problems or database.failed))
+    assert [one.reason for one in database.problems] == ["JUDGE_AUTH_FAILED"]
+    assert not database.failed
+    draining.set()
+    changes.notify()
+    await running
+
+
+def scoring_of(
+    database: AwayDatabase, changes: Changes, draining: asyncio.Event, wall: Clock
+) -> JobScoring:
+    return JobScoring(
         engine=Engine(),
         codec=WireCodec(),
         progress=cast("Any", database),
@@ -90,6 +122,12 @@ async def test_a_pause_ends_in_time_when_the_systems_clock_is_set_back() -> None
         now=wall,
         lanes=Lanes(8),
     )
+
+
+async def test_a_pause_ends_in_time_when_the_systems_clock_is_set_back() -> None:
+    database, wall, steady = AwayDatabase(), Clock(1000 * _DAY), Clock()
+    changes, draining = Changes(), asyncio.Event()
+    scoring = scoring_of(database, changes, draining, wall)
     running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobLimits(), steady).run())
     await until(lambda: [one.reason for one in database.problems] == ["JOBS_UNAVAILABLE"])
     wall.now -= 2 * _DAY
