@@ -140,7 +140,8 @@ def test_equal_ids_in_a_message_of_a_stream_are_refused(stub: pb_grpc.JudgeServi
     with pytest.raises(grpc.RpcError) as caught:
         list(stub.ScoreStream(iter(messages), timeout=PATIENCE))
     assert refused(caught.value) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT")
-    assert "batch.items[1].id" in str(caught.value.details())
+    # Places are counted over all messages of the stream.
+    assert "items[1].id: '1' is also the id of items[0]" in str(caught.value.details())
 
 
 def test_a_stream_answers_in_order_and_ends_with_the_report(

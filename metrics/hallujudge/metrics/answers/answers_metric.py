@@ -450,6 +450,9 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         # Tables of published figures are found by the family's module.
         "__module__": f"{__package__.rpartition('.')[0]}.{family}",
     }
+    if not means and base.expand is AnswersMetric.expand:
+        # It adds nothing, and the report of a single item needs no table then.
+        declared["expand"] = Metric.expand
     made = make_dataclass(
         f"{benchmark.name.title().replace('-', '')}Metric",
         [(option.name, str, field(default="")) for option in benchmark.options],

@@ -99,7 +99,8 @@ class OtherVariants:
         """
         read = totals.get(READ, 0)
         answers = totals[RESPONSES if self.counts_answers else self.unit] if read else 0
-        if not read or read < _NOTED_SHARE * answers:
+        # A stored run may hold any numbers.
+        if not read or not answers or read < _NOTED_SHARE * answers:
             return ()
         sides = (self.ratio.upper, self.ratio.lower)
         above, below = (sum(map(totals.__getitem__, side)) for side in sides)
