@@ -128,7 +128,7 @@ class Caller:
         return item_to_proto(TriHeItem(id=name, claims=claims, reference_triplets=_SCENE))
 
     async def run(self) -> None:
-        """Do the work; return when every item is answered, or nobody waits for them any more."""
+        """Do the work; return when every item is answered, or no caller waits for them."""
         await asyncio.sleep(self._work.begins)
         await getattr(self, f"_{self._work.kind}")()
 
@@ -158,7 +158,7 @@ class Caller:
                 if not _is_grpcs_own(err, is_ending=life.is_ending):
                     self._check_failure(err)
             except asyncio.CancelledError:
-                # gRPC cancels the calls of a channel that is closed, and nobody cancels this task
+                # gRPC cancels the calls of a channel that is closed, and nothing cancels this task
                 # while the world lasts.
                 if asyncio.current_task().cancelling():  # type: ignore[union-attr]
                     raise

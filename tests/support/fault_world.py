@@ -146,7 +146,7 @@ class World:
         cache_troubled: Whether the verdict cache had a fault in this life.
         ends: How often a process ended.
         kills: How often it was killed.
-        sockets_at_start: The sockets of a process that nobody has called yet.
+        sockets_at_start: The sockets of a process before its first call.
         on_death: Called between two lives.
         serving: Set while there is a process to call.
     """

@@ -41,7 +41,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @contextmanager
 def unseen_errors() -> Iterator[list[str]]:
-    """Collect what asyncio would log of tasks that failed, and that nobody looked at."""
+    """Collect what asyncio would log of failed tasks whose error was never retrieved."""
     loop, found = asyncio.get_running_loop(), list[str]()
     before = loop.get_exception_handler()
     loop.set_exception_handler(lambda _loop, context: found.append(str(context["message"])))

@@ -152,7 +152,7 @@ def _has_no_table(error: Exception) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from one that takes its place; None if there is none."""
+    """Return what identifies a file, so that a replacement is noticed; None if there is none."""
     try:
         found = path.stat()
     except OSError:

@@ -123,7 +123,7 @@ async def in_daemon_thread(work: Callable[[], None]) -> None:
 async def cancel_all(*tasks: asyncio.Future[Any]) -> None:
     """Cancel tasks and wait for their ends.
 
-    One may have failed at this very moment. asyncio would log an error that nobody looks at.
+    One may have failed at this very moment. asyncio would log an error that is never retrieved.
     """
     for task in tasks:
         task.cancel()

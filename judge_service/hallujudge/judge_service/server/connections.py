@@ -159,7 +159,7 @@ class SpareFile:
 class ConnectionGuard:
     """Closes idle connections before they lock others out, or take the process's last files.
 
-    gRPC's core accepts connections in threads of its own and tells nobody. The guard therefore
+    gRPC's core accepts connections in threads of its own, without a callback. The guard therefore
     looks at the files of the process, in a thread; a call costs two counts. It shuts a connection
     down, which the owner of the connection, gRPC or asyncio, takes for the end of the client.
 

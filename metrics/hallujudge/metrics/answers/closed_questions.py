@@ -92,7 +92,7 @@ class AnswersItem(Item):
         return sorted((answer.name, answer.label, *_said_of(answer)) for answer in self.answers)
 
 
-# What a model said beside its response, which is no part of the reference.
+# What a model said in addition to its response, which is no part of the reference.
 _OF_RESPONSES = frozenset({"confidence"})
 
 

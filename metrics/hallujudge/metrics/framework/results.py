@@ -25,7 +25,7 @@ class Item:
     def question_record(self) -> CanonicalRecord:
         """Return what the model was asked, in one order: question, choices; None if unknown.
 
-        Its hash tells questions apart. The id and the image or video are not part of it.
+        Its hash identifies the question. The id and the image or video are not part of it.
         """
         return None
 

@@ -338,7 +338,7 @@ async def test_silent_connections_to_the_metrics_page_stop_no_scrape(
     page = MetricsPage("127.0.0.1", 0, registry, alive=str, ready=str, idle_seconds=0.1)
     host, _, port = page.address.rpartition(":")
     silent = [await asyncio.open_connection(host, int(port)) for _ in range(200)]
-    # They end one by one, beside the scrape.
+    # They end one by one, during the scrape.
     assert b"calls_total" in await _sent(page.address, "GET /metrics HTTP/1.0\r\n\r\n")
     for reader, writer in silent:
         assert await reader.read() == b""
