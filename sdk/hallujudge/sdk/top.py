@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 from rich.text import Text
@@ -37,6 +37,10 @@ _JUDGES = (
     "cost",
 )  # fmt: skip
 _METRICS = ("metric", "items/s", "scored", "unscored", "most frequent reason")
+# Decimals of the figures that are not whole numbers.
+_DIGITS = {
+    "calls": 1, "items": 1, "errors": 1, "failures": 1, "seconds": 2, "tokens": 0, "cost": 4,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,9 +398,9 @@ class TopApp(App[None]):
     def show(self, summary: Summary) -> None:
         """Show a summary."""
         self.query_one("#state", Static).update(_state(self._address, summary))
-        self._fill("clients", (_client(one) for one in summary.clients))
-        self._fill("judges", (_judge(one) for one in summary.judges))
-        self._fill("metrics", (_metric(one) for one in summary.metrics))
+        self._fill("clients", map(_row, summary.clients))
+        self._fill("judges", map(_row, summary.judges))
+        self._fill("metrics", map(_row, summary.metrics))
 
     def _fill(self, name: str, rows: Iterable[tuple[str, ...]]) -> None:
         table: DataTable[Text] = self.query_one(f"#{name}", DataTable)
@@ -429,32 +433,12 @@ def _state(address: str, summary: Summary) -> Text:
     return text
 
 
-def _client(one: Client) -> tuple[str, ...]:
-    return (
-        one.key,
-        str(one.waiting),
-        f"{one.calls:.1f}",
-        f"{one.items:.1f}",
-        f"{one.errors:.1f}",
-        str(one.judge_calls),
-        f"{one.cost:.4f}",
-    )
+def _row(one: Client | Judge | MetricRow) -> tuple[str, ...]:
+    """Return the cells of a row, in the order of its fields."""
+    return tuple(_shown(entry.name, getattr(one, entry.name)) for entry in fields(one))
 
 
-def _judge(one: Judge) -> tuple[str, ...]:
-    return (
-        one.model,
-        one.state,
-        str(one.running),
-        str(one.waiting),
-        str(one.limit),
-        f"{one.calls:.1f}",
-        f"{one.failures:.1f}",
-        "–" if one.seconds is None else f"{one.seconds:.2f}",
-        f"{one.tokens:.0f}",
-        f"{one.cost:.4f}",
-    )
-
-
-def _metric(one: MetricRow) -> tuple[str, ...]:
-    return (one.metric, f"{one.items:.1f}", str(one.scored), str(one.unscored), one.reason)
+def _shown(name: str, value: str | float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.{_DIGITS[name]}f}" if name in _DIGITS else str(value)

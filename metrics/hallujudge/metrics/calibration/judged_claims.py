@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -41,11 +41,7 @@ class JudgedClaims:
     def where(self, mask: NDArray[np.bool_]) -> JudgedClaims:
         """Return a part of the claims."""
         return JudgedClaims(
-            verdicts=self.verdicts[mask],
-            labels=self.labels[mask],
-            clusters=self.clusters[mask],
-            units=self.units[mask],
-            strata=self.strata[mask],
+            **{entry.name: getattr(self, entry.name)[mask] for entry in fields(self)}
         )
 
     def weights(self) -> FloatArray:

@@ -11,7 +11,7 @@ and n', d' are a row's numbers before and after. That is each row's own share.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import islice, pairwise
 from pathlib import Path
@@ -100,10 +100,7 @@ class Audit(Shown):
             "harness": self.harness,
             "metric": self.metric,
             "signature": self.signature,
-            "causes": [
-                {"name": c.name, "meaning": c.meaning, "items": c.items, "rows": c.rows}
-                for c in self.causes
-            ],
+            "causes": [asdict(cause) for cause in self.causes],
             "scores": {score.name: score.to_json() for score in self.scores},
             "notes": list(self.notes),
         }

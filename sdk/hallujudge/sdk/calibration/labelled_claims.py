@@ -124,6 +124,17 @@ class Sample:
         )
 
 
+def labelled_samples(
+    metric: Metric, items: Sequence[DecidedItem], labels: MatchedLabels, sampling: Sampling
+) -> Iterator[tuple[JudgedColumn, Sample]]:
+    """Yield the samples that have a label, with their columns; those of claims come first."""
+    by_name = {score.name: score for score in metric.scores}
+    for column in sorted(metric.judged, key=lambda column: column.of == "item"):
+        found = Sample.of(metric, by_name[column.scores[0]], column, items, labels, sampling)
+        if found is not None and found.claims.labelled.any():
+            yield column, found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
     """The verdicts of one item."""

@@ -31,7 +31,7 @@ from ..labels.label_plans import LabelPlan, read_plan, units_of
 from ..labels.verdicts import DecidedItem, read_verdicts
 from ..runs.stored_runs import StoredRun, read_run
 from .label_files import PLAN
-from .labelled_claims import Sample, sampling_of
+from .labelled_claims import Sample, labelled_samples, sampling_of
 from .run_calibration import calibrate_items, open_reference, verdicts_as_labels
 
 if TYPE_CHECKING:
@@ -347,14 +347,10 @@ def _sample(
     """Return the verdicts with their labels, and the words of the response of each."""
     matched = match_labels(truths, items)
     sampling = sampling_of(items, matched, plan)
-    by_name = {score.name: score for score in run.metric.scores}
     words = {item.id: float(len(item.response.split())) for item in items}
-    for column in sorted(run.metric.judged, key=lambda column: column.of == "item"):
-        score = by_name[column.scores[0]]
-        found = Sample.of(run.metric, score, column, items, matched, sampling)
-        if found is not None and found.claims.labelled.any():
-            units = units_of(items, column.of)
-            return found, np.array([words[unit.item] for unit in units], dtype=np.float64)
+    for column, found in labelled_samples(run.metric, items, matched, sampling):
+        units = units_of(items, column.of)
+        return found, np.array([words[unit.item] for unit in units], dtype=np.float64)
     raise InvalidInputError(f"{run.folder}: no label is of a claim with a verdict")
 
 

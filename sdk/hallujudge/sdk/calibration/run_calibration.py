@@ -21,7 +21,14 @@ from ..labels.label_plans import LabelPlan, read_plan
 from ..labels.verdicts import DecidedItem, read_verdicts
 from ..runs.stored_runs import StoredRun, read_run
 from .label_files import LABELS, PLAN, labels_text
-from .labelled_claims import Sample, Sampling, notes_of, other_run_note, sampling_of
+from .labelled_claims import (
+    Sample,
+    Sampling,
+    labelled_samples,
+    notes_of,
+    other_run_note,
+    sampling_of,
+)
 from .score_corrections import LEAST_IN_GROUP, calibrated_scores
 
 
@@ -213,12 +220,8 @@ def _samples(
     metric: Metric, items: Sequence[DecidedItem], labels: MatchedLabels, sampling: Sampling
 ) -> dict[str, Sample]:
     """Return the sample of each judged column that has labels, those of claims first."""
-    by_name = {score.name: score for score in metric.scores}
-    out = {}
-    for column in sorted(metric.judged, key=lambda column: column.of == "item"):
-        found = Sample.of(metric, by_name[column.scores[0]], column, items, labels, sampling)
-        if found is not None and found.claims.labelled.any():
-            out[column.column] = found
+    samples = labelled_samples(metric, items, labels, sampling)
+    out = {column.column: sample for column, sample in samples}
     if not out:
         if not labels.claims and all(column.of == "claim" for column in metric.judged):
             raise InvalidInputError(

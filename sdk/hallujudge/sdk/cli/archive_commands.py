@@ -24,7 +24,7 @@ from .app import (
 )
 from .declared_options import grouped
 from .options import ServerOptions
-from .output import Format, check_format, in_flags, show_page, show_result, write_lines
+from .output import Format, NewFolder, in_flags, show_page, show_result, write_lines
 from .run_options import Workers
 
 if TYPE_CHECKING:
@@ -48,12 +48,7 @@ def score_all(
             help="References of a metric, as in chair=FILE; repeatable.",
         ),
     ] = None,
-    out: Annotated[
-        Path,
-        output_option(
-            "--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False
-        ),
-    ],
+    out: NewFolder,
     output_format: Format = "table",
     workers: Workers = 0,
     at: ServerOptions,
@@ -62,7 +57,6 @@ def score_all(
     from ..client import Client
     from ..overview import score_all as score_folder
 
-    check_format(output_format)
     known = _by_metric(references or [])
     if at.server is not None and workers > 1:
         raise InvalidInputError(
@@ -257,7 +251,6 @@ def audit(
     from ..audit import AuditOptions
     from ..audit import audit as audit_archive
 
-    check_format(output_format)
     options = AuditOptions(
         references=tuple(references or ()),
         printed=tuple(printed or ()),

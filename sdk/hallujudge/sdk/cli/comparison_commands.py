@@ -12,7 +12,7 @@ import typer
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
 from .declared_options import grouped
-from .output import Format, check_format, show_result, write_lines
+from .output import Format, show_result, write_lines
 
 if TYPE_CHECKING:
     from ..comparison import CompareOptions
@@ -83,7 +83,6 @@ def compare(
     from ..comparison import changed_items
     from ..comparison import compare as compare_folders
 
-    check_format(output_format)
     if items is not None and len(runs) != 2:
         raise InvalidInputError(f"--items needs two runs; {len(runs)} are given")
     options = comparing.options(score or ())
@@ -138,7 +137,6 @@ def gate(
     from ..comparison import GateLimits
     from ..comparison import gate as gate_folders
 
-    check_format(output_format)
     limits = GateLimits(
         max_regression=_limits("--max-regression", max_regression),
         maximum=_limits("--max", maximum),
@@ -201,7 +199,6 @@ def leaderboard(
     from ..comparison import leaderboards
     from ..comparison.leaderboards import OVERVIEW
 
-    check_format(output_format)
     options = comparing.options()
     if len(runs) == 1 and (runs[0] / OVERVIEW).exists():
         show_result(leaderboards(runs[0], score=score, options=options), output_format)

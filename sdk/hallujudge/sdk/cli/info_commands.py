@@ -7,10 +7,10 @@ import enum
 import json
 import platform
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -33,11 +33,13 @@ from .declared_options import grouped
 from .options import LlmModel, LlmUrl, ServerOptions, llm_options
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.judges.judge_checks import Check
+    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.judge_service.settings.server_settings import ResolvedSettings
     from hallujudge.metrics import ItemResult
 
+
+_Result = TypeVar("_Result")
 
 LISTING_FORMATS = ("table", "json")
 # Pages of metrics are read in terminals of any width, and in files.
@@ -273,7 +275,6 @@ def _pipelines() -> str:
 
 def _judge_findings(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """The llm judge's server, where one is set up."""
-    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.judges.judge_checks import check_endpoint
     from hallujudge.judge_service.settings.server_settings import load_settings
 
@@ -284,15 +285,8 @@ def _judge_findings(arguments: Mapping[str, object]) -> Iterator[_Finding]:
         )
         return
 
-    async def checks() -> list[Check]:
-        factory = JudgeFactory(resolved.judges, resolved.keys)
-        try:
-            return await check_endpoint(factory.llm())
-        finally:
-            await factory.close()
-
     try:
-        found = asyncio.run(checks())
+        found = asyncio.run(_checked(resolved, lambda factory: check_endpoint(factory.llm())))
     except HallujudgeError as err:
         yield _Finding(name="llm judge", ok=False, text=str(err))
         return
@@ -319,20 +313,25 @@ def _small_judges(arguments: Mapping[str, object]) -> Iterator[_Finding]:
 
 
 def _small_verdict(resolved: ResolvedSettings, name: str) -> str:
-    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.judges.judge_checks import check_small
 
-    async def checked() -> Check:
-        factory = JudgeFactory(resolved.judges, resolved.keys)
-        try:
-            return await check_small(factory.judge(name))
-        finally:
-            await factory.close()
-
-    check = asyncio.run(checked())
+    check = asyncio.run(_checked(resolved, lambda factory: check_small(factory.judge(name))))
     if not check.ok:
         raise ValueError(check.detail)
     return check.detail
+
+
+async def _checked(
+    resolved: ResolvedSettings, check: Callable[[JudgeFactory], Awaitable[_Result]]
+) -> _Result:
+    """Return what a check of judges finds, and close them."""
+    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+
+    factory = JudgeFactory(resolved.judges, resolved.keys)
+    try:
+        return await check(factory)
+    finally:
+        await factory.close()
 
 
 def _judge_trials(arguments: Mapping[str, object]) -> Iterator[_Finding]:

@@ -14,6 +14,7 @@ from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
 from .declared_options import grouped
 from .options import ServerOptions
+from .output import NewFolder
 from .score_command import ScoreCommand
 
 if TYPE_CHECKING:
@@ -130,12 +131,7 @@ def fetch(
     *,
     job: Job,
     at: JobServer,
-    out: Annotated[
-        Path,
-        output_option(
-            "--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False
-        ),
-    ],
+    out: NewFolder,
     wait: Annotated[bool, server_option("--wait", help="Wait until the job is finished.")] = False,
     resume: Annotated[
         bool, output_option("--resume", help="Continuation of a fetch that stopped in --out.")

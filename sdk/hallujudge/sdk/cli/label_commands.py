@@ -22,7 +22,7 @@ from .app import (
     statistics_option,
 )
 from .options import LlmModel, LlmUrl, llm_options
-from .output import Format, check_format, show_as, write_file
+from .output import Format, show_as, write_file
 
 if TYPE_CHECKING:
     from ..labels.label_plans import By, LabelPlan
@@ -185,7 +185,6 @@ def calibrate(
     from ..calibration import calibrate as calibrate_run
     from ..calibration.calibration_tables import calibration_page
 
-    check_format(output_format)
     if reference is not None:
         return _from_reference(run, reference, agreement, output_format, other=labels or plan)
     options = CalibrateOptions(labels=tuple(labels or ()), plan=plan, agreement=agreement)
@@ -269,7 +268,6 @@ def card(
     from ..calibration import judge_card
     from ..calibration.calibration_tables import card_page
 
-    check_format(output_format)
     found = judge_card(
         run,
         labels=tuple(labels or ()),

@@ -75,25 +75,31 @@ def write_lines(path: Path, values: Iterable[Mapping[str, object]]) -> int:
     return len(lines)
 
 
-Format = Annotated[
-    str,
-    output_option(
-        "--format", "-f", metavar="NAME", help="table, json, markdown, csv, latex, html."
-    ),
+NewFolder = Annotated[
+    Path,
+    output_option("--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False),
 ]
 
 
-def check_format(name: str) -> None:
-    """Refuse an unknown format before anything is computed.
-
-    Raises:
-        InvalidInputError: The format is unknown.
-    """
+def _checked_format(name: str) -> str:
     from ..report.table_pages import PAGE_FORMATS
 
     known = ("json", *PAGE_FORMATS)
     if name not in known:
         raise InvalidInputError(f"--format {name!r:.80}: choose from {', '.join(known)}")
+    return name
+
+
+Format = Annotated[
+    str,
+    output_option(
+        "--format",
+        "-f",
+        metavar="NAME",
+        callback=_checked_format,
+        help="table, json, markdown, csv, latex, html.",
+    ),
+]
 
 
 def show_result(result: Shown, name: str) -> None:

@@ -21,7 +21,7 @@ from ..runs import read_run
 from ..runs.manifest import PAGE
 from .app import ExitCode, app, examples, metric_option, output_option, server_option
 from .comparison_commands import Allow
-from .output import in_flags, write_file
+from .output import NewFolder, in_flags, write_file
 from .run_options import by_domain
 
 if TYPE_CHECKING:
@@ -181,15 +181,11 @@ StoredRunFolder = Annotated[
 MergedRuns = Annotated[
     list[Path], typer.Argument(metavar="RUN", help="Folders that hallujudge score wrote.")
 ]
-NewRun = Annotated[
-    Path,
-    output_option("--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False),
-]
 WithPage = Annotated[bool, output_option("--html", help="Also report.html.")]
 
 
 @app.command(epilog=examples("hallujudge merge shard-1 shard-2 --out results"))
-def merge(runs: MergedRuns, out: NewRun, html: WithPage = False) -> ExitCode:
+def merge(runs: MergedRuns, out: NewFolder, html: WithPage = False) -> ExitCode:
     """Runs over different items as one run, without scoring again."""
     from ..runs import merge_runs
 
@@ -200,7 +196,7 @@ def merge(runs: MergedRuns, out: NewRun, html: WithPage = False) -> ExitCode:
 def rescore(
     run: StoredRunFolder,
     variant: Annotated[str, metric_option("--variant", help="Variant to score by.")],
-    out: NewRun,
+    out: NewFolder,
     html: WithPage = False,
 ) -> ExitCode:
     """Scores of a run by another variant, with the verdicts that the run has."""

@@ -16,7 +16,7 @@ from ..archives.json_files import named
 from ..archives.records import Record, canonical_id, read_records, shown
 from ..errors import ArchiveError, InvalidInputError
 from ..report.export_formats import csv_cell
-from .verdicts import DecidedItem
+from .verdicts import VERDICTS, DecidedItem
 
 _TRUE_WORDS = {True: "not_supported", False: "supported", None: "unsure"}
 _WORDS: Mapping[str, bool | None] = {
@@ -26,11 +26,6 @@ _WORDS: Mapping[str, bool | None] = {
     "unsure": None,
 }
 _ANSWERS = ("agree", "disagree")
-_VERDICTS: Mapping[str, bool | None] = {
-    "supported": False,
-    "not_supported": True,
-    "unscored": None,
-}
 # Equal to 0 and 1, which some tools write instead.
 _MARKS = (True, False)
 # A run has fewer claims; the limit keeps a wrong file from filling the memory.
@@ -208,12 +203,12 @@ def _truth(record: Record) -> bool | None:
             f"{', '.join((*_WORDS, *_ANSWERS))}"
         )
     verdict = str(record.values.get("verdict", ""))
-    if verdict not in _VERDICTS:
+    if verdict not in VERDICTS:
         raise ArchiveError(
             f"{record.place}: {label!r} needs the verdict it is about; 'verdict' is "
-            f"{shown(record.values.get('verdict'))}, use {', '.join(_VERDICTS)}"
+            f"{shown(record.values.get('verdict'))}, use {', '.join(VERDICTS)}"
         )
-    said = _VERDICTS[verdict]
+    said = VERDICTS[verdict]
     return None if said is None else said == (label == "agree")
 
 

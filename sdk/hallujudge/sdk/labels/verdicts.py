@@ -188,7 +188,8 @@ def judged_description(
         )
 
 
-_VERDICTS = {"supported": False, "not_supported": True, "unscored": None}
+VERDICTS: Mapping[str, bool | None] = {"supported": False, "not_supported": True, "unscored": None}
+"""Verdict of a claim -> whether it is hallucinated; None if it is open."""
 
 
 def answer_claims(
@@ -199,7 +200,7 @@ def answer_claims(
     soft = settings.get(SOFT) == YES
     for index, claim in enumerate(evidence["claims"]):
         span, margin = claim.get("span"), claim.get("margin")
-        verdict = _VERDICTS[claim["verdict"]]
+        verdict = VERDICTS[claim["verdict"]]
         supported = stated_probability(claim["judge"], claim["score"]) if soft else None
         yield DecidedClaim(
             index=index,

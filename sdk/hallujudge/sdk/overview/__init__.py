@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,10 +79,7 @@ class Overview(Shown):
         """Return the overview as plain values."""
         return {
             "runs": [_run_to_json(run) for run in self.runs],
-            "left_out": [
-                {"archive": entry.archive, "reason": entry.reason, "command": entry.command}
-                for entry in self.left_out
-            ],
+            "left_out": [asdict(entry) for entry in self.left_out],
             "beside": [{"archive": entry.archive, "reason": entry.reason} for entry in self.beside],
         }
 

@@ -212,9 +212,7 @@ def _runs_of(
 
 
 def _model(named: str, folder: Path, root: Path) -> str:
-    if named:
-        return named
-    return "/".join(folder.relative_to(root).parts) or ""
+    return named or "/".join(folder.relative_to(root).parts)
 
 
 def _reason(summary: ArchiveSummary) -> LeftOut:
