@@ -26,7 +26,8 @@ reason to its gRPC code and class, on clients and servers.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from json import JSONDecodeError
 from pathlib import Path
@@ -85,6 +86,23 @@ class ArchiveError(InvalidInputError):
     """A file of responses, references or ids is invalid."""
 
     default_reason = "ARCHIVE_INVALID"
+
+    @classmethod
+    @contextmanager
+    def of_content(cls, what: str, remedy: str) -> Iterator[None]:
+        """Say what content is not, where a block that reads it meets another form.
+
+        Args:
+            what: The place and what its content is not.
+            remedy: What to do, as the end of the sentence.
+
+        Raises:
+            ArchiveError: The block met another form.
+        """
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as err:
+            raise cls(f"{what}: {fault_of(err)}; {remedy}") from err
 
 
 class NotFoundError(HallujudgeError):
@@ -145,6 +163,19 @@ class MissingExtraError(HallujudgeError):
     """An optional part is not installed."""
 
     default_reason = "EXTRA_MISSING"
+
+    @classmethod
+    @contextmanager
+    def unless_installed(cls, feature: str, extra: str) -> Iterator[None]:
+        """Name the extra that a feature needs if a block can't import it.
+
+        Raises:
+            MissingExtraError: The block can't import a package.
+        """
+        try:
+            yield
+        except ImportError as err:
+            raise cls.of(feature, extra) from err
 
     @classmethod
     def of(cls, feature: str, extra: str) -> MissingExtraError:

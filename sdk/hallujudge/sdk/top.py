@@ -20,13 +20,11 @@ from hallujudge.judge_service.settings.connection import web_address
 
 from .errors import InvalidInputError, MissingExtraError, UnavailableError
 
-try:
+with MissingExtraError.unless_installed("hallujudge top", "top"):
     from prometheus_client.parser import text_string_to_metric_families
     from textual.app import App, ComposeResult
     from textual.binding import Binding, BindingType
     from textual.widgets import DataTable, Footer, Static
-except ModuleNotFoundError as err:
-    raise MissingExtraError.of("hallujudge top", "top") from err
 
 _MAX_BYTES = 8 << 20
 _TIMEOUT_SECONDS = 5.0

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from hallujudge.judge_service.engine.resources import read_graph
-from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.mementos.sequence_analyses import (
     BehaviorPairs,
     ScoredSequence,
@@ -106,16 +105,13 @@ def _sequence(record: Record, roots: _Roots) -> _Sequence:
     domain = str(evidence.get("domain", ""))
     length = evidence.get("episode_length")
     root = roots.of(domain)
-    try:
+    with ArchiveError.of_content(
+        f"{record.place}: not a line that a run of mementos writes", "score again"
+    ):
         matched = [str(pair[1]) for pair in behaviors["matched"]]
         made_up = [str(word) for word in behaviors["hallucinated"]]
         reference = [str(word) for word in evidence["reference_behaviors"]]
         values = {name: _number(value) for name, value in scores.items()}
-    except (KeyError, TypeError, ValueError, IndexError) as err:
-        raise ArchiveError(
-            f"{record.place}: not a line that a run of mementos writes: {fault_of(err)}; "
-            "score again"
-        ) from err
     scored = ScoredSequence(
         domain=domain,
         scores=values,

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.framework.agreement import Level, human_agreement, krippendorff_alpha
 from hallujudge.metrics.framework.claims import (
     ClaimParts,
@@ -234,7 +233,9 @@ def _answer(record: Record) -> _Answer:
         raise ArchiveError(
             f"{record.place}: no claims in the evidence; give a run of the metric tri-he"
         )
-    try:
+    with ArchiveError.of_content(
+        f"{record.place}: not a line that a run of tri-he writes", "score again"
+    ):
         return _Answer(
             id=str(record.values["id"]),
             is_scored=is_scored,
@@ -243,10 +244,6 @@ def _answer(record: Record) -> _Answer:
             ),
             human=human_scores(record._replace(values=evidence), ()),
         )
-    except (KeyError, TypeError, ValueError) as err:
-        raise ArchiveError(
-            f"{record.place}: not a line that a run of tri-he writes: {fault_of(err)}; score again"
-        ) from err
 
 
 def _claim(entry: Mapping[str, object]) -> ClaimVerdict:

@@ -244,10 +244,8 @@ def _zstd_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 
 def _parquet(path: Path) -> Records:
-    try:
+    with MissingExtraError.unless_installed("reading Parquet files", "tables"):
         import pyarrow.parquet  # noqa: F401
-    except ImportError as err:
-        raise MissingExtraError.of("reading Parquet files", "tables") from err
     return Records(lambda: _parquet_records(path), str(path))
 
 

@@ -275,10 +275,8 @@ def _library(url: str) -> object:
             f"{public_url(url)}: URLs of {protocol!r} are not read; use one of "
             f"{', '.join(sorted(_PROTOCOLS - {'memory'}))}, or download the file"
         )
-    try:
+    with MissingExtraError.unless_installed("reading URLs", "remote"):
         import fsspec
-    except ImportError as err:
-        raise MissingExtraError.of("reading URLs", "remote") from err
     return fsspec
 
 

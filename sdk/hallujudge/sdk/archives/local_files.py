@@ -238,10 +238,8 @@ def zstd_reader(file: BinaryIO) -> Callable[[int], bytes]:
     Raises:
         MissingExtraError: Python is older than 3.14 and the package zstandard is not installed.
     """
-    try:
+    with MissingExtraError.unless_installed("reading zstd files", "zstd"):
         import zstandard
-    except ImportError as err:
-        raise MissingExtraError.of("reading zstd files", "zstd") from err
     frame = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj(
         read_across_frames=False
     )

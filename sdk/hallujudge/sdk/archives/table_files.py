@@ -198,10 +198,8 @@ def read_xlsx(path: Path) -> tuple[list[Record], tuple[str, ...]]:
         ArchiveError: The file is not a workbook, its sheet not a table with a header, or too large.
         MissingExtraError: openpyxl is not installed.
     """
-    try:
+    with MissingExtraError.unless_installed("reading XLSX files", "tables"):
         import openpyxl  # noqa: F401
-    except ImportError as err:
-        raise MissingExtraError.of("reading XLSX files", "tables") from err
     data = read_bytes(path)
     _refuse_bomb(data, path)
     records = list(_xlsx_records(_sheet(data, path, computed=False), path))

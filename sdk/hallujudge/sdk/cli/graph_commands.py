@@ -280,8 +280,6 @@ def _earlier_patch(out: Path) -> GraphPatch | None:
 
 
 def _png(svg: str) -> bytes:
-    try:
+    with MissingExtraError.unless_installed("drawing PNG (SVG needs no extra)", "draw"):
         from resvg_py import svg_to_bytes
-    except ImportError as err:
-        raise MissingExtraError.of("drawing PNG (SVG needs no extra)", "draw") from err
     return bytes(svg_to_bytes(svg_string=svg, zoom=1.5))

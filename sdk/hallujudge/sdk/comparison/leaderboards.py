@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import Outcome, ScoreDefinition
 from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.comparison import ComparisonSettings
@@ -116,15 +115,12 @@ def _runs_of(folder: Path) -> dict[str, dict[str, Path]]:
     """Return name -> model -> folder of the runs of an overview, which may have been moved."""
     path = folder / OVERVIEW
     found: dict[str, dict[str, Path]] = {}
-    try:
+    with ArchiveError.of_content(
+        f"{path}: not an overview", "give the folder that hallujudge score all wrote"
+    ):
         for run in read_json(path)["runs"]:  # type: ignore[index]
             place = Path(*Path(run["folder"]).parts[-_RUN_PARTS:])
             found.setdefault(run["name"], {})[run["model"]] = folder / place
-    except (KeyError, TypeError) as err:
-        raise ArchiveError(
-            f"{path}: not an overview: {fault_of(err)}; give the folder that hallujudge score all "
-            "wrote"
-        ) from err
     return found
 
 

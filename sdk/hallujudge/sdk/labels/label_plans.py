@@ -10,7 +10,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.calibration.label_sampling import allocate, drawn_places, expected_width
 
 from ..archives.json_files import read_json
@@ -274,7 +273,7 @@ def read_plan(path: str | Path) -> LabelPlan:
         ArchiveError: The file is not a plan.
     """
     content: Any = read_json(Path(path))
-    try:
+    with ArchiveError.of_content(f"{path}: not a plan of hallujudge label plan", "plan again"):
         return LabelPlan(
             signature=str(content["signature"]),
             by=_by(content["by"]),
@@ -283,10 +282,6 @@ def read_plan(path: str | Path) -> LabelPlan:
             units=tuple(PlannedUnit(**each) for each in content["units"]),
             gains=tuple(Gain(**each) for each in content["gains"]),
         )
-    except (KeyError, TypeError, ValueError) as err:
-        raise ArchiveError(
-            f"{path}: not a plan of hallujudge label plan: {fault_of(err)}; plan again"
-        ) from err
 
 
 def _by(value: object) -> By:

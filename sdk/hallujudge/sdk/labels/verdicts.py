@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import Outcome
 from hallujudge.metrics.framework.claims import certainty, stated_probability
 from hallujudge.metrics.framework.metric import SOFT, YES
@@ -100,12 +99,10 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
         if result.outcome is Outcome.SCORED:
             names = (column.name for column in run.metric.columns)
             statistics = dict(zip(names, map(float, result.statistics), strict=True))
-            try:
+            with ArchiveError.of_content(
+                f"{record.place}: the evidence has no verdicts", "score again"
+            ):
                 claims = tuple(claims_of(record.values.get("evidence"), run.report.settings))
-            except (KeyError, TypeError, ValueError) as err:
-                raise ArchiveError(
-                    f"{record.place}: the evidence has no verdicts: {fault_of(err)}; score again"
-                ) from err
             item = DecidedItem(
                 id=result.id,
                 cluster=result.group_id,

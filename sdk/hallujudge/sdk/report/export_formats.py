@@ -248,10 +248,8 @@ def frame(records: Iterable[Mapping[str, object]], doing: str = "to_pandas()") -
     Raises:
         MissingExtraError: pandas is not installed.
     """
-    try:
+    with MissingExtraError.unless_installed(doing, "tables"):
         from pandas import DataFrame
-    except ImportError as err:
-        raise MissingExtraError.of(doing, "tables") from err
     return DataFrame(list(records))
 
 

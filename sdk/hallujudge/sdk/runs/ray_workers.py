@@ -428,10 +428,8 @@ class _Worker(NamedTuple):
 
 
 def _ray() -> Any:
-    try:
+    with MissingExtraError.unless_installed("--engine ray", "ray"):
         return import_module("ray")
-    except ImportError as err:
-        raise MissingExtraError.of("--engine ray", "ray") from err
 
 
 def _connect(ray: Any, workers: int, address: str) -> None:

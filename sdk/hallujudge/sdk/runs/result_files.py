@@ -76,7 +76,7 @@ def stored_report(head: Mapping[str, Any], path: Path) -> Report:
     Raises:
         ArchiveError: The content is not a report.
     """
-    try:
+    with ArchiveError.of_content(f"{path}: not a report of hallujudge", "score again"):
         return Report(
             metric=head["metric"],
             variant=head["variant"],
@@ -102,10 +102,6 @@ def stored_report(head: Mapping[str, Any], path: Path) -> Report:
             notes=tuple(_text({"note": note}, "note") for note in head.get("notes", ())),
             judging=tuple(_share(share) for share in head.get("judging", ())),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as err:
-        raise ArchiveError(
-            f"{path}: not a report of hallujudge: {fault_of(err)}; score again"
-        ) from err
 
 
 def metric_of_head(head: Mapping[str, Any], folder: Path) -> Metric:
@@ -328,12 +324,8 @@ def read_calibration(folder: str | Path, signature: str) -> Calibration | None:
     if not path.exists():
         return None
     content = read_json(path)
-    try:
+    with ArchiveError.of_content(f"{path}: not a calibration", "run hallujudge calibrate again"):
         found = Calibration.from_json(content if isinstance(content, dict) else {})
-    except (KeyError, TypeError, ValueError) as err:
-        raise ArchiveError(
-            f"{path}: not a calibration: {fault_of(err)}; run hallujudge calibrate again"
-        ) from err
     if found.run_signature != signature:
         raise ArchiveError(
             f"{path}: calibrates another run than report.json; run hallujudge calibrate again"

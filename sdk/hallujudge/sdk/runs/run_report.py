@@ -67,11 +67,9 @@ def write_parquet(path: Path, lines: Callable[[], Iterable[ItemLine]]) -> None:
         MissingExtraError: pyarrow is not installed.
         OutputError: The file can't be written.
     """
-    try:
+    with MissingExtraError.unless_installed("a Parquet file of items", "tables"):
         from pyarrow import Table
         from pyarrow.parquet import ParquetWriter
-    except ImportError as err:
-        raise MissingExtraError.of("a Parquet file of items", "tables") from err
     columns = _nested_columns(lines())
     schema, rows = _parquet_schema(columns), _table_rows(lines(), columns)
     part = path.with_name(f".{path.name}.part")

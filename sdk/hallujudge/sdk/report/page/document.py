@@ -182,10 +182,8 @@ def _linker(page: Path) -> Callable[[Path], str]:
 
 
 def _thumbnail_maker() -> Callable[[Path], str]:
-    try:
+    with MissingExtraError.unless_installed("a page with embedded pictures", "images"):
         from PIL import Image
-    except ImportError as err:
-        raise MissingExtraError.of("a page with embedded pictures", "images") from err
 
     def thumbnail(path: Path) -> str:
         try:
