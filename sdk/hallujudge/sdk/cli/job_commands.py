@@ -14,7 +14,7 @@ from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
 from .declared_options import grouped
 from .options import ServerOptions
-from .output import NewFolder
+from .output import NewFolder, show_new_run
 from .score_command import ScoreCommand
 
 if TYPE_CHECKING:
@@ -139,7 +139,6 @@ def fetch(
     html: Annotated[bool, output_option("--html", help="Also report.html.")] = False,
 ) -> ExitCode:
     """Results of a job, as score would have written them."""
-    from ..report import render_table
     from ..runs import RunFolder
 
     with at.client() as client:
@@ -147,9 +146,7 @@ def fetch(
             client.wait_for_job(job, lambda info: typer.echo(_job_line(info), err=True))
         with RunFolder(out) as folder:
             report = client.fetch_job(job, folder, resume=resume, html=html)
-    typer.echo(render_table(report), nl=False)
-    typer.echo(f"written to {out}")
-    return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
+    return show_new_run(report, out)
 
 
 def _job_line(info: JobInfo) -> str:

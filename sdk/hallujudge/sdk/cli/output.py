@@ -20,13 +20,14 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from ..archives.inputs import own_inputs
 from ..errors import InvalidInputError, OutputError
 from ..runs.parts import ReasonCounts, UnscoredCounts
-from .app import output_option
+from .app import ExitCode, output_option
 from .options import JudgeOptions
 
 if TYPE_CHECKING:
     from typer.exceptions import TyperException
 
     from hallujudge.judge_service.llm.estimate import Estimate
+    from hallujudge.metrics import Report
 
     from ..comparison.results import Shown
     from ..report.table_pages import Page
@@ -100,6 +101,15 @@ Format = Annotated[
         help="table, json, markdown, csv, latex, html.",
     ),
 ]
+
+
+def show_new_run(report: Report, out: Path) -> ExitCode:
+    """Print the report of a run that was written, and return the command's exit code."""
+    from ..report import render_table
+
+    typer.echo(render_table(report), nl=False)
+    typer.echo(f"written to {out}")
+    return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
 
 def show_result(result: Shown, name: str) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.metrics import Report
 from hallujudge.metrics.framework.published_figures import published_rows
 
 from ..errors import InvalidInputError
@@ -21,7 +20,7 @@ from ..runs import read_run
 from ..runs.manifest import PAGE
 from .app import ExitCode, app, examples, metric_option, output_option, server_option
 from .comparison_commands import Allow
-from .output import NewFolder, in_flags, write_file
+from .output import NewFolder, in_flags, show_new_run, write_file
 from .run_options import by_domain
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ def merge(runs: MergedRuns, out: NewFolder, html: WithPage = False) -> ExitCode:
     """Runs over different items as one run, without scoring again."""
     from ..runs import merge_runs
 
-    return _print_new_run(merge_runs(runs, out, html=html), out)
+    return show_new_run(merge_runs(runs, out, html=html), out)
 
 
 @app.command(epilog=examples("hallujudge rescore results --variant corrected --out corrected"))
@@ -202,15 +201,7 @@ def rescore(
     """Scores of a run by another variant, with the verdicts that the run has."""
     from ..rescoring import rescore_run
 
-    return _print_new_run(rescore_run(run, out, variant=variant, html=html), out)
-
-
-def _print_new_run(made: Report, out: Path) -> ExitCode:
-    from ..report import render_table
-
-    typer.echo(render_table(made), nl=False)
-    typer.echo(f"written to {out}")
-    return ExitCode.UNSCORED if made.coverage.unscored else ExitCode.OK
+    return show_new_run(rescore_run(run, out, variant=variant, html=html), out)
 
 
 # Each number is a column of the trend.

@@ -26,6 +26,7 @@ _WORDS: Mapping[str, bool | None] = {
     "unsure": None,
 }
 _ANSWERS = ("agree", "disagree")
+_TEXTS = ("text", "annotator", "signature", "run")
 # Equal to 0 and 1, which some tools write instead.
 _MARKS = (True, False)
 # A run has fewer claims; the limit keeps a wrong file from filling the memory.
@@ -67,7 +68,7 @@ class Label:
             line["claim"] = self.claim
         if self.span is not None:
             line["start"], line["end"] = self.span
-        for name in ("text", "annotator", "signature", "run"):
+        for name in _TEXTS:
             if value := getattr(self, name):
                 line[name] = value
         return line
@@ -185,10 +186,7 @@ def _label(record: Record) -> Label:
         hallucinated=_truth(record),
         claim=_number(record, "claim"),
         span=_span(record),
-        text=_label_text(record, "text"),
-        annotator=_label_text(record, "annotator"),
-        signature=_label_text(record, "signature"),
-        run=_label_text(record, "run"),
+        **{name: _label_text(record, name) for name in _TEXTS},
     )
 
 
