@@ -222,25 +222,20 @@ def audit(
         input_option("--references", "-R", metavar="FILE", help="Labels or objects; repeatable."),
     ] = None,
     printed: Annotated[
-        list[str] | None,
-        input_option("--printed", metavar="NAME=NUMBER", help="Printed number; repeatable."),
+        list[str] | None, input_option(metavar="NAME=NUMBER", help="Printed number; repeatable.")
     ] = None,
     harness: Annotated[
-        str,
-        input_option("--harness", metavar="NAME", help="Tool, if the layout does not show it."),
+        str, input_option(metavar="NAME", help="Tool, if the layout does not show it.")
     ] = "",
     category: Annotated[
-        str, input_option("--category", metavar="NAME", help="Only category of the numbers.")
+        str, input_option(metavar="NAME", help="Only category of the numbers.")
     ] = "",
     join: Annotated[
-        str, input_option("--join", metavar="NAME", help="Join by auto, id, text or order.")
+        str, input_option(metavar="NAME", help="Join by auto, id, text or order.")
     ] = "auto",
-    variant: Annotated[
-        str, metric_option("--variant", metavar="NAME", help="Variant of our metric.")
-    ] = "",
+    variant: Annotated[str, metric_option(metavar="NAME", help="Variant of our metric.")] = "",
     items: Annotated[
-        Path | None,
-        output_option("--items", metavar="FILE", help="JSON lines file of each cause's items."),
+        Path | None, output_option(metavar="FILE", help="JSON lines file of each cause's items.")
     ] = None,
     output_format: Format = "table",
 ) -> ExitCode:

@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 Allow = Annotated[
     list[str] | None,
-    input_option(
-        "--allow",
-        metavar="FIELD",
-        help="Signature fields that may differ; repeatable.",
-    ),
+    input_option("--allow", metavar="FIELD", help="Signature fields that may differ; repeatable."),
 ]
 
 
@@ -34,17 +30,16 @@ class ComparingOptions:
     """The options that all commands share which compare runs."""
 
     name: Annotated[
-        list[str] | None,
-        input_option("--name", help="Name of a run; one for each, in their order."),
+        list[str] | None, input_option(help="Name of a run; one for each, in their order.")
     ] = None
     allow: Allow = None
-    confidence: Annotated[
-        float, statistics_option("--confidence", help="Confidence level of the intervals.")
-    ] = 0.95
+    confidence: Annotated[float, statistics_option(help="Confidence level of the intervals.")] = (
+        0.95
+    )
     replicates: Annotated[
-        int, statistics_option("--replicates", help="Replicates of bootstrap and permutation test.")
+        int, statistics_option(help="Replicates of bootstrap and permutation test.")
     ] = 10_000
-    seed: Annotated[int, statistics_option("--seed", help="Seed of the random numbers.")] = 0
+    seed: Annotated[int, statistics_option(help="Seed of the random numbers.")] = 0
 
     def options(self, scores: Sequence[str] = ()) -> CompareOptions:
         """Return the options of a comparison of some scores, by default of all."""
@@ -69,14 +64,12 @@ def compare(
         list[Path], typer.Argument(metavar="RUN", help="Folders of runs, the baseline first.")
     ],
     score: Annotated[
-        list[str] | None,
-        input_option("--score", metavar="NAME", help="Score to compare; repeatable."),
+        list[str] | None, input_option(metavar="NAME", help="Score to compare; repeatable.")
     ] = None,
     comparing: ComparingOptions,
     output_format: Format = "table",
     items: Annotated[
-        Path | None,
-        output_option("--items", metavar="FILE", help="JSON lines file of all changed items."),
+        Path | None, output_option(metavar="FILE", help="JSON lines file of all changed items.")
     ] = None,
 ) -> ExitCode:
     """Compare runs: differences with intervals and tests."""
@@ -105,14 +98,11 @@ def gate(
     *,
     run: Annotated[Path, typer.Argument(help="Folder of the run that is checked.")],
     baseline: Annotated[
-        Path | None,
-        input_option("--baseline", metavar="RUN", help="Folder of the run to compare with."),
+        Path | None, input_option(metavar="RUN", help="Folder of the run to compare with.")
     ] = None,
     max_regression: Annotated[
         list[str] | None,
-        statistics_option(
-            "--max-regression", metavar="SCORE=X", help="Largest worsening; repeatable."
-        ),
+        statistics_option(metavar="SCORE=X", help="Largest worsening; repeatable."),
     ] = None,
     maximum: Annotated[
         list[str] | None,
@@ -123,12 +113,10 @@ def gate(
         statistics_option("--min", metavar="SCORE=X", help="Smallest value; repeatable."),
     ] = None,
     max_unscored: Annotated[
-        float | None,
-        statistics_option("--max-unscored", help="Largest share of items without a score."),
+        float | None, statistics_option(help="Largest share of items without a score.")
     ] = None,
     decide: Annotated[
-        str,
-        statistics_option("--decide", help="What fails a check: shown, observed or possible."),
+        str, statistics_option(help="What fails a check: shown, observed or possible.")
     ] = "shown",
     comparing: ComparingOptions,
     output_format: Format = "table",
@@ -188,8 +176,7 @@ def leaderboard(
         typer.Argument(metavar="RUN", help="Folders of runs, or the folder of score all."),
     ],
     score: Annotated[
-        str,
-        input_option("--score", metavar="NAME", help="Score to rank by.", show_default=False),
+        str, input_option(metavar="NAME", help="Score to rank by.", show_default=False)
     ] = "",
     comparing: ComparingOptions,
     output_format: Format = "table",

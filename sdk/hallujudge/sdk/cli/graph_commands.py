@@ -125,8 +125,8 @@ def merge(
         list[str], typer.Argument(metavar="OTHER", help="Patch files, or other graphs.")
     ],
     out: OutFile,
-    name: Annotated[str, output_option("--name", help="Name of the new graph.")] = "",
-    version: Annotated[str, output_option("--version", help="Version of the new graph.")] = "",
+    name: Annotated[str, output_option(help="Name of the new graph.")] = "",
+    version: Annotated[str, output_option(help="Version of the new graph.")] = "",
 ) -> ExitCode:
     """Apply patches to a graph, or join graphs, and write the result."""
     from hallujudge.synonym_graphs.tools import apply_patch, merge_graphs
@@ -168,33 +168,29 @@ def merge(
 )
 def suggest(
     graph: Graph,
-    items: Annotated[Path, input_option("--items", help="items.jsonl of a Mementos run.")],
-    kind: Annotated[str, input_option("--kind", help="objects or behaviors.")],
+    items: Annotated[Path, input_option(help="items.jsonl of a Mementos run.")],
+    kind: Annotated[str, input_option(help="objects or behaviors.")],
     out: OutFile,
-    domain: Annotated[str, input_option("--domain", help="Only items of this domain.")] = "",
+    domain: Annotated[str, input_option(help="Only items of this domain.")] = "",
     accept: Annotated[
-        list[str] | None,
-        metric_option("--accept", help="WORD=ROOT, or WORD for its best root; repeatable."),
+        list[str] | None, metric_option(help="WORD=ROOT, or WORD for its best root; repeatable.")
     ] = None,
     reject: Annotated[
-        list[str] | None, metric_option("--reject", help="WORD that is not added; repeatable.")
+        list[str] | None, metric_option(help="WORD that is not added; repeatable.")
     ] = None,
     accept_above: Annotated[
-        float, metric_option("--accept-above", help="Least score of best roots to accept.")
+        float, metric_option(help="Least score of best roots to accept.")
     ] = 2.0,
     wordnet: Annotated[
-        str,
-        metric_option("--wordnet", help="Folder of WordNet's files, or none to skip WordNet."),
+        str, metric_option(help="Folder of WordNet's files, or none to skip WordNet.")
     ] = "",
     embeddings: Annotated[
-        str, metric_option("--embeddings", help="Encoder of meaning: minilm, mpnet or a folder.")
+        str, metric_option(help="Encoder of meaning: minilm, mpnet or a folder.")
     ] = "",
     llm_url: LlmUrl = None,
     llm_model: LlmModel = None,
-    least: Annotated[
-        int, input_option("--least", min=1, help="Fewest items that a word is in.")
-    ] = 1,
-    limit: Annotated[int, metric_option("--limit", min=1, help="Roots to rank for each word.")] = 5,
+    least: Annotated[int, input_option(min=1, help="Fewest items that a word is in.")] = 1,
+    limit: Annotated[int, metric_option(min=1, help="Roots to rank for each word.")] = 5,
 ) -> ExitCode:
     """Rank roots for a run's unknown keywords and write them to a patch file.
 
@@ -224,11 +220,9 @@ def draw(
     graph: Graph,
     out: Annotated[Path, output_option("--out", "-o", help="FILE.svg or FILE.png.")],
     word: Annotated[
-        str, input_option("--word", help="Word whose neighbourhood is drawn; all without it.")
+        str, input_option(help="Word whose neighbourhood is drawn; all without it.")
     ] = "",
-    columns: Annotated[
-        int, output_option("--columns", min=1, max=20, help="Columns of cards.")
-    ] = 6,
+    columns: Annotated[int, output_option(min=1, max=20, help="Columns of cards.")] = 6,
 ) -> ExitCode:
     """Draw a word's neighbourhood or a whole graph."""
     from hallujudge.synonym_graphs.tools import draw_domain, draw_neighbourhood

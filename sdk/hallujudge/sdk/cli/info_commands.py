@@ -20,15 +20,7 @@ from hallujudge.metrics.framework.published_figures import published_rows
 from ..backends.base import Timeouts
 from ..client import Client
 from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
-from .app import (
-    ExitCode,
-    app,
-    command_group,
-    config_app,
-    examples,
-    output_option,
-    server_option,
-)
+from .app import ExitCode, app, command_group, config_app, examples, output_option, server_option
 from .declared_options import grouped
 from .options import LlmModel, LlmUrl, ServerOptions, llm_options
 
@@ -201,8 +193,7 @@ class CheckedServer(ServerOptions):
     """A server that is checked too."""
 
     server: Annotated[
-        str | None,
-        server_option("--server", metavar="HOST:PORT", help="Server to check too."),
+        str | None, server_option(metavar="HOST:PORT", help="Server to check too.")
     ] = None
     """Host and port."""
 

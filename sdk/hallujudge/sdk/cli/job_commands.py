@@ -32,9 +32,7 @@ Job = Annotated[str, typer.Argument(metavar="JOB", help="Id that hallujudge subm
 class JobServer(ServerOptions):
     """The server that keeps jobs."""
 
-    server: Annotated[
-        str, server_option("--server", metavar="HOST:PORT", help="Server that keeps the jobs.")
-    ]
+    server: Annotated[str, server_option(metavar="HOST:PORT", help="Server that keeps the jobs.")]
     """Host and port."""
 
     def client(self) -> Client:
@@ -53,11 +51,10 @@ class JobServer(ServerOptions):
 )
 def submit(
     command: Annotated[
-        list[str],
-        typer.Argument(metavar="METRIC", help="Metric and options of its score command."),
+        list[str], typer.Argument(metavar="METRIC", help="Metric and options of its score command.")
     ],
     request_id: Annotated[
-        str, server_option("--request-id", help="Id of the request; another one is another job.")
+        str, server_option(help="Id of the request; another one is another job.")
     ] = "",
 ) -> ExitCode:
     """Submission of a run to a server, which scores it in the background."""

@@ -41,19 +41,17 @@ def plan(
         int, input_option("-n", "--count", metavar="N", help="How many more to label.")
     ] = 100,
     by: Annotated[
-        str | None,
-        input_option("--by", metavar="UNIT", help="What to draw: claim (default) or item."),
+        str | None, input_option(metavar="UNIT", help="What to draw: claim (default) or item.")
     ] = None,
     seed: Annotated[
-        int | None, input_option("--seed", help="Seed of the random numbers; 0 if not given.")
+        int | None, input_option(help="Seed of the random numbers; 0 if not given.")
     ] = None,
     out: Annotated[
         Path | None,
         output_option("--out", "-o", metavar="FILE", help="Plan; else label-plan.json in RUN."),
     ] = None,
     sheet: Annotated[
-        Path | None,
-        output_option("--sheet", metavar="FILE", help="CSV file to fill in with labels."),
+        Path | None, output_option(metavar="FILE", help="CSV file to fill in with labels.")
     ] = None,
 ) -> ExitCode:
     """Choose what to label next: a random sample by verdict and margin.
@@ -153,23 +151,18 @@ def _plan_sheet(made: LabelPlan, run: Path) -> str:
 def calibrate(
     run: Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")],
     labels: Annotated[
-        list[Path] | None,
-        input_option("--labels", metavar="FILE", help="File of labels; repeatable."),
+        list[Path] | None, input_option(metavar="FILE", help="File of labels; repeatable.")
     ] = None,
     plan: Annotated[
-        Path | None,
-        input_option("--plan", metavar="FILE", help="Plan of the labels; else that in RUN."),
+        Path | None, input_option(metavar="FILE", help="Plan of the labels; else that in RUN.")
     ] = None,
     reference: Annotated[
-        Path | None,
-        input_option("--reference", metavar="RUN", help="Run of a better judge, for --agreement."),
+        Path | None, input_option(metavar="RUN", help="Run of a better judge, for --agreement.")
     ] = None,
     agreement: Annotated[
         float | None,
         statistics_option(
-            "--agreement",
-            metavar="SHARE",
-            help="Find the margin above which verdicts agree so often.",
+            metavar="SHARE", help="Find the margin above which verdicts agree so often."
         ),
     ] = None,
     output_format: Format = "table",
@@ -219,9 +212,7 @@ def _from_reference(
 
 
 _judge_app = command_group(
-    "judge",
-    "How well a judge does.",
-    "hallujudge judge card --on results --labels labels.jsonl",
+    "judge", "How well a judge does.", "hallujudge judge card --on results --labels labels.jsonl"
 )
 
 
@@ -242,16 +233,13 @@ def list_() -> None:
 def card(
     run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the judge's run.")],
     labels: Annotated[
-        list[Path] | None,
-        input_option("--labels", metavar="FILE", help="File of human labels; repeatable."),
+        list[Path] | None, input_option(metavar="FILE", help="File of human labels; repeatable.")
     ] = None,
     reference: Annotated[
-        Path | None,
-        input_option("--reference", metavar="RUN", help="Run of a judge taken as the truth."),
+        Path | None, input_option(metavar="RUN", help="Run of a judge taken as the truth.")
     ] = None,
     flips: Annotated[
-        int,
-        judge_option("--flips", metavar="N", min=0, help="Claims to judge again in seven ways."),
+        int, judge_option(metavar="N", min=0, help="Claims to judge again in seven ways.")
     ] = 0,
     llm_url: LlmUrl = None,
     llm_model: LlmModel = None,

@@ -23,28 +23,24 @@ class ServerOptions:
     server: Annotated[
         str | None,
         server_option(
-            "--server",
-            metavar="HOST:PORT",
-            help="Server that scores; without it, this process does.",
+            metavar="HOST:PORT", help="Server that scores; without it, this process does."
         ),
     ] = None
     """Host and port of the server."""
     tls_ca: Annotated[
-        str | None,
-        server_option("--tls-ca", metavar="FILE", help="Authority of the server's certificate."),
+        str | None, server_option(metavar="FILE", help="Authority of the server's certificate.")
     ] = None
     """Authority of the server's certificate."""
     tls_cert: Annotated[
-        str | None, server_option("--tls-cert", metavar="FILE", help="Certificate of this client.")
+        str | None, server_option(metavar="FILE", help="Certificate of this client.")
     ] = None
     """Certificate of this client."""
     tls_key: Annotated[
-        str | None, server_option("--tls-key", metavar="FILE", help="Private key of --tls-cert.")
+        str | None, server_option(metavar="FILE", help="Private key of --tls-cert.")
     ] = None
     """Private key of the certificate."""
     api_key_file: Annotated[
-        str | None,
-        server_option("--api-key-file", metavar="FILE", help="File that contains the API key."),
+        str | None, server_option(metavar="FILE", help="File that contains the API key.")
     ] = None
     """File that contains the API key."""
 
@@ -79,8 +75,7 @@ class ServerOptions:
 
 
 Estimate = Annotated[
-    bool,
-    budget_option("--estimate", help="Number of judge calls, tokens and cost; then exit."),
+    bool, budget_option("--estimate", help="Number of judge calls, tokens and cost; then exit.")
 ]
 
 LlmUrl = Annotated[
@@ -91,8 +86,7 @@ LlmModel = Annotated[
     str | None, judge_option("--llm-model", help="Name of the LLM judge's model at its server.")
 ]
 MatcherDownload = Annotated[
-    bool,
-    judge_option("--matcher-download", help="Download missing models."),
+    bool, judge_option("--matcher-download", help="Download missing models.")
 ]
 
 
@@ -116,62 +110,48 @@ class JudgeOptions:
     llm_model: LlmModel = None
     """The judge's model."""
     fallback_model: Annotated[
-        str | None,
-        judge_option("--fallback-model", help="Name of the fallback judge's model."),
+        str | None, judge_option(help="Name of the fallback judge's model.")
     ] = None
     """The fallback's model."""
     max_calls: Annotated[
-        int | None,
-        budget_option("--max-calls", help="Most calls to language models, with retries."),
+        int | None, budget_option(help="Most calls to language models, with retries.")
     ] = None
     """Maximum number of calls to language models."""
     max_cost: Annotated[
-        float | None,
-        budget_option("--max-cost", help="Most that calls to language models may cost."),
+        float | None, budget_option(help="Most that calls to language models may cost.")
     ] = None
     """Maximum cost of calls to language models."""
     llm_price_prompt: Annotated[
-        float | None,
-        budget_option("--llm-price-prompt", help="The LLM judge's price of 1M prompt tokens."),
+        float | None, budget_option(help="The LLM judge's price of 1M prompt tokens.")
     ] = None
     """Price of a million prompt tokens."""
     llm_price_completion: Annotated[
-        float | None,
-        budget_option(
-            "--llm-price-completion", help="The LLM judge's price of 1M completion tokens."
-        ),
+        float | None, budget_option(help="The LLM judge's price of 1M completion tokens.")
     ] = None
     """Price of a million completion tokens."""
     fallback_price_prompt: Annotated[
-        float | None,
-        budget_option("--fallback-price-prompt", help="The fallback's price of 1M prompt tokens."),
+        float | None, budget_option(help="The fallback's price of 1M prompt tokens.")
     ] = None
     """Price of a million prompt tokens."""
     fallback_price_completion: Annotated[
-        float | None,
-        budget_option(
-            "--fallback-price-completion",
-            help="The fallback's price of 1M completion tokens.",
-        ),
+        float | None, budget_option(help="The fallback's price of 1M completion tokens.")
     ] = None
     """Price of a million completion tokens."""
     llm_tokenizer: Annotated[
-        str | None,
-        budget_option("--llm-tokenizer", help="The LLM judge's tokenizer.json, for --estimate."),
+        str | None, budget_option(help="The LLM judge's tokenizer.json, for --estimate.")
     ] = None
     """The judge's tokenizer."""
     fallback_tokenizer: Annotated[
-        str | None, budget_option("--fallback-tokenizer", help="The fallback's tokenizer.json.")
+        str | None, budget_option(help="The fallback's tokenizer.json.")
     ] = None
     """The fallback's tokenizer."""
     give_up_after: Annotated[
-        float | None,
-        budget_option("--give-up-after", help="Seconds without an answer that end a run."),
+        float | None, budget_option(help="Seconds without an answer that end a run.")
     ] = None
     """Seconds without any answer of a judge after which a run ends."""
-    verdict_cache: Annotated[
-        str | None, judge_option("--verdict-cache", help="SQLite file of verdicts to reuse.")
-    ] = None
+    verdict_cache: Annotated[str | None, judge_option(help="SQLite file of verdicts to reuse.")] = (
+        None
+    )
     """File that keeps verdicts."""
 
     def given(self) -> dict[str, object]:

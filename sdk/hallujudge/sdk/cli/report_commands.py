@@ -32,8 +32,7 @@ _REPORT_FORMATS = ("table", "json", "markdown", "csv", "latex", "html", "parquet
 _PAGE_OF_TWO = "comparison.html"
 
 ReportedRuns = Annotated[
-    list[Path],
-    typer.Argument(metavar="RUN", help="Folder that hallujudge score wrote, or two."),
+    list[Path], typer.Argument(metavar="RUN", help="Folder that hallujudge score wrote, or two.")
 ]
 ReportFormats = Annotated[
     list[str] | None,
@@ -49,8 +48,7 @@ Baseline = Annotated[
     output_option("--baseline", metavar="RUN", help="Run to compare with, or published:ROW."),
 ]
 Pictures = Annotated[
-    str,
-    output_option("--images", metavar="SOURCE", help="Folder, or URL with {id} or {group}."),
+    str, output_option("--images", metavar="SOURCE", help="Folder, or URL with {id} or {group}.")
 ]
 Embed = Annotated[bool, output_option("--embed-images", help="Thumbnails inside the page.")]
 
@@ -155,7 +153,7 @@ def _page_of_one(run: StoredRun, title: str, baseline: str | None, images: Image
 @app.command(epilog=examples("hallujudge view runs"))
 def view(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of runs.")],
-    port: Annotated[int, server_option("--port", help="Port; 0 for a free one.")] = 0,
+    port: Annotated[int, server_option(help="Port; 0 for a free one.")] = 0,
     browser: Annotated[
         bool, server_option("--browser/--no-browser", help="Open the overview in a browser.")
     ] = True,
@@ -194,7 +192,7 @@ def merge(runs: MergedRuns, out: NewFolder, html: WithPage = False) -> ExitCode:
 @app.command(epilog=examples("hallujudge rescore results --variant corrected --out corrected"))
 def rescore(
     run: StoredRunFolder,
-    variant: Annotated[str, metric_option("--variant", help="Variant to score by.")],
+    variant: Annotated[str, metric_option(help="Variant to score by.")],
     out: NewFolder,
     html: WithPage = False,
 ) -> ExitCode:
@@ -212,19 +210,16 @@ _MOST_WORDS = 1000
 def analyze(
     run: Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")],
     words: Annotated[
-        str | None,
-        metric_option("--words", help="tri-he: word counts of the trend, such as 10,20,40."),
+        str | None, metric_option(help="tri-he: word counts of the trend, such as 10,20,40.")
     ] = None,
     share: Annotated[
-        float, metric_option("--share", help="tri-he: share of object pairs that are frequent.")
+        float, metric_option(help="tri-he: share of object pairs that are frequent.")
     ] = 0.2,
     companions: Annotated[
-        int,
-        metric_option("--companions", help="mementos: usual companions of a behaviour."),
+        int, metric_option(help="mementos: usual companions of a behaviour.")
     ] = 5,
     behavior_graph: Annotated[
-        list[str] | None,
-        metric_option("--behavior-graph", help="mementos: graph of behaviours, as in score."),
+        list[str] | None, metric_option(help="mementos: graph of behaviours, as in score.")
     ] = None,
     as_json: Annotated[
         bool, output_option("--json", help="Content of analysis.json instead of tables.")

@@ -93,9 +93,9 @@ class ServeOptions:
     log_level: Annotated[
         str | None, output_option(help="Log level: debug, info, warning or error.")
     ] = None
-    vllm: Annotated[
-        str | None, judge_option("--vllm", help="Model of a vLLM server to start and watch.")
-    ] = None
+    vllm: Annotated[str | None, judge_option(help="Model of a vLLM server to start and watch.")] = (
+        None
+    )
     tensor_parallel_size: Annotated[
         int | None, judge_option(help="Number of GPUs that vLLM spreads a layer over.")
     ] = None
@@ -143,9 +143,7 @@ def create(
     *,
     scope: Annotated[
         list[str],
-        access_option(
-            "--scope", metavar="SCOPE", help="score, extract, judge or admin; repeatable."
-        ),
+        access_option(metavar="SCOPE", help="score, extract, judge or admin; repeatable."),
     ],
     expires: Annotated[
         str, access_option(metavar="WHEN", help="End: 90d, 12h, or a day such as 2027-01-31.")
