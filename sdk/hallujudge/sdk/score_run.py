@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.streams import RunProgress
 
     from .archives import InputOptions, ItemSource, References, Responses
-    from .archives.inputs import CheckedArchive
+    from .archives.inputs import CheckHelp
     from .backends.base import BatchResult
 
 OnBatch: TypeAlias = "Callable[[BatchResult], None]"
@@ -123,11 +123,11 @@ class ScoreRun:
             interval=interval_settings(self.confidence),
         )
 
-    def items(self, checked: CheckedArchive | None = None) -> ItemSource:
+    def items(self, check: CheckHelp | None = None) -> ItemSource:
         """Read and check the responses and references.
 
         Args:
-            checked: What is known of the archive if its bytes were checked before.
+            check: An earlier check of the archive, or processes that help to check it.
 
         Raises:
             ArchiveError: A file can't be used, or ids don't join.
@@ -142,7 +142,7 @@ class ScoreRun:
             options=self.inputs,
             group_by=tuple(self.group_by),
             metric_groups=group_keys(self.metric, ()),
-            checked=checked,
+            check=check,
         )
 
 

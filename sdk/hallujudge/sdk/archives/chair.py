@@ -26,17 +26,18 @@ from .chair_references import (
 )
 from .inputs import (
     CheckedArchive,
-    CheckedReader,
     CheckedSlice,
+    CheckHelp,
     DeclaredInputs,
+    HelpedReader,
     InputOptions,
     ItemSlices,
     ItemSource,
     Reader,
     References,
     Responses,
+    Spread,
     spans_of,
-    spread,
     uses,
 )
 from .joins import IdCheck, IdMap, numbered, refuse
@@ -69,12 +70,15 @@ def read_chair(
     references: References | None,
     options: InputOptions,
     group_by: tuple[str, ...],
+    check: CheckHelp | None = None,
 ) -> ItemSource:
     """Return captions joined with the objects of their images.
 
     Raises:
         ArchiveError: A file can't be read, or ids are missing, duplicate or unknown.
     """
+    if isinstance(check, CheckedArchive):
+        return _checked_before(_SliceReader(responses, references, options, group_by), check)
     given = _Given(references)
     # References are read first, so that their errors come before those of the captions.
     known = given.objects
@@ -83,7 +87,7 @@ def read_chair(
     # The number of a duplicate id depends on the captions before it: slices cannot be read alone.
     if not options.allow_duplicates and _is_readable_again(references):
         reader = _SliceReader(responses, references, options, group_by, archive)
-    found = (reader and _found_by_slices(reader, known)) or archive.found()
+    found = (reader and check and _found_by_slices(reader, known, check)) or archive.found()
     found.check(options, archive.images)
     names = _names((known or {}).values()) | found.names
     return ItemSource(
@@ -97,15 +101,8 @@ def read_chair(
     )
 
 
-def read_checked(
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-    checked: CheckedArchive,
-) -> ItemSource:
+def _checked_before(reader: _SliceReader, checked: CheckedArchive) -> ItemSource:
     """Return the captions of an archive that was checked before."""
-    reader = _SliceReader(responses, references, options, group_by)
     return ItemSource(
         count=checked.count,
         make=lambda: reader.items(checked.marks.before(0)),
@@ -129,8 +126,8 @@ INPUTS: Mapping[str, DeclaredInputs] = {
 """Metric -> what its reader takes."""
 MAPPED_KEYS = frozenset(OBJECT_KEYS)
 """Keys that may be mapped, those of id and response apart."""
-CHECKED_READERS: Mapping[str, CheckedReader] = {"chair": read_checked}
-"""Metric -> the reader of archives that were checked before."""
+HELPED_READERS: Mapping[str, HelpedReader] = {"chair": read_chair}
+"""Metric -> a reader that an earlier check or other processes can help."""
 
 
 def _is_readable_again(references: References | None) -> bool:
@@ -139,19 +136,22 @@ def _is_readable_again(references: References | None) -> bool:
     return all(isinstance(path, (str, Path, type(None))) for path in paths)
 
 
-def _found_by_slices(reader: _SliceReader, known: Mapping[str, Objects] | None) -> _Found | None:
+def _found_by_slices(
+    reader: _SliceReader, known: Mapping[str, Objects] | None, spread: Spread
+) -> _Found | None:
     """Return what several processes find in an archive; None if it must be checked as a whole.
 
     Args:
         reader: Reads the archive.
         known: The references, if they were given apart from the captions.
+        spread: Has the slices checked.
     """
-    checking, path = spread(), reader.responses
+    path = reader.responses
     # An id map may find an entry by its position in the whole archive.
-    if checking is None or not isinstance(path, (str, Path)) or "id_map" in reader.options.own:
+    if not isinstance(path, (str, Path)) or "id_map" in reader.options.own:
         return None
     found = _Found(known=known)
-    for piece in checking.check(reader, spans_of(Path(path))):
+    for piece in spread.check(reader, spans_of(Path(path))):
         if piece is None:
             return None
         found.add(piece.ids)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -272,11 +270,10 @@ Reader: TypeAlias = (
 )
 """Reads responses and references into items that carry some fields."""
 
-CheckedReader: TypeAlias = (
-    "Callable[[Responses, References | None, InputOptions, tuple[str, ...], CheckedArchive], "
-    "ItemSource]"
+HelpedReader: TypeAlias = (
+    "Callable[[Responses, References | None, InputOptions, tuple[str, ...], CheckHelp], ItemSource]"
 )
-"""Reads the same from an archive that was checked before."""
+"""Reads the same, with less checking in this process."""
 
 
 # Large enough that starting a task costs little, small enough to keep all processes busy.
@@ -293,22 +290,8 @@ class Spread(Protocol):
         ...
 
 
-_spread: ContextVar[Spread | None] = ContextVar("spread", default=None)
-
-
-@contextmanager
-def spread_by(given: Spread) -> Iterator[None]:
-    """Let the archives that are read in this context be checked by several processes."""
-    token = _spread.set(given)
-    try:
-        yield
-    finally:
-        _spread.reset(token)
-
-
-def spread() -> Spread | None:
-    """Return what has slices checked in this context; None if this process does so alone."""
-    return _spread.get()
+CheckHelp: TypeAlias = "CheckedArchive | Spread"
+"""What saves this process the check of an archive: an earlier one, or other processes."""
 
 
 def spans_of(path: Path, size: int = _SLICE_BYTES) -> Iterator[Span]:

@@ -21,7 +21,8 @@ from .formats import read_format
 from .found_files import FoundFile, found_files, with_given_name
 from .inputs import (
     CheckedArchive,
-    CheckedReader,
+    CheckHelp,
+    HelpedReader,
     InputOptions,
     ItemSource,
     Reader,
@@ -51,7 +52,7 @@ def read_items(
     options: InputOptions | None = None,
     group_by: tuple[str, ...] = (),
     metric_groups: tuple[str, ...] = (),
-    checked: CheckedArchive | None = None,
+    check: CheckHelp | None = None,
 ) -> ItemSource:
     """Return the items of a metric after checking the whole archive.
 
@@ -68,8 +69,9 @@ def read_items(
         group_by: Keys whose values the items carry as fields; paths such as ``doc.category``
             lead into objects.
         metric_groups: Keys of the metric itself, which items may lack.
-        checked: What is known of the archive if its bytes were checked before; it is then read
-            once, from where scoring begins. Readers of other metrics check it again.
+        check: What saves this process the check of the whole archive: what is known of it if its
+            bytes were checked before, or processes that check slices of it. Only the readers of
+            some metrics use it.
 
     Raises:
         ArchiveError: A file can't be read, ids are missing or duplicate, or ids don't join; each
@@ -108,14 +110,16 @@ def read_items(
     own_id = by_category and given.reader is not None and references is None
     options = _with_common_keys(options, converted=given.converted, own_id=own_id)
     declared_inputs(metric).refuse_unused(metric, options)
-    trusting: Mapping[str, CheckedReader] = getattr(family, "CHECKED_READERS", {})
-    if checked is not None and metric in trusting:
-        return trusting[metric](given.source, known.source, options, keys, checked)
     read: Reader = family.READERS[metric] if family is not None else reader_of(declared)  # type: ignore[arg-type]  # one of them is there
+    helped: HelpedReader | None = getattr(family, "HELPED_READERS", {}).get(metric)
+    inputs = (given.source, known.source, options, keys)
     try:
-        source = read(given.source, known.source, options, keys)
+        source = read(*inputs) if check is None or helped is None else helped(*inputs, check)
     except ArchiveError as err:
         raise _renamed(explained(err, metric, given, known), given, known) from err
+    if isinstance(check, CheckedArchive) and helped is not None:
+        # The notes were shown by the run that checked the archive.
+        return source
     groups = group_notes(source, group_by, (given.source, known.source)) if group_by else ()
     return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups))
 

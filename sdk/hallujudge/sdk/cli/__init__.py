@@ -9,6 +9,7 @@ import atexit
 import gc
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 import typer
@@ -18,7 +19,7 @@ from hallujudge.metrics.families import FAMILIES
 
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
 from .app import BENCHMARK, ExitCode, app, stopped_by
-from .output import in_flags, typed_flags, usage_error
+from .output import in_flags, usage_error
 
 __all__ = ["command_tree", "main"]
 
@@ -41,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The process ends with the command, and looks for cycles among all that it has imported
         # once more. That takes a sixth of the time of a short command, and frees nothing.
         atexit.register(gc.freeze)
-    with typed_flags(sys.argv[1:] if arguments is None else arguments):
-        return _run(partial(_execute, arguments))
+    typed = tuple(sys.argv[1:] if arguments is None else arguments)
+    return _run(partial(_execute, typed), typed)
 
 
 def command_tree() -> typer.Typer:
@@ -68,14 +69,14 @@ def _commands(families: tuple[str, ...]) -> Callable[..., object]:  # noqa: ARG0
     return typer.main.get_command(command_tree())
 
 
-def _execute(arguments: Sequence[str] | None) -> object:
+def _execute(typed: tuple[str, ...]) -> object:
     """Execute the command of the arguments, and return its exit code."""
     from .score_command import ScoreCommand
 
-    given = sys.argv[1:] if arguments is None else arguments
-    first = _with_benchmarks_first(given)
-    result = _commands(tuple(FAMILIES))(first, prog_name="hallujudge", standalone_mode=False)
-    return result.execute() if isinstance(result, ScoreCommand) else result
+    result = _commands(tuple(FAMILIES))(
+        _with_benchmarks_first(typed), prog_name="hallujudge", standalone_mode=False, obj=typed
+    )
+    return replace(result, typed=typed).execute() if isinstance(result, ScoreCommand) else result
 
 
 def _with_benchmarks_first(arguments: Sequence[str]) -> list[str]:
@@ -97,40 +98,43 @@ def _place_of_benchmark(arguments: Sequence[str]) -> int | None:
     return next((n for n, flag in enumerate(flags) if flag == BENCHMARK), None)
 
 
-def _run(command: Callable[[], object]) -> int:
+def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
     """Run a command; print an expected error as one line on standard error.
+
+    Args:
+        command: The command.
+        typed: The arguments that an error names.
 
     Returns:
         The exit code.
     """
+    fail = partial(_fail, typed)
     try:
         code = command()
     except typer.Exit as err:
         return err.exit_code
     except typer.Abort:
-        return _fail("stopped", ExitCode.FAILED)
+        return fail("stopped", ExitCode.FAILED)
     except KeyboardInterrupt as err:
-        return _fail(f"stopped by {stopped_by(err)}", ExitCode.FAILED)
+        return fail(f"stopped by {stopped_by(err)}", ExitCode.FAILED)
     except (InvalidInputError, NotFoundError, UnsupportedError) as err:
-        return _fail(str(err), ExitCode.BAD_INPUT)
+        return fail(str(err), ExitCode.BAD_INPUT)
     except HallujudgeError as err:
-        return _fail(str(err), ExitCode.FAILED)
+        return fail(str(err), ExitCode.FAILED)
     except TyperException as err:
         if not err.format_message():
             # A group was called without a command; its help page is already printed.
             return int(ExitCode.BAD_INPUT)
-        return _fail(f"{usage_error(err)} (--help shows the options)", ExitCode.BAD_INPUT)
+        return fail(f"{usage_error(err)} (--help shows the options)", ExitCode.BAD_INPUT)
     except BrokenPipeError:
         # The process that reads our output has ended, as `head` does.
         sys.stderr.close()
         return ExitCode.FAILED
     except OSError as err:
-        return _fail(
-            f"{err.strerror or err}: check the disk and where output goes", ExitCode.FAILED
-        )
+        return fail(f"{err.strerror or err}: check the disk and where output goes", ExitCode.FAILED)
     return int(code) if isinstance(code, int) else ExitCode.OK
 
 
-def _fail(message: str, code: ExitCode) -> int:
-    typer.echo(f"error: {in_flags(message)}", err=True)
+def _fail(typed: tuple[str, ...], message: str, code: ExitCode) -> int:
+    typer.echo(f"error: {in_flags(message, typed)}", err=True)
     return int(code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
 @grouped
 def score_all(
+    context: typer.Context,
     folder: Annotated[
         str, typer.Argument(metavar="FOLDER", help="Folder or URL with archives of models.")
     ],
@@ -65,8 +67,9 @@ def score_all(
     connection = at.connection()
     client = Client.embedded() if at.server is None else Client(at.server, connection=connection)
     with stop_on_sigterm(), client:
+        on_run = partial(_print_progress, context.obj)
         overview = score_folder(
-            folder, out, client=client, references=known, workers=workers, on_run=_print_progress
+            folder, out, client=client, references=known, workers=workers, on_run=on_run
         )
     if output_format == "table":
         show_page(overview.narrow_page(), output_format)
@@ -92,7 +95,7 @@ def _by_metric(given: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def _print_progress(done: ScoredRun | LeftOut) -> None:
+def _print_progress(typed: tuple[str, ...], done: ScoredRun | LeftOut) -> None:
     """Print one line on standard error for each archive."""
     from ..archives.json_files import named
     from ..overview import ScoredRun
@@ -102,7 +105,7 @@ def _print_progress(done: ScoredRun | LeftOut) -> None:
         what = named([f"{done.model}, {done.name}"])
         typer.echo(f"scored {what}: {items:,} items", err=True)
     else:
-        typer.echo(f"not scored {named([done.archive])}: {in_flags(done.reason)}", err=True)
+        typer.echo(f"not scored {named([done.archive])}: {in_flags(done.reason, typed)}", err=True)
 
 
 def _exit_code(overview: Overview) -> ExitCode:
@@ -125,6 +128,7 @@ def _archive() -> None:
 
 @_archive_app.command(epilog=examples("hallujudge archive inspect logs"))
 def inspect(
+    context: typer.Context,
     paths: Annotated[
         list[str],
         typer.Argument(metavar="PATH", help="Files, folders, patterns or URLs; - for stdin."),
@@ -139,7 +143,7 @@ def inspect(
     if format not in SUMMARY_FORMATS:
         raise InvalidInputError(f"--format {format!r}: choose from {', '.join(SUMMARY_FORMATS)}")
     summaries = [
-        replace(summary, next_step=in_flags(summary.next_step))
+        replace(summary, next_step=in_flags(summary.next_step, context.obj))
         for summary in inspect_archives(paths)
     ]
     if format == "json":

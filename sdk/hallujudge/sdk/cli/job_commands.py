@@ -218,5 +218,8 @@ def _in_batch(
 
 def _parsed(command: list[str]) -> ScoreCommand | ExitCode:
     """Return the command of ``score METRIC``; other commands, such as a help page, are executed."""
-    result = app(command, standalone_mode=False)
-    return result if isinstance(result, ScoreCommand) else ExitCode(result)
+    typed = tuple(command)
+    result = app(command, standalone_mode=False, obj=typed)
+    if isinstance(result, ScoreCommand):
+        return replace(result, typed=typed)
+    return ExitCode(result)

@@ -6,9 +6,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
@@ -142,8 +140,6 @@ _OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
 _SETTINGS = (*(entry.name for entry in fields(JudgeOptions)), "matcher_download")
 # Settings of a server that `hallujudge serve` has flags for.
 _SERVE = ("allow_anonymous", "http_host", "http_port", "keys_file", "tls_ca", "tls_cert", "tls_key")
-# A name such as ``confidence`` is also a word; only the flags that were typed are certain names.
-_TYPED_FLAGS: ContextVar[tuple[str, ...]] = ContextVar("typed_flags", default=())
 # Types of pydantic's errors, with which typer reads numbers.
 _NEEDED = {
     "int_parsing": "give a whole number",
@@ -163,19 +159,7 @@ _OPTION_FLAGS = {"failure_texts": "--failure-text", "questions_per_image": "--qu
 _NAMES = {flag: name for name, flag in (_FIELD_FLAGS | _OPTION_FLAGS).items()} | {"-n": "count"}
 
 
-@contextmanager
-def typed_flags(arguments: Iterable[str]) -> Iterator[None]:
-    """Word errors and notes of the block for these arguments; see :func:`in_flags`."""
-    command, *others = *arguments, ""
-    flags = (part.partition("=")[0] for part in others if _is_flag(part))
-    token = _TYPED_FLAGS.set((command, *flags))
-    try:
-        yield
-    finally:
-        _TYPED_FLAGS.reset(token)
-
-
-def in_flags(message: str) -> str:
+def in_flags(message: str, arguments: Sequence[str] = ()) -> str:
     """Replace names of Python arguments in a message by command-line options.
 
     ``InputOptions(id_key=…)`` becomes ``--id-key``, ``Timeouts(progress_timeout=…)``
@@ -183,14 +167,19 @@ def in_flags(message: str) -> str:
     ``--unparsed wrong``. Names of flags that were typed become these flags: ``confidence is 2``
     becomes ``--confidence is 2``. Settings of judges become flags unless a server is called, where
     they keep their names.
+
+    Args:
+        message: An error or a note.
+        arguments: The command line as it was typed.
     """
     flags = _ARGUMENT.sub(_flag, message)
     flags = _OPTION.sub(_option_flag, flags)
-    typed = _TYPED_FLAGS.get()
+    # A name such as ``confidence`` is also a word; only flags that were typed are certain names.
+    typed = [part.partition("=")[0] for part in arguments[1:] if _is_flag(part)]
     known = {option.flag: name for name, option in own_inputs().items()} | _NAMES
-    names = {flag: known.get(flag) or flag[2:].replace("-", "_") for flag in typed[1:]}
+    names = {flag: known.get(flag) or flag[2:].replace("-", "_") for flag in typed}
     if "--server" not in typed and not message.startswith("settings file "):
-        own = (*_SETTINGS, *_SERVE) if "serve" in typed else _SETTINGS
+        own = (*_SETTINGS, *_SERVE) if "serve" in arguments[:1] else _SETTINGS
         names.update({_flag_of(name): name for name in own})
     for flag, name in names.items():
         flags = _bare(name).sub(flag, flags)

@@ -208,6 +208,7 @@ _MOST_WORDS = 1000
 
 @app.command(epilog=examples("hallujudge analyze results --words 10,20,40"))
 def analyze(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")],
     words: Annotated[
         str | None, metric_option(help="tri-he: word counts of the trend, such as 10,20,40.")
@@ -240,7 +241,7 @@ def analyze(
     write_file(run / ANALYSIS_FILE, analysis.to_text())
     typer.echo(analysis.to_text() if as_json else render_analysis(analysis), nl=False)
     for note in analysis.notes:
-        typer.echo(f"note: {in_flags(note)}", err=True)
+        typer.echo(f"note: {in_flags(note, context.obj)}", err=True)
     return ExitCode.OK
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
 
     from ..runs.folder import Started
-    from ..runs.parts import Entry
+    from ..runs.parts import EarlyWorkers, Entry
 
 
 FORMATS = ("table", "json", "markdown", "csv", "latex", "html")
@@ -79,6 +79,8 @@ class ScoreCommand:
     """File to write the judges' requests to instead of scoring."""
     batch_replies: Path | None = None
     """File of replies to such requests, which are scored."""
+    typed: tuple[str, ...] = ()
+    """The command line, for notes in terms of its options."""
     then: Callable[[ScoreCommand], None] | None = None
     """What follows a run that was scored."""
 
@@ -154,7 +156,7 @@ class ScoreCommand:
             workers = stack.enter_context(
                 early_workers(self.run, spec, self._judge_settings, local=self.server is None)
             )
-            prepared = replace(self._prepared(spec), workers=workers)
+            prepared = self._prepared(spec, workers)
             client = stack.enter_context(self._client())
             output = stack.enter_context(RunFolder(self.out, inputs=self.run.paths()))
             kept = partial(_kept, output, prepared.items)
@@ -246,16 +248,16 @@ class ScoreCommand:
         batch = {name: str(path) for name, path in files.items() if path is not None}
         return {**self.judges, **batch}
 
-    def _prepared(self, spec: ScoreSpec) -> PreparedRun:
+    def _prepared(self, spec: ScoreSpec, workers: EarlyWorkers | None = None) -> PreparedRun:
         """Read the inputs and print notes on them."""
-        prepared = PreparedRun.of(self.run, spec)
+        prepared = PreparedRun.of(self.run, spec, workers)
         self.note(*graph_notes(spec), *prepared.items.notes)
         return prepared
 
     def note(self, *notes: str) -> None:
         """Print notes on standard error, unless only scores are wanted."""
         for note in () if self.quiet else notes:
-            typer.echo(f"note: {in_flags(note)}", err=True)
+            typer.echo(f"note: {in_flags(note, self.typed)}", err=True)
 
     def _show(self, report: Report) -> None:
         """Print a report in the formats that were asked for."""

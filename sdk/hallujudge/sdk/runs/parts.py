@@ -17,6 +17,7 @@ from hallujudge.metrics import ItemResult, Metric, Outcome, Tally
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.results import JsonValue
 
+from ..archives.inputs import Spread
 from .saved_items import item_lines, pack_shown
 
 if TYPE_CHECKING:
@@ -314,3 +315,7 @@ class PartSource(Protocol):
             items: All items of the run.
             first: Position of the first one that is still to be scored.
         """
+
+
+class EarlyWorkers(PartSource, Spread, Protocol):
+    """Workers that check slices of a run's archive before they make its parts."""

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from hallujudge.judge_service.engine.streams import ordered_map
 
-from ..archives.inputs import spread_by
 from ..errors import HallujudgeError, InternalError
 from .parts import Part
 from .worker import (
@@ -289,8 +288,7 @@ def early_workers(
     pool = PoolParts(WorkerSettings(spec=spec, judges=judges, save=run.save_options), count)
     pool.start()
     try:
-        with spread_by(pool):
-            yield pool
+        yield pool
     finally:
         pool.close()
 

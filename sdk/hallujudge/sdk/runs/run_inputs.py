@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..archives import ItemSource
     from ..backends.base import RunHeader
     from ..score_run import ScoreRun
-    from .parts import PartSource
+    from .parts import EarlyWorkers
 
 
 _PIECE = 1 << 20
@@ -44,16 +44,19 @@ class PreparedRun:
     """How items are scored, with defaults and the contents of graph files."""
     items: ItemSource
     """The items."""
-    workers: PartSource | None = None
+    workers: EarlyWorkers | None = None
     """Workers that were started while the items were read; None without."""
 
     @classmethod
-    def of(cls, run: ScoreRun, spec: ScoreSpec | None = None) -> PreparedRun:
+    def of(
+        cls, run: ScoreRun, spec: ScoreSpec | None = None, workers: EarlyWorkers | None = None
+    ) -> PreparedRun:
         """Read a run's inputs. The archive of a resumed run is not checked a second time.
 
         Args:
             run: The run.
             spec: How its items are scored, if that is known already.
+            workers: Workers that were started before; they check slices of the archive.
 
         Raises:
             ArchiveError: A file can't be used, or ids don't join.
@@ -63,7 +66,7 @@ class PreparedRun:
         spec = spec or run.spec()
         resumed = run.resume and run.folder is not None
         checked = checked_archive(run, Path(run.folder or "")) if resumed else None
-        return cls(run=run, spec=spec, items=run.items(checked))
+        return cls(run=run, spec=spec, items=run.items(checked or workers), workers=workers)
 
 
 def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:

@@ -21,7 +21,7 @@ from support.process_tasks import DeadlyReader
 from support.threads import eventually
 
 from hallujudge.sdk import Client, RunFolder, ScoreRun
-from hallujudge.sdk.archives.inputs import spans_of, spread_by
+from hallujudge.sdk.archives.inputs import spans_of
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.processes import DiedError, PoolParts, Processes, Work
 from hallujudge.sdk.runs.run_inputs import PreparedRun
@@ -197,8 +197,7 @@ def test_workers_check_an_archive(tmp_path: Path) -> None:
     whole = run.items()
     settings = WorkerSettings(spec=run.spec(), judges={}, save=SaveOptions())
     with closing(PoolParts(settings, 2)) as pool:
-        with spread_by(pool):
-            items = run.items()
+        items = run.items(pool)
         # A process that dies leaves the check to this one.
         assert list(pool.check(DeadlyReader(), spans_of(path))) == [None]
     assert list(items) == list(whole)

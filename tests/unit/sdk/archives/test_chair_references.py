@@ -261,7 +261,7 @@ def test_a_run_that_goes_on_reads_the_references_once(
     monkeypatch.setattr(chair, "read_objects", counted)
     checked = CheckedArchive(count=1, marks=Marks(marks=[Mark()]))
     given = (tmp_path / "c.jsonl", tmp_path / "r.json")
-    source = read_items("chair", *given, checked=checked)
+    source = read_items("chair", *given, check=checked)
     assert source.reference_names() == frozenset(NAMES)
     assert [item.id for item in source] == ["1"]
     assert len(read) == 1

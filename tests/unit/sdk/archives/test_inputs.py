@@ -19,7 +19,6 @@ from hallujudge.sdk.archives.inputs import (
     ItemSource,
     SliceReader,
     spans_of,
-    spread_by,
 )
 from hallujudge.sdk.archives.json_files import read_values
 from hallujudge.sdk.archives.json_lines import Span
@@ -64,7 +63,7 @@ def test_an_archive_that_was_checked_is_read_where_it_is_needed(tmp_path: Path) 
     source = read(tmp_path, path)
     assert source.slices is not None
     checked = CheckedArchive(count=COUNT, marks=source.slices.marks)
-    again = read_items("chair", path, tmp_path / "objects.json", checked=checked)
+    again = read_items("chair", path, tmp_path / "objects.json", check=checked)
     assert len(again) == COUNT
     assert list(again) == list(source)
     # What is before the place is not read: it may as well be no caption.
@@ -130,8 +129,8 @@ def lines() -> list[str]:
 
 def whole_and_in_slices(path: Path, references: Path | None) -> tuple[ItemSource, ItemSource]:
     whole = read_items("chair", path, references)
-    with spread_by(spread := InSlices(path, 10_000)):
-        in_slices = read_items("chair", path, references)
+    spread = InSlices(path, 10_000)
+    in_slices = read_items("chair", path, references, check=spread)
     assert len(spread.told) > 5
     assert None not in spread.told
     return whole, in_slices
@@ -193,8 +192,8 @@ def test_the_first_error_is_told(tmp_path: Path, faults: dict[int, str]) -> None
     references.write_text(json.dumps({str(n): ["cup"] for n in range(CAPTIONS)}))
     with pytest.raises(ArchiveError) as whole:
         read_items("chair", path, references)
-    with pytest.raises(ArchiveError) as sliced, spread_by(InSlices(path, 10_000)):
-        read_items("chair", path, references)
+    with pytest.raises(ArchiveError) as sliced:
+        read_items("chair", path, references, check=InSlices(path, 10_000))
     assert str(sliced.value) == str(whole.value)
     assert sliced.value.metadata == whole.value.metadata
 
@@ -215,8 +214,7 @@ def test_other_layouts_are_checked_as_a_whole(tmp_path: Path, layout: str) -> No
     else:
         path.write_text(texts[layout], encoding="utf-8")
     whole = read_items("chair", path, None)
-    with spread_by(InSlices(path, 10_000)):
-        in_slices = read_items("chair", path, None)
+    in_slices = read_items("chair", path, None, check=InSlices(path, 10_000))
     assert list(in_slices) == list(whole)
     assert (in_slices.slices is None) == (whole.slices is None)
 
@@ -227,8 +225,7 @@ def test_lines_of_id_and_text_are_checked_as_a_whole(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({str(r["image_id"]): r["caption"]}) + "\n" for r in rows))
     references = {str(number): ["cup"] for number in range(CAPTIONS)}
     whole = read_items("chair", path, references)
-    with spread_by(InSlices(path, 10_000)):
-        in_slices = read_items("chair", path, references)
+    in_slices = read_items("chair", path, references, check=InSlices(path, 10_000))
     assert [item.id for item in in_slices] == [item.id for item in whole] == list(references)
     assert in_slices.slices is None
 
@@ -237,6 +234,6 @@ def test_places_in_an_id_map_are_those_in_the_whole_archive(tmp_path: Path) -> N
     path, id_map = tmp_path / "captions.jsonl", tmp_path / "ids.json"
     path.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
     id_map.write_text(json.dumps([f"image {n}" for n in range(CAPTIONS)]))
-    with spread_by(InSlices(path, 10_000)):
-        items = list(read_items("chair", path, None, options=InputOptions(own={"id_map": id_map})))
+    options = InputOptions(own={"id_map": id_map})
+    items = list(read_items("chair", path, None, options=options, check=InSlices(path, 10_000)))
     assert [item.id for item in items] == [f"image {n}" for n in range(CAPTIONS)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.messages import expected_message
 
-from hallujudge.sdk.cli.output import in_flags, typed_flags
+from hallujudge.sdk.cli.output import in_flags
 
 
 @pytest.mark.parametrize(
@@ -54,17 +54,15 @@ def test_names_become_options(message: str, shown: str) -> None:
     ],
 )
 def test_flags_that_were_typed_are_named(typed: str, message: str, shown: str | None) -> None:
-    with typed_flags(["score", typed, "2"]):
-        assert in_flags(message) == (shown or message)
+    assert in_flags(message, ["score", typed, "2"]) == (shown or message)
 
 
 def test_settings_of_a_server_become_the_flags_of_serve() -> None:
     message = "set keys_file or tls_ca, or set allow_anonymous = 1 to serve anybody"
-    with typed_flags(["serve", "--host", "0.0.0.0"]):
-        shown = in_flags(message)
-        assert in_flags("keys_file (from file a.toml) is 1") == "keys_file (from file a.toml) is 1"
-    assert shown == expected_message(
+    serve = ["serve", "--host", "0.0.0.0"]
+    kept = "keys_file (from file a.toml) is 1"
+    assert in_flags(kept, serve) == kept
+    assert in_flags(message, serve) == expected_message(
         "judge_service.server.authentication:set-keys-file-or-tls-ca-or"
     )
-    with typed_flags(["doctor"]):
-        assert in_flags(message) == message
+    assert in_flags(message, ["doctor"]) == message
