@@ -199,7 +199,7 @@ class JudgeFactory:
             if name not in self._judges:
                 preset = SERVED_JUDGES[name]
                 chat = served_chat(preset, self.settings, self._keys.small, self._offline())
-                client = ChatClient(chat, self._call_budget("llm"))
+                client = ChatClient(chat, self._call_budget("llm"), store=self.cache)
                 self._judges[name] = ServedJudge(preset, client, self.cache)
             kept = self._judges[name]
         assert isinstance(kept, ServedJudge), "its name is not that of another judge"
@@ -371,7 +371,7 @@ class JudgeFactory:
         )
         return LlmJudge(
             name,
-            ChatClient(chat, self._call_budget(name)),
+            ChatClient(chat, self._call_budget(name), store=self.cache),
             cache=self.cache,
             claims_per_call=own("claims_per_call"),
             revision=revision,

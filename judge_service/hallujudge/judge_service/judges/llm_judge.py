@@ -11,7 +11,7 @@ from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdic
 
 from ..errors import InvalidInputError
 from ..llm.ask_once import AskOnce, run_bounded
-from ..llm.budget import Prices, Usage, VerdictStore
+from ..llm.budget import SERVER_VERSION, Prices, Usage, VerdictStore
 from ..llm.cache_file import cache_key
 from ..llm.chat import ChatRequest
 from ..llm.chat_servers import ChatServer
@@ -207,9 +207,10 @@ class LlmJudge:
             version = _version_of(await server.http.get("/version"))
         except CallFailedError:
             # Not fatal: a call, if one is needed, will report what is wrong.
-            return (await self.cache.server_of(url, model) if self.cache else None) or ""
+            known = await self.cache.fact_of(url, model, SERVER_VERSION) if self.cache else None
+            return known or ""
         if self.cache is not None and version:
-            await self.cache.remember_server(url, model, version)
+            await self.cache.keep_fact(url, model, SERVER_VERSION, version)
         return version
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:

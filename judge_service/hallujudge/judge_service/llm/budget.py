@@ -260,6 +260,10 @@ class Budget:
         )
 
 
+SERVER_VERSION, ANSWERED = "server", "answered"
+"""What a store keeps of the judge at an address besides its replies."""
+
+
 class VerdictStore(Protocol):
     """Keeps records of replies; see :class:`VerdictCache`."""
 
@@ -284,11 +288,11 @@ class VerdictStore(Protocol):
     async def put(self, key: str, judge: str, record: Record) -> None:
         """Keep a record."""
 
-    async def server_of(self, url: str, model: str) -> str | None:
-        """Return the server version last seen at an address."""
+    async def fact_of(self, url: str, model: str, fact: str) -> str | None:
+        """Return what is known of the judge at an address."""
 
-    async def remember_server(self, url: str, model: str, server: str) -> None:
-        """Keep the server version seen at an address."""
+    async def keep_fact(self, url: str, model: str, fact: str, value: str) -> None:
+        """Keep what was seen of the judge at an address."""
 
     async def close(self) -> None:
         """Write what is not written yet."""

@@ -31,8 +31,8 @@ _WAL_PAUSE = 0.02
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS answers "
     "(key BLOB PRIMARY KEY, judge TEXT NOT NULL, record TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS servers (url TEXT NOT NULL, model TEXT NOT NULL, "
-    "server TEXT NOT NULL, PRIMARY KEY (url, model)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS judge_facts (url TEXT NOT NULL, model TEXT NOT NULL, fact TEXT "
+    "NOT NULL, value TEXT NOT NULL, PRIMARY KEY (url, model, fact)) WITHOUT ROWID",
     # Calls that some process is making now, so that others wait for the record instead of paying.
     "CREATE TABLE IF NOT EXISTS claims "
     "(key BLOB PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID",
@@ -166,18 +166,19 @@ class CacheFile:
         """End all claims of an owner that has died."""
         self._db.execute("DELETE FROM claims WHERE owner = ?", (owner,))
 
-    def server_of(self, url: str, model: str) -> str | None:
-        """Return the server version last seen at an address."""
+    def fact_of(self, url: str, model: str, fact: str) -> str | None:
+        """Return what is known of the judge at an address."""
         row = self._db.execute(
-            "SELECT server FROM servers WHERE url = ? AND model = ?", (url, model)
+            "SELECT value FROM judge_facts WHERE url = ? AND model = ? AND fact = ?",
+            (url, model, fact),
         ).fetchone()
         return row[0] if row else None
 
-    def remember_server(self, url: str, model: str, server: str) -> None:
-        """Keep the server version seen at an address."""
-        if self.server_of(url, model) != server:
+    def keep_fact(self, url: str, model: str, fact: str, value: str) -> None:
+        """Keep what was seen of the judge at an address."""
+        if self.fact_of(url, model, fact) != value:
             self._db.execute(
-                "INSERT OR REPLACE INTO servers VALUES (?, ?, ?)", (url, model, server)
+                "INSERT OR REPLACE INTO judge_facts VALUES (?, ?, ?, ?)", (url, model, fact, value)
             )
 
     def rows(self) -> list[Row]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -20,6 +21,12 @@ _MAX_TOP = 20
 # Servers report impossible values now and then; beyond these bounds they are ignored.
 _MAX_TOKENS = 1_000_000_000
 _MAX_LOGPROB = 1e6
+# More than any chat template adds to a message: reservations must not be too small.
+_MESSAGE_TOKENS = 16
+# Accepts replies of any model.
+_ANY_MODEL = "*"
+# A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
+_SNAPSHOT = re.compile(r"-\d{4}.*|@.+|:latest")
 SHOWN_CHARS = 80
 """How many characters of a reply a message quotes."""
 
@@ -307,3 +314,36 @@ def reply_problem(reply: ChatReply) -> ReplyProblem | None:
 def shown(text: str) -> str:
     """Quote the beginning of a text for a message."""
     return repr(text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…")
+
+
+def most_prompt_tokens(request: ChatRequest) -> int:
+    """Return how many tokens a prompt has at most.
+
+    No tokenizer makes more tokens than bytes; a chat template adds a few to each message.
+    """
+    texts = [message["content"] for message in request.messages]
+    if request.schema is not None:
+        texts.append(json.dumps(request.schema))
+    return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
+
+
+def is_asked_model(replied: str, asked: str, accepted: Collection[str] = ()) -> bool:
+    """Return whether the model that a reply names is the one that was asked for.
+
+    Folders before the name do not count: gateways add and drop them.
+
+    Args:
+        replied: The reply's model; empty if the server names none.
+        asked: The request's model.
+        accepted: More names that replies may carry; ``*`` accepts all.
+    """
+    if not replied or _ANY_MODEL in accepted:
+        return True
+    name, wanted = _last_part(replied), _last_part(asked)
+    if name == wanted or name in {_last_part(other) for other in accepted}:
+        return True
+    return name.startswith(wanted) and _SNAPSHOT.fullmatch(name[len(wanted) :]) is not None
+
+
+def _last_part(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2].casefold()

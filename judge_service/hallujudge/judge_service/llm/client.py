@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 from collections import Counter, OrderedDict
-from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -16,25 +13,25 @@ from ..errors import HallujudgeError, InvalidInputError
 from ..stopping import is_held_back, leave_to_call
 from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
 from .batch_files import BatchFiles
-from .budget import Budget, CallBudget, Reservation, Usage
+from .budget import ANSWERED, Budget, CallBudget, Reservation, Usage, VerdictStore
 from .call_policy import Call, Outage, Patience, RetryPolicy, Tools
-from .chat import ChatReply, ChatRequest, Dialect, Sampling, parse_reply, payload_of
+from .chat import (
+    ChatReply,
+    ChatRequest,
+    Dialect,
+    Sampling,
+    is_asked_model,
+    most_prompt_tokens,
+    parse_reply,
+    payload_of,
+)
 from .chat_servers import MAX_CALLERS, AdaptiveLimiter, ByCaller, ChatServer, next_server, preferred
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
 
 _LOG = logging.getLogger(__name__)
-ANY_MODEL = "*"
-"""Accepts replies of any model."""
-
 _REJECTED_SECONDS = 30.0
 """How long a caller's rejected key or model is remembered, while nothing was ever answered."""
-
-# More than any chat template adds to a message: reservations must not be too small.
-_MESSAGE_TOKENS = 16
-
-# A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
-_SNAPSHOT = re.compile(r"-\d{4}.*|@.+|:latest")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +124,16 @@ class ChatClient:
         settings: How it is called.
         budget: What may be spent; may be shared with other clients.
         tools: Clock, randomness and sleep.
+        store: Remembers that the model has answered, for later processes; None forgets it.
     """
 
     def __init__(
-        self, settings: ChatSettings, budget: CallBudget | None = None, tools: Tools | None = None
+        self,
+        settings: ChatSettings,
+        budget: CallBudget | None = None,
+        tools: Tools | None = None,
+        *,
+        store: VerdictStore | None = None,
     ) -> None:
         self.settings = settings
         self.budget: CallBudget = budget or Budget()
@@ -152,7 +155,8 @@ class ChatClient:
         # Only while the judge has never answered; each caller finds out for itself, because an
         # odd prompt of one must not end the others' calls.
         self._rejected: OrderedDict[str, tuple[CallFailedError, float]] = OrderedDict()
-        self._has_answered = False
+        self._store = store
+        self._has_answered = self._answered_earlier = False
         self._replied_model = ""
         self._patience = Patience(
             judge=f"{settings.model} at {', '.join(e.url for e in settings.endpoints)}",
@@ -175,7 +179,7 @@ class ChatClient:
         Raises:
             CallFailedError: The call failed; the failure names the first cause.
             InvalidInputError: The key is rejected, or the model does not exist, and the judge has
-                never answered. Afterwards that is an outage.
+                never answered, also no earlier process. Afterwards that is an outage.
             TakenError: The turn is another payer's.
             UnavailableError: The judge answered no call for ``give_up_after`` seconds.
         """
@@ -186,15 +190,18 @@ class ChatClient:
         order = preferred(self.servers, request.affinity or str(request.messages))
         call = Call(request=request, body=body, has_fallback=has_fallback, servers=order)
         turn = turn if turn is not None else nullcontext()
+        await self._recall()
         outage = self._outages.mine
         outage.call_begins()
         try:
             while True:
                 try:
-                    return await self._once(call, turn)
+                    answer = await self._once(call, turn)
+                    await self._remember_answer()
+                    return answer
                 except CallFailedError as err:
                     failure = err
-                if failure.kind.is_configuration and not self._has_answered:
+                if failure.kind.is_configuration and not self._was_ever_answered:
                     raise self._fatal(failure, call) from failure
                 if self._goes_elsewhere(call, failure):
                     continue
@@ -202,6 +209,23 @@ class ChatClient:
                 await self._patience.wait(call, failure)
         finally:
             outage.call_ends()
+
+    @property
+    def _was_ever_answered(self) -> bool:
+        return self._has_answered or self._answered_earlier
+
+    async def _recall(self) -> None:
+        """Look up whether the judge has answered an earlier process."""
+        if self._store is not None and not self._was_ever_answered:
+            url, model = self.settings.endpoint.url, self.settings.model
+            self._answered_earlier = await self._store.fact_of(url, model, ANSWERED) is not None
+
+    async def _remember_answer(self) -> None:
+        """Keep for later processes that the judge has answered."""
+        if self._store is not None and not self._answered_earlier:
+            self._answered_earlier = True
+            url, model = self.settings.endpoint.url, self.settings.model
+            await self._store.keep_fact(url, model, ANSWERED, "yes")
 
     @property
     def waiting(self) -> str:
@@ -316,7 +340,7 @@ class ChatClient:
             raise self._not_sent()
         reservation = None
         try:
-            most = _most_prompt_tokens(call.request)
+            most = most_prompt_tokens(call.request)
             reservation = await self.budget.reserve(most, call.request.max_tokens)
         finally:
             if reservation is None:
@@ -352,10 +376,16 @@ class ChatClient:
 
     async def _sent(self, call: Call, reservation: Reservation) -> Answer:
         started, server = self._tools.clock(), call.server
+        # Until it answers this process as well, a judge may refuse every prompt, because of its key
+        # or on its way: gateways refuse both with 403.
+        unproven = self._answered_earlier and not self._has_answered
         try:
             with recorder().span(f"chat {self.settings.model}", self._attributes(server)):
                 reply = parse_reply(await server.http.post("chat/completions", call.body))
-        except CallFailedError as failure:
+        except CallFailedError as err:
+            failure = err
+            if unproven and err.may_be_the_key:
+                failure = CallFailedError(FailureKind.AUTH, err.detail)
             self.statistics.failures[failure.kind.value] += 1
             self._record(failure.kind.value, self._tools.clock() - started)
             self._report(server, failure)
@@ -363,7 +393,7 @@ class ChatClient:
                 self.budget.keep(reservation)
             else:
                 self.budget.settle(reservation, 0.0)
-            raise
+            raise failure from err
         except BaseException:
             # Cancelled, or something is not installed: the answer may be on its way.
             server.breaker.abandoned()
@@ -450,33 +480,3 @@ class ChatClient:
             server.breaker.abandoned()
         else:
             server.breaker.failed()
-
-
-def _most_prompt_tokens(request: ChatRequest) -> int:
-    """No tokenizer makes more tokens than bytes; a chat template adds a few to each message."""
-    texts = [message["content"] for message in request.messages]
-    if request.schema is not None:
-        texts.append(json.dumps(request.schema))
-    return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
-
-
-def is_asked_model(replied: str, asked: str, accepted: Collection[str] = ()) -> bool:
-    """Return whether the model that a reply names is the one that was asked for.
-
-    Folders before the name do not count: gateways add and drop them.
-
-    Args:
-        replied: The reply's model; empty if the server names none.
-        asked: The request's model.
-        accepted: More names that replies may carry; ``*`` accepts all.
-    """
-    if not replied or ANY_MODEL in accepted:
-        return True
-    name, wanted = _last(replied), _last(asked)
-    if name == wanted or name in {_last(other) for other in accepted}:
-        return True
-    return name.startswith(wanted) and _SNAPSHOT.fullmatch(name[len(wanted) :]) is not None
-
-
-def _last(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2].casefold()

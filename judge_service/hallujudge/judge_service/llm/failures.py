@@ -102,15 +102,24 @@ class CallFailedError(Exception):
         kind: What went wrong.
         detail: The same in words, with the status code and message of the server.
         retry_after: Seconds that the server asked to wait; None if it did not.
+        may_be_the_key: Whether a refused prompt may in truth be a refused key.
     """
 
-    def __init__(self, kind: FailureKind, detail: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        kind: FailureKind,
+        detail: str,
+        *,
+        retry_after: float | None = None,
+        may_be_the_key: bool = False,
+    ) -> None:
         # Servers may quote half a character, which neither a file nor a message can hold.
         detail = detail.encode("utf-8", "replace").decode()
         super().__init__(f"{kind.value}: {detail}")
         self.kind = kind
         self.detail = detail
         self.retry_after = retry_after
+        self.may_be_the_key = may_be_the_key
 
     def with_detail(self, detail: str) -> CallFailedError:
         """Return the same failure in other words."""
@@ -150,6 +159,8 @@ def failure_of_status(
         _kind_of(status, code, message),
         f"HTTP {status}{': ' + message if message else ''}",
         retry_after=retry_after_seconds(headers.get("Retry-After"), now=now),
+        # A content filter names itself.
+        may_be_the_key=status == 403 and code not in _FILTER_CODES,
     )
 
 

@@ -131,13 +131,19 @@ class VerdictCache:
         self._pend(key, row)
         await self._run(_WRITE, lambda _file: None, None)
 
-    async def server_of(self, url: str, model: str) -> str | None:
-        """Return the server version last seen at an address, for runs while it is away."""
-        return await self._run(_READ, lambda file: file.server_of(url, model), None)
+    async def fact_of(self, url: str, model: str, fact: str) -> str | None:
+        """Return what is known of the judge at an address, for runs while it is away.
 
-    async def remember_server(self, url: str, model: str, server: str) -> None:
-        """Keep the server version seen at an address."""
-        await self._run(_WRITE, lambda file: file.remember_server(url, model, server), None)
+        Args:
+            url: The address.
+            model: The judge's model.
+            fact: ``SERVER_VERSION``, or ``ANSWERED``: whether it ever answered a call.
+        """
+        return await self._run(_READ, lambda file: file.fact_of(url, model, fact), None)
+
+    async def keep_fact(self, url: str, model: str, fact: str, value: str) -> None:
+        """Keep what was seen of the judge at an address."""
+        await self._run(_WRITE, lambda file: file.keep_fact(url, model, fact, value), None)
 
     async def count(self) -> int:
         """Return the number of records, those that wait in memory included."""

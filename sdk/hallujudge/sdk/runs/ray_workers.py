@@ -226,14 +226,14 @@ class RemoteVerdicts:
         """Keep a record."""
         await self._ask("put", key, judge, record)
 
-    async def server_of(self, url: str, model: str) -> str | None:
-        """Return the server version last seen at an address."""
-        found: str | None = await self._ask("server_of", url, model)
+    async def fact_of(self, url: str, model: str, fact: str) -> str | None:
+        """Return what is known of the judge at an address."""
+        found: str | None = await self._ask("fact_of", url, model, fact)
         return found
 
-    async def remember_server(self, url: str, model: str, server: str) -> None:
-        """Keep the server version seen at an address."""
-        await self._ask("remember_server", url, model, server)
+    async def keep_fact(self, url: str, model: str, fact: str, value: str) -> None:
+        """Keep what was seen of the judge at an address."""
+        await self._ask("keep_fact", url, model, fact, value)
 
     async def close(self) -> None:
         """Do nothing: the keeper closes the file."""

@@ -49,20 +49,22 @@ def items_of(said: str, count: int, first: int = 0) -> list[TriHeItem]:
 
 @asynccontextmanager
 async def serving(
-    folder: Path, judge: llm.ScriptedLlm, places: int = 64
+    folder: Path, judge: llm.ScriptedLlm, places: int = 64, cache: str = ""
 ) -> AsyncIterator[RunningServer]:
     """Run a server with keys, jobs and an LLM judge, as ``serve`` builds it."""
-    async with serving_judge(folder, judge, places) as (server, _):
+    async with serving_judge(folder, judge, places, cache) as (server, _):
         yield server
 
 
 @asynccontextmanager
 async def serving_judge(
-    folder: Path, judge: llm.ScriptedLlm, places: int
+    folder: Path, judge: llm.ScriptedLlm, places: int, cache: str = ""
 ) -> AsyncIterator[tuple[RunningServer, JudgeFactory]]:
     """Run the same server with the factory of its judge, whose calls have so many places."""
     ledger = Ledger(folder / "spending.sqlite")
-    judges = JudgeSettings(llm_url=judge.url, llm_model="tiny", llm_max_concurrency=places)
+    judges = JudgeSettings(
+        llm_url=judge.url, llm_model="tiny", llm_max_concurrency=places, verdict_cache=cache
+    )
     factory = JudgeFactory(judges, ledger=ledger)
     engine = Engine(Resources(lambda: factory))
     jobs = JobService(str(folder / "jobs.sqlite"), engine, WireCodec())
@@ -214,6 +216,45 @@ async def test_a_job_with_scores_waits_for_the_judge_after_a_restart(
         async with serving(tmp_path, judge) as server:
             job = await watched_job(server, key, items)
     assert (job.state, job.scored) == (jobs_pb2.JobState.JOB_STATE_DONE, 84)
+
+
+@pytest.mark.parametrize("kind", ["job", "stream"])
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_judge_that_answered_an_earlier_server_is_waited_for(
+    tmp_path: Path, kind: str, status: int
+) -> None:
+    rejected: list[int] = []
+
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        if number == 1 or len(rejected) >= 3:
+            return llm.by_scene_graph(number, body)
+        rejected.append(number)
+        return llm.error(status, "key is being exchanged")
+
+    key, cache = key_of(tmp_path, "ana"), str(tmp_path / "verdicts.sqlite")
+    async with llm.ScriptedLlm(step) as judge:
+        async with serving(tmp_path, judge, cache=cache) as server:
+            assert await unary_reason(server, key, items_of("near", 1)[0]) == ""
+        async with serving(tmp_path, judge, cache=cache) as server:
+            if kind == "job":
+                job = await watched_job(server, key, items_of("riding", 20))
+                assert (job.scored, job.unscored, job.problem) == (20, 0, "")
+            else:
+                assert await reasons(server, key, items_of("riding", 20)) == [""] * 20
+    assert len(rejected) == 3
+
+
+async def test_a_prompt_that_is_refused_first_after_a_restart_fails_alone(tmp_path: Path) -> None:
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        odd = llm.claims_of(body)[0][-1] == "horse 0"
+        return llm.error(403, "not this one") if odd else llm.by_scene_graph(number, body)
+
+    key, cache = key_of(tmp_path, "ana"), str(tmp_path / "verdicts.sqlite")
+    async with llm.ScriptedLlm(step) as judge:
+        async with serving(tmp_path, judge, cache=cache) as server:
+            assert await unary_reason(server, key, items_of("near", 2)[1]) == ""
+        async with serving(tmp_path, judge, cache=cache) as server:
+            assert await reasons(server, key, items_of("riding", 20)) == ["NO_VERDICTS"] + 19 * [""]
 
 
 async def status_of_ending(

@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from hallujudge.judge_service.llm.budget import Prices
+from hallujudge.judge_service.llm.budget import SERVER_VERSION, Prices
 from hallujudge.judge_service.llm.cache_file import cache_key
 from hallujudge.sdk.runs.ray_workers import (
     CallKeeper,
@@ -48,8 +48,8 @@ async def test_a_verdict_of_one_worker_is_known_to_all(tmp_path: Path) -> None:
     assert await one.claim(KEY) is None
     await one.put(KEY, "llm", {"content": "yes"})
     assert await two.claim(KEY) == await two.get(KEY) == {"content": "yes"}
-    await one.remember_server("http://gpu1/v1", "m", "vllm 1")
-    assert await two.server_of("http://gpu1/v1", "m") == "vllm 1"
+    await one.keep_fact("http://gpu1/v1", "m", SERVER_VERSION, "vllm 1")
+    assert await two.fact_of("http://gpu1/v1", "m", SERVER_VERSION) == "vllm 1"
     await keeper.close()
 
 
