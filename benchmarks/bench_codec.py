@@ -18,7 +18,6 @@ import needs  # noqa: F401  # stops with a sentence where hallujudge is not inst
 from hallujudge.judge_service.wire import convert
 from hallujudge.metrics import (
     Answer,
-    AnswerEvidence,
     AnswersEvidence,
     AnswersItem,
     AnswerVerdict,
@@ -98,7 +97,9 @@ EVIDENCE: dict[str, Any] = {
         mentions=tuple(MentionVerdict("dog", "dog", n, n + 3, False) for n in range(6)),
         missed=WORDS[:2],
     ),
-    "answer": AnswerEvidence(answer="yes", label="yes", correct=True, how="published"),
+    "answer": AnswersEvidence(
+        answers=(AnswerVerdict("", "yes", "yes", correct=True, how="published"),)
+    ),
     "infact": AnswersEvidence(
         answers=tuple(
             AnswerVerdict(f"operator {n}", "A", "A", correct=True, how="letter") for n in range(6)

@@ -23,7 +23,6 @@ from hallujudge.metrics import (
     ItemResult,
     Outcome,
 )
-from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 
 AWKWARD = [
     "Yes",
@@ -134,8 +133,6 @@ items = st.builds(
     ).map(tuple),
 )
 evidence = st.builds(
-    AnswerEvidence, answer=st.none() | texts, label=texts, correct=st.booleans(), how=texts
-) | st.builds(
     AnswersEvidence,
     answers=st.lists(
         st.builds(AnswerVerdict, texts, st.none() | texts, texts, st.none() | st.booleans(), texts),
@@ -150,8 +147,6 @@ def test_items_survive_the_wire(item: Item) -> None:
 
 
 @given(evidence)
-def test_evidence_survives_the_wire(
-    found: AnswerEvidence | AnswersEvidence,
-) -> None:
+def test_evidence_survives_the_wire(found: AnswersEvidence) -> None:
     result = ItemResult(id="1", group_id="g", outcome=Outcome.SCORED, evidence=found)
     assert _convert.result_from_proto(_convert.result_to_proto(result)) == result

@@ -18,7 +18,6 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.wire import convert
 from hallujudge.metrics import (
-    AnswerEvidence,
     AnswersEvidence,
     AnswersItem,
     ChairEvidence,
@@ -74,7 +73,6 @@ FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
 }
 EVIDENCE: tuple[type, ...] = (
     AmberEvidence,
-    AnswerEvidence,
     AnswersEvidence,
     ChairEvidence,
     EventHallusionEvidence,

@@ -13,7 +13,6 @@ from support import report_samples as samples
 from support.browser import AXE, Watched, browser, contains, holds, needs_browser, reads
 
 from hallujudge.metrics import Item, ItemResult, MentionVerdict, Outcome
-from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 from hallujudge.sdk.labels.human_labels import read_labels
@@ -348,10 +347,9 @@ def test_charts_fill_their_rows(chromium: Browser, report: Path) -> None:
 def test_verdicts_on_captions_and_on_answers_have_words_of_their_own(
     watched: Watched, tmp_path: Path
 ) -> None:
-    evidence = AnswerEvidence(answer="yes", label="no", correct=False, how="word")
     asked = (
         Item(id="q1"),
-        ItemResult(id="q1", group_id="1", outcome=Outcome.SCORED, evidence=evidence),
+        ItemResult(id="q1", group_id="1", outcome=Outcome.SCORED, evidence=samples.WRONG_ANSWER),
     )
     path = write(tmp_path / "mixed.html", samples.caption("c1"), asked)
     page = watched.open(path, "#item=c1")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hallujudge.metrics import (
+    AnswersEvidence,
+    AnswerVerdict,
     Bound,
     ChairEvidence,
     ChairItem,
@@ -21,6 +23,10 @@ SIGNATURE = (
     "chair|var:published|match:words-1|graph:coco-1@0c04526f|count:mentions|"
     "ci:jackknife-wilson-0.95|n:2000|unscored:2|v:0.1.0"
 )
+WRONG_ANSWER = AnswersEvidence(
+    answers=(AnswerVerdict(name="", answer="yes", label="no", correct=False, how="word"),)
+)
+"""Evidence of one wrong answer."""
 HOSTILE = "<script>alert(1)</script>\"'&`|\x1b[31m\u202e\ud800\x00 ```"
 
 

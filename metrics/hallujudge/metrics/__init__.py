@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .answers.closed_questions import (
         Answer,
-        AnswerEvidence,
         AnswersEvidence,
         AnswersItem,
         AnswerVerdict,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
-    "AnswerEvidence",
     "AnswerVerdict",
     "AnswersEvidence",
     "AnswersItem",
@@ -77,9 +75,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "answers.closed_questions": (
-        "Answer AnswerEvidence AnswersEvidence AnswersItem AnswerVerdict one_answer"
-    ),
+    "answers.closed_questions": ("Answer AnswersEvidence AnswersItem AnswerVerdict one_answer"),
     "chair": "ChairEvidence ChairItem ChairMetric MentionVerdict",
     "errors": "MergeError MetricError OptionError UnknownVariantError",
     "framework.claims": "ClaimVerdict Part Triplet Verdict",

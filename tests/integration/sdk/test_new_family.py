@@ -35,7 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hallujudge.metrics.answers.closed_questions import AnswerEvidence
+from hallujudge.metrics.answers.closed_questions import AnswersEvidence, AnswerVerdict
 from hallujudge.metrics.framework.metric import Metric
 from hallujudge.metrics.framework.metric import OptionDefinition, Paper, VariantDefinition
 from hallujudge.metrics.framework.results import Item
@@ -76,7 +76,7 @@ class ShoutMetric(Metric):
         return ScoredItem(
             statistics=(int(loud),),
             scores={"loudness": float(loud)},
-            evidence=AnswerEvidence(answer="loud", label="", correct=not loud, how="mark"),
+            evidence=AnswersEvidence(answers=(AnswerVerdict("", "loud", "", not loud, "mark"),)),
         )
 
     def extreme(self, observed, *, best):

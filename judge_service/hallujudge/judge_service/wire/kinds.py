@@ -25,7 +25,6 @@ _ITEMS = {
 """The items of each task; a family with its own item adds a line here and its evidence below."""
 _EVIDENCE = (
     "amber.AmberEvidence",
-    "answers.closed_questions.AnswerEvidence",
     "chair.ChairEvidence",
     "hallusion_bench.HallusionBenchEvidence",
     "event_hallusion.EventHallusionEvidence",

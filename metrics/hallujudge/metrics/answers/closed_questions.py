@@ -150,29 +150,6 @@ class AnswersEvidence:
         return {"answers": [dict(verdict._asdict()) for verdict in self.answers]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerEvidence:
-    """Evidence of an answer's score."""
-
-    answer: str | None
-    """The parsed answer: ``yes``, ``no`` or a letter; None if it could not be parsed."""
-    label: str
-    """The right answer."""
-    correct: bool
-    """Whether the variant counts the answer as right."""
-    how: str
-    """Name of the parser, or of its rule, that parsed the answer."""
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return the answer with its label."""
-        return {
-            "answer": self.answer,
-            "label": self.label,
-            "correct": self.correct,
-            "how": self.how,
-        }
-
-
 class Parsed(NamedTuple):
     """What a parser makes of an answer."""
 

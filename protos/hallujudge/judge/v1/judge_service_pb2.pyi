@@ -416,7 +416,6 @@ class ItemResult(google.protobuf.message.Message):
     SCORES_FIELD_NUMBER: builtins.int
     FIELDS_FIELD_NUMBER: builtins.int
     CHAIR_FIELD_NUMBER: builtins.int
-    ANSWER_FIELD_NUMBER: builtins.int
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
     HALLUSION_BENCH_FIELD_NUMBER: builtins.int
@@ -458,10 +457,6 @@ class ItemResult(google.protobuf.message.Message):
         """Mentions in a caption."""
 
     @property
-    def answer(self) -> hallujudge.judge.v1.scoring_pb2.AnswerEvidence:
-        """A yes/no answer or a choice."""
-
-    @property
     def tri_he(self) -> hallujudge.judge.v1.tri_he_pb2.TriHeEvidence:
         """Claims with their verdicts."""
 
@@ -497,7 +492,6 @@ class ItemResult(google.protobuf.message.Message):
         scores: collections.abc.Iterable[Global___ItemScore] | None = ...,
         fields: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         chair: hallujudge.judge.v1.chair_pb2.ChairEvidence | None = ...,
-        answer: hallujudge.judge.v1.scoring_pb2.AnswerEvidence | None = ...,
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeEvidence | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosEvidence | None = ...,
         hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence | None = ...,
@@ -507,9 +501,9 @@ class ItemResult(google.protobuf.message.Message):
         question_hash: builtins.str = ...,
         reference_hash: builtins.str = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "mementos", b"mementos", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answer", b"answer", "answers", b"answers", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "mementos", b"mementos", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "answer", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion", "answers"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "mementos", b"mementos", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "mementos", b"mementos", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion", "answers"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

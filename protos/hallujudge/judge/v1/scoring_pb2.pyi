@@ -623,38 +623,6 @@ class Span(google.protobuf.message.Message):
 Global___Span: typing_extensions.TypeAlias = Span
 
 @typing.final
-class AnswerEvidence(google.protobuf.message.Message):
-    """Evidence of a yes/no answer or of a choice."""
-
-    DESCRIPTOR: google.protobuf.descriptor.Descriptor
-
-    ANSWER_FIELD_NUMBER: builtins.int
-    LABEL_FIELD_NUMBER: builtins.int
-    CORRECT_FIELD_NUMBER: builtins.int
-    HOW_FIELD_NUMBER: builtins.int
-    answer: builtins.str
-    """The parsed answer: yes, no or a letter. Absent: the response could not be parsed."""
-    label: builtins.str
-    """The right answer."""
-    correct: builtins.bool
-    """Whether the variant counts the answer as right."""
-    how: builtins.str
-    """The parser, or the rule of a parser that has several."""
-    def __init__(
-        self,
-        *,
-        answer: builtins.str | None = ...,
-        label: builtins.str = ...,
-        correct: builtins.bool = ...,
-        how: builtins.str = ...,
-    ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_answer", b"_answer", "answer", b"answer"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_answer", b"_answer", "answer", b"answer", "correct", b"correct", "how", b"how", "label", b"label"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["_answer", b"_answer"]) -> typing.Literal["answer"] | None: ...
-
-Global___AnswerEvidence: typing_extensions.TypeAlias = AnswerEvidence
-
-@typing.final
 class JudgePart(google.protobuf.message.Message):
     """The work of one judge on an item."""
 

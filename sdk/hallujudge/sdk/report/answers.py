@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
 
 from hallujudge.metrics import Answer, AnswersEvidence, AnswerVerdict, Item, ItemResult, JsonValue
-from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 
 from .item_views import (
     ANSWER_WORDS,
@@ -23,16 +21,14 @@ from .item_views import (
 
 # The log probabilities of a language model are not precise enough for smaller shares.
 _LEAST_PROBABILITY = 0.001
-_Evidence: TypeAlias = "AnswerEvidence | AnswerVerdict"
 # More answers than a pair or a triplet have too many outcomes to list.
 _MOST_NAMED = 3
 _WORDS = {True: "right", False: "wrong", None: "unscored"}
-ANSWER_FACETS = {
+_FACETS = {
     "outcome": Facet("Answers and labels", rates=False),
     "answer": Facet("Answer", rates=False),
     "label": Facet("Label"),
 }
-"""Facets of :func:`answer_facets` with the titles of their charts."""
 
 
 def token_probability(answer: str, share: float | None) -> Iterator[tuple[str, str]]:
@@ -55,35 +51,33 @@ def percent_of(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _verdict(evidence: _Evidence) -> str:
-    return (
-        f"wrong: it is {evidence.label}" if evidence.correct is False else _WORDS[evidence.correct]
-    )
+def _verdict(verdict: AnswerVerdict) -> str:
+    return f"wrong: it is {verdict.label}" if verdict.correct is False else _WORDS[verdict.correct]
 
 
-def answer_claim(evidence: _Evidence, text: str = "") -> Claim:
+def _claim(verdict: AnswerVerdict, text: str) -> Claim:
     """Return an answer as a claim with its label and parser.
 
     Args:
-        evidence: The answer.
+        verdict: The answer.
         text: The claim in words; the parsed answer if empty.
     """
-    answer = evidence.answer or "unreadable"
+    answer = verdict.answer or "unreadable"
     return Claim(
         text=text or f"answer: {answer}",
-        shade=answer_shade(evidence.correct),
-        reasons=[("parsed as", answer), ("label", evidence.label), ("parser", evidence.how)],
+        shade=answer_shade(verdict.correct),
+        reasons=[("parsed as", answer), ("label", verdict.label), ("parser", verdict.how)],
     )
 
 
-def answer_facets(evidence: _Evidence) -> dict[str, str]:
+def _facets(verdict: AnswerVerdict) -> dict[str, str]:
     """Return the cell of the confusion matrix, the answer and the label.
 
     More answers of a kind than labels of it, and more wrong answers to one label, show a bias.
     """
-    answer = evidence.answer or "unreadable"
-    outcome = f"said {answer}, is {evidence.label}"
-    return {"outcome": outcome, "answer": answer, "label": evidence.label}
+    answer = verdict.answer or "unreadable"
+    outcome = f"said {answer}, is {verdict.label}"
+    return {"outcome": outcome, "answer": answer, "label": verdict.label}
 
 
 def declined_facts(judging: Sequence[Mapping[str, JsonValue]]) -> list[tuple[str, str]]:
@@ -96,30 +90,7 @@ def declined_facts(judging: Sequence[Mapping[str, JsonValue]]) -> list[tuple[str
     ]
 
 
-def answer_passages(item: Item, evidence: AnswerEvidence) -> Iterator[Passage]:
-    """Yield the question and the marked response."""
-    if question := getattr(item, "question", ""):
-        yield Passage(text=question, label="Question")
-    if response := getattr(item, "response", None):
-        label = "Response" if question else ""
-        yield marked_passage(response, label, answer_shade(evidence.correct))
-
-
 def _show(item: Item, result: ItemResult) -> ItemView:
-    evidence = result.evidence
-    assert isinstance(evidence, AnswerEvidence)
-    return ItemView(
-        summary=f"{evidence.answer or 'unreadable'}, {_verdict(evidence)}",
-        passages=list(answer_passages(item, evidence)),
-        claims=[answer_claim(evidence)],
-        facts=item_facts(item, without=("question", "label")),
-        wrong=int(not evidence.correct),
-        total=1,
-        facets=answer_facets(evidence),
-    )
-
-
-def _show_bundle(item: Item, result: ItemResult) -> ItemView:
     evidence = result.evidence
     assert isinstance(evidence, AnswersEvidence)
     asked: Sequence[Answer] = getattr(item, "answers", ())
@@ -132,14 +103,14 @@ def _show_bundle(item: Item, result: ItemResult) -> ItemView:
         passages=list(_passages(asked, verdicts)),
         lists=list(_right_answer(asked)),
         claims=[
-            answer_claim(verdict, f"{verdict.name}: {verdict.answer or 'unreadable'}" * (not alone))
+            _claim(verdict, f"{verdict.name}: {verdict.answer or 'unreadable'}" * (not alone))
             for verdict in verdicts
         ],
         facts=item_facts(item, without=("answers",)),
         wrong=len(wrong),
         total=len(verdicts),
         facets={
-            **(answer_facets(alone) if alone else {"bundle": _outcome(named, len(wrong))}),
+            **(_facets(alone) if alone else {"bundle": _outcome(named, len(wrong))}),
             **({"set": item.fields["set"]} if "set" in item.fields else {}),
         },
         terms={"wrong": list(filter(None, wrong))},
@@ -185,12 +156,11 @@ def _passages(asked: Sequence[Answer], verdicts: Sequence[AnswerVerdict]) -> Ite
 
 
 VIEWS: dict[type[object], View] = {
-    AnswerEvidence: View(show=_show, words=ANSWER_WORDS, facets=ANSWER_FACETS),
     AnswersEvidence: View(
-        show=_show_bundle,
+        show=_show,
         words=ANSWER_WORDS,
         facets={
-            **ANSWER_FACETS,
+            **_FACETS,
             "bundle": Facet("Outcome of the answers", rates=False),
             "set": Facet("Set"),
         },

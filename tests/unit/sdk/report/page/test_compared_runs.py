@@ -9,7 +9,6 @@ from support import report_samples as samples
 from support.pages import Page
 
 from hallujudge.metrics import (
-    AnswerEvidence,
     AnswersItem,
     ItemResult,
     MentionVerdict,
@@ -32,9 +31,10 @@ def run(title: str, verdicts: Mapping[str, tuple[MentionVerdict, ...]]) -> PageR
 
 
 def answered(name: str, question: str) -> tuple[AnswersItem, ItemResult]:
-    evidence = AnswerEvidence(answer="yes", label="no", correct=False, how="word")
     item = one_answer(id=name, response="Yes.", question=question, label="no")
-    result = ItemResult(id=name, group_id=name, outcome=Outcome.SCORED, evidence=evidence)
+    result = ItemResult(
+        id=name, group_id=name, outcome=Outcome.SCORED, evidence=samples.WRONG_ANSWER
+    )
     return item, result
 
 

@@ -18,7 +18,6 @@ from hallujudge.metrics import (
     ItemResult,
     Outcome,
 )
-from hallujudge.metrics.answers.closed_questions import AnswerEvidence
 from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import Client
 from hallujudge.sdk.backends.base import BatchResult
@@ -133,8 +132,7 @@ def test_a_field_that_repeats_a_facet_of_the_metric_is_left_out() -> None:
 
 
 def test_each_item_has_words_for_its_verdicts() -> None:
-    evidence = AnswerEvidence(answer="yes", label="no", correct=False, how="word")
-    answer = ItemResult(id="2", group_id="", outcome=Outcome.SCORED, evidence=evidence)
+    answer = ItemResult(id="2", group_id="", outcome=Outcome.SCORED, evidence=samples.WRONG_ANSWER)
     part = page_part([samples.caption("1"), (Item(id="2"), answer)])
     told = [detail["words"] for [detail] in read_details(part)]
     assert told == [["supported", "hallucinated"], ["right", "wrong"]]
