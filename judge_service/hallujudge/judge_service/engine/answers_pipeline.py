@@ -44,10 +44,9 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def unscored(self, item: AnswersItem, reason: UnscoredReason, detail: str) -> ItemResult:
         """Return the result of a bundle that can't be scored, which may have a row."""
-        result = unscored_result(item, reason, detail)
-        rows = self.metric.keeps_unscored_rows
-        result = self.placed(item, result)
-        return replace(result, statistics=self.metric.unscored_row(item)) if rows else result
+        result = self.placed(item, unscored_result(item, reason, detail))
+        row = self.metric.unscored_row(item)
+        return replace(result, statistics=row) if row else result
 
     def placed(self, item: AnswersItem, result: ItemResult) -> ItemResult:
         """Return a result with the fields that the benchmark derives from the item."""

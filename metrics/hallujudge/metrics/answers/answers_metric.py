@@ -84,11 +84,6 @@ class AnswersMetric(Metric):
         """The field by whose groups an item counts repeatedly in this variant, or empty."""
         return self._variant.repeated_by
 
-    @property
-    def keeps_unscored_rows(self) -> bool:
-        """Whether unscored items have a row: means need the value of their field."""
-        return bool(self.means)
-
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the metric's options."""
         return tuple((option.name, getattr(self, option.name)) for option in self.options)
@@ -214,10 +209,9 @@ class AnswersMetric(Metric):
             ends += [each.of(decided) for each in self.counts if each.name in self.open_columns]
         return (missing, *ends)
 
-    def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
-        """Return the statistics of an item that does not count."""
-        empty = len(self.columns) - 1 - len(self.codes)
-        return (*(0,) * empty, 1, *self._places(item.fields))
+    def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:  # noqa: ARG002
+        """Return the statistics of an item that does not count; usually it has none."""
+        return ()
 
     def _own_scores(self, row: Sequence[float]) -> dict[str, float | None]:
         numbers = dict(zip((each.name for each in self.counts), row, strict=True))
@@ -276,6 +270,24 @@ class AnswersMetric(Metric):
             name: float(column.sum()) for name, column in {**items, **self.expand(items)}.items()
         }
 
+    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
+        """Return the columns with every answer that does not count right, or wrong."""
+        return {**items, **{n: items[f"{n}@{_ENDS[best]}"] for n in self.open_columns}}
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
+        """Return a bundle of right answers, or the worst of wrong ones for each column."""
+        return {**dict.fromkeys((each.name for each in self.columns), 0.0), **_ends(self)[best]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeansMetric(AnswersMetric):
+    """Base class of the metrics with means over a field, whose values have columns of their own."""
+
+    def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
+        """Return the place of an item that does not count: a mean needs it for its bounds."""
+        empty = len(self.columns) - 1 - len(self.codes)
+        return (*(0,) * empty, 1, *self._places(item.fields))
+
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the columns of each value of the means' fields."""
         return {
@@ -287,24 +299,21 @@ class AnswersMetric(Metric):
 
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
         """Return the columns with every unscored bundle right, or wrong, at its place."""
-        known = {**items, **{n: items[f"{n}@{_ENDS[best]}"] for n in self.open_columns}}
-        if not self.means:
-            return known
+        known = AnswersMetric.resolve(self, items, best=best)
         # The columns of all bundles get theirs from `extreme`.
         end = _ends(self)[best]
         decided = {name: known[name] + items[UNSCORED] * end[name] for name in end}
         return {**known, **self.expand({**known, **decided})}
 
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """Return a bundle of right answers, or the worst of wrong ones for each column."""
-        within = [
-            column_within(name, value)
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
+        """Return a bundle of right answers, or of wrong ones, that is of no value's own."""
+        within = {
+            column_within(name, value): 0.0
             for score in self.means
             for value in score.values
             for name in _shared_columns(score)
-        ]
-        names = (*(column.name for column in self.columns), *within)
-        return {**dict.fromkeys(names, 0.0), **_ends(self)[best]}
+        }
+        return {**within, **AnswersMetric.extreme(self, observed, best=best)}
 
 
 def _verdict(answer: ReadAnswer) -> AnswerVerdict:
@@ -391,7 +400,8 @@ _MetricT = TypeVar("_MetricT", bound=AnswersMetric)
 
 def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
     """Return the metric of a benchmark: a class of its own, with a field for each option."""
-    base: Any = benchmark.base or AnswersMetric
+    shared = MeansMetric if any(score.over for score in benchmark.scores) else AnswersMetric
+    base: Any = benchmark.base or shared
     return cast("type[AnswersMetric]", metric_with(base, benchmark))
 
 
@@ -450,9 +460,6 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         # Tables of published figures are found by the family's module.
         "__module__": f"{__package__.rpartition('.')[0]}.{family}",
     }
-    if not means and base.expand is AnswersMetric.expand:
-        # It adds nothing, and the report of a single item needs no table then.
-        declared["expand"] = Metric.expand
     made = make_dataclass(
         f"{benchmark.name.title().replace('-', '')}Metric",
         [(option.name, str, field(default="")) for option in benchmark.options],

@@ -334,15 +334,13 @@ class ClosedQuestions:
     family: str = ""
     """The module of its family; empty if that has the benchmark's name."""
     base: type[Metric] | None = None
-    """The base class of the metric, an ``AnswersMetric`` with what only this benchmark computes;
-    None for the shared one."""
+    """The base class of the metric, an ``AnswersMetric`` (a ``MeansMetric`` if it has means) with
+    what only this benchmark computes; None for the shared one."""
     categories: tuple[str, ...] = ()
     """Values of the field ``category`` in the names of question files, each of which has the same
     ids; empty if ids are unique."""
     variant_names: tuple[str, ...] = ()
     """Further names of the option ``variant`` on the command line."""
-    template: str = "{question}"
-    """What a model is asked, with the question in it."""
 
     def variant(self, name: str) -> AnswerVariant:
         """Return the variant with a name, which must exist."""
