@@ -18,6 +18,9 @@ PAIR = {
     "basic": {"video": "1.mp4", "answer": "yes", "predict": "Yes."},
     "hallucination": {"video": "1.mp4", "answer": "no", "predict": "No."},
 }
+ASKED = {"question_id": 1, "video": "1.mp4", "question": "Is there a dog?", "label": "yes"}
+ORDERED = {**ASKED, "order_sensitive": True}
+RUN = {"question_id": 1, "operator": "base", "response": "Yes."}
 SHOWN = {"video": "v_1", "captions": ["A man sits.", "A man runs."]}
 ANSWER = {"image_id": 1, "question": "What is it?", "response": "A dog runs."}
 SCENE = {"image_id": 1, "triplets": [["dog", "on", "grass"]]}
@@ -36,6 +39,9 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "video-hallucer": ("video-hallucer", {"temporal": [PAIR]}, None),
     "vidhal-mcqa": ("vidhal-mcqa", [{"video": "v_1", "response": "A"}], [SHOWN]),
     "vidhal-ordering": ("vidhal-ordering", [{"video": "v_1", "response": "A, B"}], [SHOWN]),
+    "infact": ("infact", [{**ASKED, **RUN}], None),
+    "infact, joined": ("infact", [RUN], [ASKED]),
+    "infact, order": ("infact", [RUN, {**RUN, "operator": "shuffle"}], [ORDERED]),
     "video-hallucer, by set": ("video-hallucer", [{"set": "temporal", **PAIR}], None),
     "chair, joined": (
         "chair",

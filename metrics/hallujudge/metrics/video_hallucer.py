@@ -121,6 +121,7 @@ BENCHMARK = ClosedQuestions(
         label=("answer", "label"),
         media=("video",),
         fields={"set": ("set",), "kind": ("type",)},
+        optional=("kind",),
     ),
     bundle=Bundling(names=(BASIC, HALLUCINATION)),
     set_files=SetFiles(

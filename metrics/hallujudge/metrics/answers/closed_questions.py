@@ -220,7 +220,9 @@ class Keys:
     """Keys of the choices: an object letter -> text, or a list in the order of the letters."""
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Field -> keys of its value. Those in ``seen`` and those that name an answer within its bundle
-    belong to answers, all others to items."""
+    belong to answers, all others to items. A record that lacks one is an error."""
+    optional: tuple[str, ...] = ()
+    """Fields that records may lack, which then are empty."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Label in the files, such as ``1`` -> label of the benchmark; others are taken as they are."""
 

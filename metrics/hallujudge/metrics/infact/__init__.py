@@ -358,6 +358,12 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
             "Write 85 % as 0.85, and omit the key if the model gave no confidence",
             stated,
         )
+    if answer.name in TEMPORAL and "order_sensitive" not in record:
+        raise ValueError(
+            f"records under {' or '.join(TEMPORAL)} have no order_sensitive, by which tss counts "
+            f"them (found {', '.join(sorted(record))})",
+            "Give each the key order_sensitive, true or false",
+        )
     sensitive = _TRUTHS.get(answer.fields["order_sensitive"].strip().casefold())
     if sensitive is None:
         raise ValueError(
@@ -446,6 +452,7 @@ BENCHMARK = ClosedQuestions(
             name: (name,)
             for name in ("operator", "dimension", "category", "order_sensitive", "confidence")
         },
+        optional=("dimension", "category", "order_sensitive", "confidence"),
     ),
     bundle=Bundling(
         name=("operator",),

@@ -277,12 +277,13 @@ class _Bundles:
 
     def _fields(self, part: str, record: Record) -> dict[str, str] | None:
         """Return the declared fields that a record has; None if it has no set."""
+        sets = self._declared.set_files
+        given_elsewhere = "" if sets is None else sets.field
         found = {
             name: text
             for name in self._own
-            if (text := field_text(record.values, self._keys.fields[name]))
+            if (text := self._field(name, record, needed=name != given_elsewhere))
         }
-        sets = self._declared.set_files
         if sets is None:
             return found
         given = found.pop(sets.field, "")
@@ -292,6 +293,17 @@ class _Bundles:
             self._faults.add(_NO_SET, f"{record.place} (found {keys})")
             return None
         return {sets.field: name, **found}
+
+    def _field(self, name: str, record: Record, *, needed: bool = True) -> str:
+        """Return the value of a declared field; empty without one that records may lack.
+
+        Raises:
+            ArchiveError: The record lacks it; the message lists the tried and the found keys.
+        """
+        keys = self._keys.fields[name]
+        if needed and name not in self._keys.optional and not self._options.allow_unknown:
+            choose_key(record, None, keys, f"the {name}")
+        return field_text(record.values, keys)
 
     def _renamed(self, record: Record) -> Record:
         """Return a record with the keys that the user named, where it has their values."""
@@ -352,16 +364,14 @@ class _Bundles:
         if label is None and not unknown and self._keys.label:
             found = shown(record.values.get(label_key))
             self._faults.add(_bad_label(self._declared), f"{record.place} ({entry.name}: {found})")
+        whole = record._replace(values={**entry.outer, **record.values})
         answer = Answer(
             response=text_of(record, response_key),
             label=label or "",
             name=entry.name,
             question=optional_text(record, self._keys.question),
             options=options_of(record, self._keys.options),
-            fields={
-                name: field_text({**entry.outer, **record.values}, self._keys.fields[name])
-                for name in self._declared.seen
-            },
+            fields={name: self._field(name, whole) for name in self._declared.seen},
         )
         return self._completed(entry, answer)
 

@@ -25,6 +25,7 @@ KEYS = Keys(
     id=("question_id", "id"),
     media=("video",),
     fields={"operator": ("operator",), "set": ("set",), "sensitive": ("order_sensitive",)},
+    optional=("operator", "set", "sensitive"),
     labels={"1": "yes", "0": "no"},
 )
 PLAIN = replace(BENCHMARK, joins_by_text=False, keys=KEYS)
@@ -98,6 +99,16 @@ def test_questions_have_what_rows_leave_out() -> None:
     assert (first.answers[0].response, second.answers[0].response) == ("Yes", None)
     with pytest.raises(ArchiveError, match="that the references lack: 1"):
         read(ROWS, rows, [{"question_id": 3, "label": 0}], allow_missing=True)
+
+
+@pytest.mark.parametrize("seen", [("sensitive",), ()])
+def test_a_declared_field_is_never_silently_empty(seen: tuple[str, ...]) -> None:
+    declared = replace(PLAIN, keys=replace(KEYS, optional=("operator", "set")), seen=seen)
+    rows = [row(n, "base", "Yes", order_sensitive=True) for n in (1, 2)]
+    assert len(read(declared, rows)) == 2
+    rows[1]["my_order"] = rows[1].pop("order_sensitive")
+    with pytest.raises(ArchiveError, match=r"tried order_sensitive; found .*my_order"):
+        read(declared, rows)
 
 
 @pytest.mark.parametrize(
