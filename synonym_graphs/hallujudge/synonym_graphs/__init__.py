@@ -1,9 +1,10 @@
 """Synonym graphs, and the matchers that find their words in captions and keyword lists.
 
->>> graph = load_graph("coco")
->>> matcher = compile_matcher(graph, variant="corrected")
->>> [(m.word, m.object) for m in matcher.find("Two puppies beside a parking meter.")]
-[('puppy', 'dog'), ('parking meter', 'parking meter')]
+Example:
+    >>> graph = load_graph("coco")
+    >>> matcher = compile_matcher(graph, variant="corrected")
+    >>> [(m.word, m.object) for m in matcher.find("Two puppies beside a parking meter.")]
+    [('puppy', 'dog'), ('parking meter', 'parking meter')]
 """
 
 from .errors import GraphError, GraphFormatError, GraphInvalidError, GraphNotFoundError
