@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import grpc
 import pytest
 from support.certificates import Certificates, make_certificates
 from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import ServerProcess, here
+from support.threads import PATIENCE
 
+from hallujudge.judge_service.access.caller import Limits, Scope
+from hallujudge.judge_service.access.key_store import create_key
+
+_INFO = "/hallujudge.judge.v1.JudgeService/GetServerInfo"
 FILES = ("items.jsonl", "report.json", "manifest.json", "journal.bin")
 
 
@@ -155,3 +163,66 @@ def test_the_command_that_submit_prints_reaches_the_server(
     fetched = here("fetch", *printed[:-1], out, "--wait")
     assert fetched.returncode == 3, fetched.stderr
     assert (out / "items.jsonl").exists()
+
+
+@contextmanager
+def _used_up(address: str, key: str, until: Callable[[], bool]) -> Iterator[None]:
+    """Use every call that a key has, until a condition is true or the block ends."""
+    ended, begun = threading.Event(), threading.Event()
+    metadata = (("authorization", f"Bearer {key}"),)
+
+    def work() -> None:
+        with grpc.insecure_channel(address, [("grpc.enable_retries", 0)]) as channel:
+            call: Callable[..., bytes] = channel.unary_unary(
+                "/hallujudge.judge.v1.JudgeService/GetServerInfo"
+            )
+            while not (ended.is_set() or until()):
+                try:
+                    call(b"", metadata=metadata, timeout=PATIENCE)
+                except grpc.RpcError:
+                    begun.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        assert begun.wait(PATIENCE)
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_every_command_waits_for_the_quota_of_its_key_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = tmp_path / "keys.json"
+    key = create_key(keys, "ana", scopes=[Scope.SCORE], limits=Limits(calls_per_minute=240))
+    monkeypatch.setenv("HALLUJUDGE_API_KEY", key)
+    # Messages of more than 256 KiB, which gRPC does not repeat by itself.
+    captions = [{"image_id": str(n), "caption": "A dog. " * 200} for n in range(600)]
+    objects = [{"image_id": str(n), "objects": ["dog"]} for n in range(600)]
+    files = (
+        *("chair", "-r", str(write_lines(tmp_path / "captions.jsonl", captions))),
+        *("-R", str(write_lines(tmp_path / "objects.jsonl", objects))),
+    )
+    server = ServerProcess("--keys-file", str(keys))
+    waiting = expected_message("sdk.backends.recovery:waiting-for-the-quota-of-a-key", "ana", 240)
+
+    def waited(*command: str) -> str:
+        caplog.clear()
+        with _used_up(server.address, key, lambda: waiting in caplog.messages):
+            done = here(*command, "--server", server.address)
+        assert done.returncode == 0, (command, done.stderr)
+        assert waiting in caplog.messages, command
+        return done.stdout
+
+    try:
+        job = waited("submit", *files).strip()
+        for command in ("watch", "show", "cancel"):
+            waited("jobs", command, job)
+        waited("jobs", "list")
+        waited("fetch", job, "-o", str(tmp_path / "fetched"))
+        waited("score", *files, "-o", str(tmp_path / "scored"))
+        waited("jobs", "delete", job)
+    finally:
+        server.stop()

@@ -71,6 +71,8 @@ class Caller:
     """The name for people: of the key, or the id."""
     key_id: str = ""
     """The id of its key, if it has one."""
+    key_name: str = ""
+    """The name of its key, if it has one."""
     scopes: frozenset[Scope] = field(default_factory=frozenset)
     """What it may do."""
     limits: Limits = field(default_factory=Limits)
@@ -115,6 +117,23 @@ def current_caller() -> Caller:
 def begin_call(caller: Caller) -> None:
     """Make the running task, which serves one RPC, work for a caller until it ends."""
     _CALLER.set(caller)
+    _PAUSE.set(_Pause())
+
+
+@dataclass(slots=True)
+class _Pause:
+    """Why a stream takes no message now; empty while it does."""
+
+    reason: str = ""
+
+
+_PAUSE: ContextVar[_Pause | None] = ContextVar("hallujudge_pause", default=None)
+
+
+def stream_pause() -> str:
+    """Return why the running stream takes no message now; empty while it does."""
+    pause = _PAUSE.get()
+    return pause.reason if pause else ""
 
 
 @contextmanager
@@ -146,6 +165,19 @@ class _Use:
 _UNCOUNTED = _Use(0.0, 0.0)
 
 
+def quota_text(reason: str, key: str, limit: object) -> str:
+    """Return what a caller waits for, such as ``key ana, 5 calls a minute``.
+
+    Args:
+        reason: ``KEY_RATE_LIMIT`` or ``KEY_CONCURRENCY_LIMIT``.
+        key: The name of the key.
+        limit: The limit.
+    """
+    calls = "call" if str(limit) == "1" else "calls"
+    per = "a minute" if reason == "KEY_RATE_LIMIT" else "at once"
+    return f"key {key}, {limit} {calls} {per}"
+
+
 class CallerLimits:
     """Counts what callers use; only those with limits are counted.
 
@@ -173,7 +205,7 @@ class CallerLimits:
                 f"{caller.name} has {use.inside} {calls} running or waiting, and may have {limit}; "
                 f"try again in {_BUSY_SECONDS:g} s",
                 reason="KEY_CONCURRENCY_LIMIT",
-                metadata={"limit": str(limit)},
+                metadata={"limit": str(limit), "key": caller.key_name},
                 retry_after=_BUSY_SECONDS,
             )
         if (wait := self._wait(caller, use)) > 0:
@@ -181,15 +213,25 @@ class CallerLimits:
                 f"{caller.name} may make {caller.limits.calls_per_minute} calls in a minute; "
                 f"try again in {wait:.1f} s",
                 reason="KEY_RATE_LIMIT",
-                metadata={"limit": str(caller.limits.calls_per_minute)},
+                metadata={
+                    "limit": str(caller.limits.calls_per_minute),
+                    "key": caller.key_name,
+                },
                 retry_after=wait,
             )
         return use
 
     async def message(self, caller: Caller) -> None:
         """Wait until the caller may send another message of a stream."""
+        pause = _PAUSE.get() or _Pause()
         while (wait := self._wait(caller, self._use(caller))) > 0:
-            await asyncio.sleep(wait)
+            pause.reason = quota_text(
+                "KEY_RATE_LIMIT", caller.key_name, caller.limits.calls_per_minute
+            )
+            try:
+                await asyncio.sleep(wait)
+            finally:
+                pause.reason = ""
 
     def _use(self, caller: Caller) -> _Use:
         limits = caller.limits

@@ -84,6 +84,7 @@ class ApiKey:
             id=f"key:{self.id}",
             name=f"key {self.id} ({self.name})",
             key_id=self.id,
+            key_name=self.name or self.id,
             scopes=frozenset(self.scopes),
             limits=self.limits,
         )

@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 
+from ..access.caller import stream_pause
 from ..access.memory import call_memory
 from ..engine import Engine, ScoringSession, metric_names
 from ..engine.registry import MetricEntry, metric_entry
@@ -193,8 +194,9 @@ def _ids(request: pb.ScoreStreamRequest) -> list[str]:
 
 def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:
     progress = session.progress()
+    waiting = progress.waiting or stream_pause()
     return pb.ScoreStreamResponse(
-        progress=pb.StreamProgress(answers=progress.answers, waiting=progress.waiting)
+        progress=pb.StreamProgress(answers=progress.answers, waiting=waiting)
     )
 
 

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError, Message
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 
+from ..access.caller import stream_pause
 from ..access.memory import call_memory
 from ..cpu_work import LONG_CHARS
 from ..engine.registry import metric_entry
@@ -56,7 +57,6 @@ _LONG_BYTES = 256 << 10
 _SPEC_FIELDS = 10_000
 # A field has at least two bytes.
 _COUNTED_BYTES = 2 * _SPEC_FIELDS
-_SIGN_OF_LIFE = pb.ScoreStreamResponse(progress=pb.StreamProgress()).SerializeToString()
 
 
 class OffloadInterceptor(WrappingInterceptor):
@@ -192,7 +192,10 @@ class _Run:
         yield reply.parts[0]
         async with aclosing(with_ticks(self._scored(raws), TICK_SECONDS)) as responses:
             async for response in responses:
-                yield _SIGN_OF_LIFE if response is None else response
+                if response is None:
+                    progress = pb.StreamProgress(waiting=stream_pause())
+                    response = pb.ScoreStreamResponse(progress=progress).SerializeToString()
+                yield response
 
     async def _scored(self, raws: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
         window = Window(self._settings.max_unread_bytes, self._settings.max_batch_items)

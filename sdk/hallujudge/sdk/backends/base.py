@@ -43,7 +43,7 @@ class Timeouts:
     """How long a server may work without a result, an answer of a judge or a reason to wait."""
     # Restarting a server with its models takes about a minute.
     reconnect_timeout: float = 120.0
-    """How long a server that was lost during a run is called again; 0 ends the run at once."""
+    """How long a server that was lost during a run, or is full, is called again; 0 never."""
 
     def __post_init__(self) -> None:
         # Written so that NaN fails too.

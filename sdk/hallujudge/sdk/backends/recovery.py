@@ -17,9 +17,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import TYPE_CHECKING, Self
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge_service.access.caller import quota_text
 from hallujudge.judge_service.stopping import begun
 
-from ..errors import DeadlineError, HallujudgeError, UnavailableError
+from ..errors import DeadlineError, HallujudgeError, OverloadedError, UnavailableError
 
 if TYPE_CHECKING:
     from .base import Batch
@@ -28,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 # A long progress_timeout is still checked this often.
 _MOST_TICK_SECONDS = 5.0
-# How often a server's reason to wait is logged.
+# How often the reason to wait is logged.
 _LOG_SECONDS = 30.0
 
 _FIRST_PAUSE = 0.2
@@ -37,8 +38,8 @@ _LONGEST_PAUSE = 5.0
 _LOST = frozenset({"SERVER_UNREACHABLE", "SERVER_DRAINING", "CALL_CANCELLED"})
 # Once may be chance: something else on the machine, or another client's item.
 _DEATHS = 2
-# After a restart all clients come back at once, so that the server may be overloaded for a while.
-_LATER = frozenset({"SERVER_OVERLOADED"})
+# A key's calls come back with time. A server that stays full is given up, as one that is away.
+_QUOTA = frozenset({"KEY_RATE_LIMIT", "KEY_CONCURRENCY_LIMIT"})
 # The server ended a stream on which the run had nothing to send for a while.
 _ENDED = frozenset({"STREAM_IDLE", "CALL_TOO_LONG"})
 
@@ -153,6 +154,24 @@ class Outbox:
         self._changed = asyncio.Event()
 
 
+class WaitLog:
+    """Logs what a client waits for, every 30 seconds while it waits.
+
+    Args:
+        clock: A monotonic clock, in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due = float("-inf")
+
+    def note(self, reason: str) -> None:
+        """Log a reason, if it is time."""
+        if self._clock() >= self._due:
+            self._due = self._clock() + _LOG_SECONDS
+            _LOG.warning("waiting: %s", reason)
+
+
 class ProgressWatch:
     """Ends a run whose server makes no progress.
 
@@ -164,18 +183,23 @@ class ProgressWatch:
         target: The server's address, for messages.
         seconds: How long a server may work without any progress.
         clock: A monotonic clock, in seconds.
+        log: Logs what the server waits for.
     """
 
     def __init__(
-        self, target: str, seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        target: str,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        log: WaitLog | None = None,
     ) -> None:
         self._target = target
         self._seconds = seconds
         self._clock = clock
+        self._log = log or WaitLog(clock)
         self._accepted = False
         self._answers = -1
         self._moved_at = clock()
-        self._logged_at = float("-inf")
 
     @property
     def tick(self) -> float:
@@ -212,21 +236,23 @@ class ProgressWatch:
         if response.WhichOneof("message") != "progress":
             return True
         progress = response.progress
-        if progress.waiting and self._clock() - self._logged_at >= _LOG_SECONDS:
-            self._logged_at = self._clock()
-            _LOG.warning("server at %s: %s", self._target, progress.waiting)
+        if progress.waiting:
+            self._log.note(progress.waiting)
         before, self._answers = self._answers, progress.answers
         return bool(progress.waiting) or progress.answers != before
 
 
 class Reconnecting:
-    """Decides whether and when a run continues after its server was lost.
+    """Decides whether and when a call is repeated: its server was lost, or refused it for now.
+
+    A server that names a time to retry after is obeyed.
 
     Args:
         target: The server's address, for messages.
-        seconds: How long the server may be away; 0 ends the run at once.
+        seconds: How long the server may be away or full; 0 ends the run at once.
         clock: A monotonic clock, in seconds.
         jitter: Returns a number from 0 to 1, so that clients do not come back all at once.
+        log: Logs what is waited for.
     """
 
     def __init__(
@@ -235,19 +261,18 @@ class Reconnecting:
         seconds: float,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
+        log: WaitLog | None = None,
     ) -> None:
         self._target = target
         self._seconds = seconds
         self._clock = clock
         self._jitter = jitter
+        self._log = log or WaitLog(clock)
+        self.waiting = ""
+        """What is waited for, in a few words."""
         self._lost_at: float | None = None
         self._tries = 0
         self._answers: int | None = None
-
-    @property
-    def waiting(self) -> str:
-        """What a run waits for, in one sentence."""
-        return f"the server at {self._target} is away; it is tried again"
 
     def back(self) -> None:
         """Record that the server answered a batch."""
@@ -269,13 +294,15 @@ class Reconnecting:
             HallujudgeError: The error itself if calling again would not help.
             UnavailableError: The server was away for too long.
         """
+        if isinstance(error, OverloadedError) and error.retry_after is not None and self._seconds:
+            return self._refused(error, error.retry_after)
         self._answers = None
         if error.reason in _ENDED and self._seconds:
             self.back()
             return _FIRST_PAUSE
-        again = error.reason in _LOST or (self._lost_at is not None and error.reason in _LATER)
-        if not again or not self._seconds:
+        if error.reason not in _LOST or not self._seconds:
             raise error
+        self.waiting = f"the server at {self._target} is away; it is tried again"
         now = self._clock()
         if self._lost_at is None:
             self._lost_at = now
@@ -290,3 +317,16 @@ class Reconnecting:
         self._tries += 1
         pause = longest * (0.5 + self._jitter() / 2)
         return max(pause, error.retry_after or 0.0)
+
+    def _refused(self, error: OverloadedError, pause: float) -> float:
+        if error.reason in _QUOTA:
+            key, limit = error.metadata.get("key", ""), error.metadata.get("limit", "")
+            self.waiting = quota_text(error.reason, key, limit)
+        else:
+            now = self._clock()
+            self._lost_at = now if self._lost_at is None else self._lost_at
+            if now - self._lost_at >= self._seconds:
+                raise error
+            self.waiting = f"the server at {self._target} is full ({error.message})"
+        self._log.note(self.waiting)
+        return pause

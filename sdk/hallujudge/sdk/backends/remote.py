@@ -14,6 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +32,7 @@ from hallujudge.judge_service.wire.tri_he import with_graphs
 from ..errors import (
     HallujudgeError,
     InternalError,
+    OverloadedError,
     UnavailableError,
     UnsupportedError,
     VersionMismatchError,
@@ -46,7 +48,7 @@ from .base import (
     ids_of,
 )
 from .channel import call_metadata, check_key, diagnose, open_channel, responses_of, trace_headers
-from .recovery import Outbox, ProgressWatch, Reconnecting
+from .recovery import Outbox, ProgressWatch, Reconnecting, WaitLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +65,8 @@ MAX_CONCURRENCY = 256
 
 _MAX_MESSAGE_BYTES = 64 << 20
 
-# gRPC retries only calls that the server has not begun, and respects the server's pushback.
+# gRPC repeats only calls that the server has not begun. A refused call is repeated here: gRPC gives
+# up after a few times, repeats no message of more than 256 KiB, and says nothing of it.
 _SERVICE_CONFIG = {
     "methodConfig": [
         {
@@ -76,7 +79,7 @@ _SERVICE_CONFIG = {
                 "initialBackoff": "0.2s",
                 "maxBackoff": "2s",
                 "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+                "retryableStatusCodes": ["UNAVAILABLE"],
             },
         }
     ]
@@ -96,6 +99,7 @@ _KEEPALIVE_SECONDS = 8.0
 
 
 _StubT = TypeVar("_StubT")
+_T = TypeVar("_T")
 
 
 class RemoteBackend:
@@ -134,6 +138,7 @@ class RemoteBackend:
         self._keepalive_ms = int(keepalive * 1000)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._greeted = False
+        self._waits = WaitLog()
 
     def origin(self) -> dict[str, Any]:
         """Return that a server scores; its address is not part of a run."""
@@ -145,12 +150,16 @@ class RemoteBackend:
     async def header(self, spec: ScoreSpec) -> RunHeader:
         """Return what is known of a run before its first item, from a report of no items."""
         await self._greet()
+        report = await self._admitted(partial(self._empty_report, spec))
+        return header_of(_convert.report_from_proto(report))
+
+    async def _empty_report(self, spec: ScoreSpec) -> Any:
         async with (
             Outbox(_nothing(), MAX_CONCURRENCY) as outbox,
             aclosing(self._responses(spec, outbox, results_only=False)) as responses,
         ):
             reports = [r.report async for r in responses if r.WhichOneof("message") == "report"]
-        return header_of(_convert.report_from_proto(reports[-1]))
+        return reports[-1]
 
     async def score_stream(
         self, spec: ScoreSpec, header: RunHeader, batches: AsyncIterable[Batch]
@@ -165,7 +174,7 @@ class RemoteBackend:
             UnavailableError: The server was away for ``reconnect_timeout`` seconds.
             VersionMismatchError: It came back with other judges or another release.
         """
-        reconnecting = Reconnecting(self.target, self.timeouts.reconnect_timeout)
+        reconnecting = self.reconnecting()
         lost = False
         async with Outbox(distinct(batches, ids_of), MAX_CONCURRENCY) as outbox:
             while True:
@@ -187,7 +196,7 @@ class RemoteBackend:
                     pause = reconnecting.lost(err)
                     if err.reason == "SERVER_UNREACHABLE":
                         outbox.died()
-                lost = True
+                    lost = lost or not isinstance(err, OverloadedError)
                 yield RunProgress(waiting=reconnecting.waiting)
                 await asyncio.sleep(pause)
 
@@ -235,7 +244,8 @@ class RemoteBackend:
         feed = _Feed(requests())
         async with self._errors(feed):
             call = self._connect().ScoreStream(feed, **self._with(self.timeouts.stream_timeout))
-            watch = ProgressWatch(self.target, self.timeouts.progress_timeout)
+            timeout = self.timeouts.progress_timeout
+            watch = ProgressWatch(self.target, timeout, log=self._waits)
             async with aclosing(with_ticks(responses_of(call), watch.tick)) as responses:
                 async for response in responses:
                     watch.check(response, outstanding=outbox.outstanding)
@@ -292,8 +302,26 @@ class RemoteBackend:
 
     async def called(self, method: Callable[..., Awaitable[Any]], request: Any) -> Any:
         """Return the response of a unary method of a stub."""
-        async with self._errors():
-            return await method(request, **self._with(self.timeouts.call_timeout))
+
+        async def call() -> Any:
+            async with self._errors():
+                return await method(request, **self._with(self.timeouts.call_timeout))
+
+        return await self._admitted(call)
+
+    def reconnecting(self) -> Reconnecting:
+        """Return what decides whether and when a call or run is repeated."""
+        return Reconnecting(self.target, self.timeouts.reconnect_timeout, log=self._waits)
+
+    async def _admitted(self, call: Callable[[], Awaitable[_T]]) -> _T:
+        """Return what a call returns, and repeat it as long as the server refuses it for now."""
+        reconnecting = self.reconnecting()
+        while True:
+            try:
+                return await call()
+            except OverloadedError as err:
+                pause = reconnecting.lost(err)
+            await asyncio.sleep(pause)
 
     async def streamed(
         self, method: Callable[..., AsyncIterable[Any]], request: Any

@@ -15,7 +15,6 @@ from hallujudge.judge_service.wire.job_messages import state_of
 from hallujudge.judge_service.wire.tri_he import with_graphs
 from hallujudge.metrics import Item, ItemResult, Report
 
-from ..backends.recovery import Reconnecting
 from ..backends.remote import RemoteBackend
 from ..errors import HallujudgeError
 from . import JobInfo
@@ -118,8 +117,7 @@ class RemoteJobs:
         Raises:
             UnavailableError: The server was away for too long.
         """
-        backend = self._backend
-        reconnecting = Reconnecting(backend.target, backend.timeouts.reconnect_timeout)
+        reconnecting = self._backend.reconnecting()
         # Each connection starts with the job as it is now: it may have changed in the meantime.
         while True:
             try:

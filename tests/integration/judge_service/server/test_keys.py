@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,8 +18,11 @@ from support.threads import PATIENCE
 
 from hallujudge.judge_service.access.caller import Limits, Scope
 from hallujudge.judge_service.access.key_store import create_key, revoke_key
+from hallujudge.judge_service.engine.streams import RunProgress
+from hallujudge.judge_service.server import judge_servicer
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
 from hallujudge.sdk.errors import (
     InvalidInputError,
@@ -139,6 +143,31 @@ async def test_calls_in_a_minute_are_limited(keys: Path) -> None:
             await call(b"", metadata=metadata, timeout=PATIENCE)
         assert refused(caught.value) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "KEY_RATE_LIMIT")
         assert int(dict(caught.value.trailing_metadata())["grpc-retry-pushback-ms"]) > 0
+
+
+async def test_a_stream_that_waits_for_the_quota_of_its_key_says_so(
+    keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge_servicer, "TICK_SECONDS", 0.01)
+    key = create_key(keys, "ana", scopes=[Scope.SCORE], limits=Limits(calls_per_minute=7))
+    items = [
+        ChairItem(id=str(number), response="A dog.", reference_objects=("dog",))
+        for number in range(1000)
+    ]
+    said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def progressed(progress: RunProgress) -> None:
+        if progress.waiting and not said.done():
+            said.set_result(progress.waiting)
+
+    async with serving(keys) as server, client_with(server, key) as client:
+        work = asyncio.ensure_future(
+            client.score_items(ScoreSpec(metric="chair"), items, on_progress=progressed)
+        )
+        async with asyncio.timeout(PATIENCE):
+            assert await said == "key ana, 7 calls a minute"
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
 
 
 async def test_calls_at_the_same_time_are_limited(keys: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from hallujudge.judge_service.access.caller import (
     CallerLimits,
     Limits,
     acting_as,
+    begin_call,
     current_caller,
+    stream_pause,
 )
 from hallujudge.judge_service.access.spending import Hold, Ledger, Spent
 from hallujudge.judge_service.errors import OutputError, OverloadedError, UnavailableError
@@ -52,6 +55,19 @@ def test_a_call_that_ends_makes_room() -> None:
         limits.call(ana).__enter__()
     with limits.call(ana):
         pass
+
+
+async def test_a_stream_knows_which_quota_it_waits_for() -> None:
+    limits, ana = CallerLimits(), replace(caller(calls_per_minute=1), key_name="ana")
+    begin_call(ana)
+    await limits.message(ana)
+    assert stream_pause() == ""
+    waiting = asyncio.ensure_future(limits.message(ana))
+    await asyncio.sleep(0)
+    assert stream_pause() == "key ana, 1 call a minute"
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert stream_pause() == ""
 
 
 def test_the_caller_of_a_job_is_the_one_it_acts_for() -> None:

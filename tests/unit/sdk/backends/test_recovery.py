@@ -241,9 +241,7 @@ def test_the_callers_own_time_does_not_count() -> None:
 def test_what_is_waited_for_is_logged_every_half_minute(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         watched(ACCEPTED, *[progress(0, "judge m: HTTP 503")] * 10)
-    assert [record.getMessage() for record in caplog.records] == [
-        "server at host:1: judge m: HTTP 503"
-    ] * 2
+    assert [record.getMessage() for record in caplog.records] == ["waiting: judge m: HTTP 503"] * 2
 
 
 LOST = UnavailableError("no connection")
@@ -279,12 +277,47 @@ def test_an_answer_starts_the_time_again() -> None:
         reconnecting.back()
 
 
-def test_a_server_that_is_full_when_it_is_back_is_given_time() -> None:
-    reconnecting = Reconnecting("host:1", 60, Clock(), lambda: 1.0)
-    with pytest.raises(OverloadedError):
-        reconnecting.lost(FULL)
-    reconnecting.lost(LOST)
+def test_a_full_server_is_given_time() -> None:
+    clock = Clock()
+    reconnecting = Reconnecting("host:1", 60, clock, lambda: 1.0)
+    assert reconnecting.lost(LOST) == 0.2
     assert reconnecting.lost(FULL) == 9.0
+    clock.now = 60
+    with pytest.raises(OverloadedError) as raised:
+        reconnecting.lost(FULL)
+    assert raised.value is FULL
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("KEY_RATE_LIMIT", "key ana, 5 calls a minute"),
+        ("KEY_CONCURRENCY_LIMIT", "key ana, 5 calls at once"),
+    ],
+)
+def test_the_quota_of_a_key_is_waited_for_as_long_as_it_takes(
+    reason: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    refused = OverloadedError(
+        "no more", reason=reason, metadata={"limit": "5", "key": "ana"}, retry_after=12.0
+    )
+    reconnecting = Reconnecting("host:1", 60, clock)
+    for _ in range(20):
+        assert reconnecting.lost(refused) == 12.0
+        clock.now += 12
+    assert reconnecting.waiting == said
+    # Every 30 seconds of the 240.
+    assert caplog.messages == [f"waiting: {said}"] * 7
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_a_limit_that_time_does_not_lift_is_an_error(seconds: float) -> None:
+    """With 0 seconds, no refusal is waited for."""
+    refused = FULL if not seconds else OverloadedError("too many jobs", reason="JOB_LIMIT")
+    with pytest.raises(OverloadedError) as raised:
+        Reconnecting("host:1", seconds, Clock()).lost(refused)
+    assert raised.value is refused
 
 
 def test_a_stream_that_the_server_ended_for_silence_is_no_outage() -> None:
