@@ -28,8 +28,9 @@ from hallujudge.judge_service.installation import (
     install_advice,
     missing_modules,
 )
-from hallujudge.sdk import Client
+from hallujudge.sdk import Client, RunReport
 from hallujudge.sdk.cli import command_tree, main
+from hallujudge.sdk.errors import MissingExtraError
 
 # Tri-HE needs the matcher's model.
 NEEDS_MODEL = {"tri-he": "matcher-onnx"}
@@ -129,8 +130,18 @@ def try_scores() -> int:
                 continue
             report = client.score(metric, **arguments())
             expect(report.coverage.scored > 0, f"{metric}: nothing was scored")
+            try_plot(report)
             scored += 1
     return scored
+
+
+def try_plot(report: RunReport) -> None:
+    """Draw a report, or expect the advice where matplotlib is missing."""
+    try:
+        report.plot()
+    except MissingExtraError as err:
+        expect(bool(missing_modules("plots")), f"plot(): {err}")
+        expect(install_advice("plots") in str(err), f"plot() gives no advice: {err}")
 
 
 def try_server() -> bool:

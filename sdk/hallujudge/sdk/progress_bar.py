@@ -1,4 +1,4 @@
-"""Progress of a run on standard error: a bar on a terminal, a line every ten seconds elsewhere."""
+"""Progress of a run: a bar on a terminal or in a notebook, elsewhere a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from hallujudge.judge_service.engine.streams import RunProgress
 
@@ -109,19 +109,53 @@ def shown_progress(total: int) -> Iterator[Progress]:
         total: Number of items.
     """
     progress = Progress(total)
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    with _bar(progress) if terminal else _lines(progress):
+    with _shown(progress):
         yield progress
 
 
+def _shown(progress: Progress) -> AbstractContextManager[None]:
+    if _is_notebook():
+        return _in_notebook(progress)
+    if sys.stderr is not None and sys.stderr.isatty():
+        return _bar(progress)
+    return _ticking(PlainLines(progress, _write).tick)
+
+
+def _is_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook."""
+    # A kernel has imported IPython; without it, importing it would take time.
+    ipython = sys.modules.get("IPython")
+    return getattr(ipython and ipython.get_ipython(), "kernel", None) is not None
+
+
 @contextmanager
-def _lines(progress: Progress) -> Iterator[None]:
-    lines = PlainLines(progress, _write)
+def _in_notebook(progress: Progress) -> Iterator[None]:
+    """Show a bar below the cell; it needs no widgets, which rich's and tqdm's bars do."""
+    from IPython.display import display
+
+    from .report.page.markup import element
+
+    def shown() -> dict[str, str]:
+        line = progress.line()
+        bar = element("progress", "", value=str(progress.done), max=str(max(progress.total, 1)))
+        return {"text/plain": line, "text/html": element("div", bar, " ", line)}
+
+    handle = display(shown(), raw=True, display_id=True)
+    try:
+        with _ticking(lambda: handle.update(shown(), raw=True)):
+            yield
+    finally:
+        handle.update(shown(), raw=True)
+
+
+@contextmanager
+def _ticking(tick: Callable[[], object]) -> Iterator[None]:
+    """Call a function every second while the block runs."""
     ended = threading.Event()
 
     def run() -> None:
         while not ended.wait(_POLL_SECONDS):
-            lines.tick()
+            tick()
 
     # A thread, so that a run that waits says so.
     thread = threading.Thread(target=run, name="hallujudge-progress", daemon=True)

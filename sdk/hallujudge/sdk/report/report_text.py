@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.metrics import Bound, Coverage, Report, Score
+from hallujudge.metrics import Bound, Coverage, Report, Score, ScoreDefinition
 from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
 from hallujudge.metrics.calibration.judge_accuracy import Rate
 
@@ -133,16 +133,25 @@ def interval_label(report: Report) -> str:
 
 def meaning_of(report: Report, score: str) -> str:
     """Return what a score means and which end is better; empty if this release lacks the metric."""
-    return _meanings(report.metric).get(score, "")
+    definition = _definitions(report.metric).get(score)
+    return "" if definition is None else definition.sentence
+
+
+def is_fraction(report: Report, score: str) -> bool:
+    """Return whether a score is a fraction with a value, and not a length or a count."""
+    value, definition = report.scores[score].value, _definitions(report.metric).get(score)
+    if value is None:
+        return False
+    return abs(value) <= 1 if definition is None else definition.unit == "fraction"
 
 
 @cache
-def _meanings(metric: str) -> Mapping[str, str]:
+def _definitions(metric: str) -> Mapping[str, ScoreDefinition]:
     try:
         scores = metric_entry(metric).metric.score_definitions
     except NotFoundError:
         return {}
-    return {score.name: score.sentence for score in scores}
+    return {score.name: score for score in scores}
 
 
 def signature_lines(signature: str, width: int) -> Iterator[str]:

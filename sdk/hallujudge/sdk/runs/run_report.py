@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
 
 from ..backends.base import BatchResult, metric_of
-from ..errors import InvalidInputError, MissingExtraError, OutputError
+from ..errors import InvalidInputError, MissingExtraError, NotFoundError, OutputError
 from ..report import render_csv, render_latex, render_markdown, render_table
 from ..report.export_formats import frame
+from ..report.figures import plot_report
+from ..report.item_views import view_item
 from ..report.page.first_screen import render_notebook
 from ..score_run import SaveOptions
 from .folder import RunFolder
@@ -28,6 +31,7 @@ from .run_inputs import manifest_of_report
 from .saved_items import from_messages, response_of, to_messages
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pandas import DataFrame
     from pyarrow import Schema
 
@@ -53,7 +57,8 @@ def items_frame(lines: Callable[[], Iterable[ItemLine]]) -> DataFrame:
     Raises:
         MissingExtraError: pandas is not installed.
     """
-    return frame(_table_rows(lines(), _nested_columns(lines())), "a DataFrame of items")
+    columns = _nested_columns(lines())
+    return frame(_table_rows(lines(), columns, lambda value: value), "a DataFrame of items")
 
 
 def write_parquet(path: Path, lines: Callable[[], Iterable[ItemLine]]) -> None:
@@ -71,7 +76,7 @@ def write_parquet(path: Path, lines: Callable[[], Iterable[ItemLine]]) -> None:
         from pyarrow import Table
         from pyarrow.parquet import ParquetWriter
     columns = _nested_columns(lines())
-    schema, rows = _parquet_schema(columns), _table_rows(lines(), columns)
+    schema, rows = _parquet_schema(columns), _table_rows(lines(), columns, _json_text)
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,27 +112,31 @@ def _parquet_schema(columns: Mapping[str, tuple[str, ...]]) -> Schema:
 
 
 def _table_rows(
-    lines: Iterable[ItemLine], columns: Mapping[str, tuple[str, ...]]
-) -> Iterator[dict[str, str | float | None]]:
-    """Yield flat rows. Values without a fixed shape become JSON text."""
+    lines: Iterable[ItemLine],
+    columns: Mapping[str, tuple[str, ...]],
+    shapeless: Callable[[object], object],
+) -> Iterator[dict[str, object]]:
+    """Yield flat rows; ``shapeless`` makes a cell of a mapping or list."""
     for line in lines:
-        row: dict[str, str | float | None] = {name: line.get(name, "") for name in _TEXTS}
-        row["response"] = _cell_text(line.get("response"))
+        row: dict[str, object] = {name: line.get(name, "") for name in _TEXTS}
+        row["response"] = _cell(line.get("response"), shapeless)
         for name, keys in columns.items():
             values = line.get(name) or {}
             for key in keys:
                 value = values.get(key)
                 row[f"{name}.{key}"] = value if value is None or not _NESTED[name] else float(value)
-        row["evidence"] = _cell_text(line.get("evidence"))
+        row["evidence"] = _cell(line.get("evidence"), shapeless)
         yield row
 
 
-def _cell_text(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        # A response may contain half a surrogate pair, which UTF-8 can't encode.
-        return value and value.encode("utf-8", "replace").decode()
-    text = json.dumps(value, ensure_ascii=False)
-    return text.encode("utf-8", "replace").decode()
+def _cell(value: object, shapeless: Callable[[object], object]) -> object:
+    made = value if value is None or isinstance(value, str) else shapeless(value)
+    # A response may contain half a surrogate pair, which UTF-8 can't encode.
+    return made.encode("utf-8", "replace").decode() if isinstance(made, str) else made
+
+
+def _json_text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +180,7 @@ class RunItem:
 
 
 class RunItems(Sequence[RunItem]):
-    """The items of a run, in the order of the responses.
+    """The items of a run, in the order of the responses: ``items[0]``, or by id ``items["42"]``.
 
     The first 20,000 are held in memory, the rest in a temporary file that is read on
     demand.
@@ -185,6 +194,8 @@ class RunItems(Sequence[RunItem]):
         self._offsets: list[int] = []
         self._end = 0
         self._count = 0
+        # Positions of each id, found when the first one is asked for.
+        self._places: dict[str, list[int]] | None = None
         # Reading seeks in the file, and several threads may read.
         self._lock = threading.Lock()
 
@@ -209,6 +220,7 @@ class RunItems(Sequence[RunItem]):
         else:
             self._write(added)
         self._count += len(added)
+        self._places = None
 
     def __len__(self) -> int:
         return self._count
@@ -218,15 +230,20 @@ class RunItems(Sequence[RunItem]):
         for number in range(len(self._starts)):
             yield from self._read(number)
 
+    def __contains__(self, value: object) -> bool:
+        return value in self._by_id() if isinstance(value, str) else super().__contains__(value)
+
     @overload
-    def __getitem__(self, index: int) -> RunItem: ...
+    def __getitem__(self, index: int | str) -> RunItem: ...
 
     @overload
     def __getitem__(self, index: slice) -> list[RunItem]: ...
 
-    def __getitem__(self, index: int | slice) -> RunItem | list[RunItem]:
+    def __getitem__(self, index: int | str | slice) -> RunItem | list[RunItem]:
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
+        if isinstance(index, str):
+            index = self._place(index)
         position = range(self._count)[index]
         if position < len(self._held):
             return self._held[position]
@@ -235,6 +252,32 @@ class RunItems(Sequence[RunItem]):
 
     def __repr__(self) -> str:
         return f"<{self._count:,} items>"
+
+    def _by_id(self) -> Mapping[str, list[int]]:
+        if self._places is None:
+            places: dict[str, list[int]] = {}
+            for position, item in enumerate(self):
+                places.setdefault(item.id, []).append(position)
+            self._places = places
+        return self._places
+
+    def _place(self, item_id: str) -> int:
+        known = self._by_id()
+        places = known.get(item_id, ())
+        if len(places) == 1:
+            return places[0]
+        if places:
+            shown = " and ".join(map(str, places[:2]))
+            raise InvalidInputError(
+                f"{len(places)} items have the id {item_id!r:.80}; give a position, such as {shown}"
+            )
+        alike = get_close_matches(item_id, known, n=3) or list(islice(known, 3))
+        raise NotFoundError(
+            f"no item has the id {item_id!r:.80}; ids of this run are {len(known):,}, such as "
+            f"{', '.join(map(repr, alike))}"
+            if known
+            else "the report holds no items; score with keep_items=True to keep them"
+        )
 
     def _write(self, items: list[RunItem]) -> None:
         if self._file is None:
@@ -258,7 +301,7 @@ class RunItems(Sequence[RunItem]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport(Report):
-    """A report with its items: ``report.items``, ``report.save(folder)``, ``report.latex``.
+    """A report with its items: ``report.items["42"]``, ``report.wrong()``, ``report.plot()``.
 
     ``print(report)`` shows it as a table; a notebook shows the first screen of the page.
     """
@@ -290,11 +333,7 @@ class RunReport(Report):
                 the run read and that would be overwritten.
             OutputError: The files can't be written.
         """
-        if len(self.items) != self.coverage.items:
-            raise InvalidInputError(
-                f"the report holds {len(self.items)} of its {self.coverage.items} items; score "
-                "with keep_items=True to save it"
-            )
+        self._need_items("save it")
         maker = PartMaker(
             metric_of(self.metric, self.variant, self.settings),
             tuple(self.groups),
@@ -312,8 +351,31 @@ class RunReport(Report):
             written.finish(self, html=html)
         return Path(folder)
 
+    def wrong(self) -> list[RunItem]:
+        """Return the scored items with a hallucination or a wrong answer, as the page counts them.
+
+        Raises:
+            InvalidInputError: The report does not hold its items.
+        """
+        self._need_items("list them")
+        return [
+            entry
+            for entry in self.items
+            if entry.outcome is Outcome.SCORED and view_item(entry.item, entry.result).wrong
+        ]
+
+    def plot(self) -> Figure:
+        """Return the scores and the groups with their intervals as a figure of matplotlib.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        return plot_report(self)
+
     def items_to_pandas(self) -> DataFrame:
         """Return the items as a DataFrame: outcome, response, fields, scores and statistics.
+
+        Evidence, and the responses of items with several, are mappings.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -344,6 +406,13 @@ class RunReport(Report):
     def csv(self) -> str:
         """The scores of the run and of its groups as CSV, with all digits."""
         return render_csv(self)
+
+    def _need_items(self, doing: str) -> None:
+        if len(self.items) != self.coverage.items:
+            raise InvalidInputError(
+                f"the report holds {len(self.items)} of its {self.coverage.items} items; score "
+                f"with keep_items=True to {doing}"
+            )
 
     def _lines(self) -> Iterator[Mapping[str, Any]]:
         """Yield the items as ``items.jsonl`` has them."""

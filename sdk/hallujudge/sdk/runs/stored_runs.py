@@ -14,6 +14,7 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from ..archives.records import Record
 from ..backends.base import RunHeader, metric_of
 from ..errors import ArchiveError
+from ..report.figures import plot_report
 from ..report.page import Images, PageAbout
 from ..report.page.document import content_digest, held_parts
 from ..report.page.first_screen import run_identity
@@ -35,6 +36,7 @@ from .run_report import items_frame, write_parquet
 from .saved_items import about_of, page_parts, render_page
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pandas import DataFrame
 
 
@@ -167,6 +169,10 @@ class StoredRun:
             group_by: Fields to report groups by.
         """
         return Tally.of(self.metric, self.results(), group_by)
+
+    def plot(self) -> Figure:
+        """Return the report as a figure of matplotlib; see :meth:`RunReport.plot`."""
+        return plot_report(self.report)
 
     def items_to_pandas(self) -> DataFrame:
         """Return the items as a DataFrame: outcome, response, fields, scores and statistics.
