@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hallujudge.sdk.archives.inputs import InputOptions
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 QUESTION = {"question_id": 1, "image": "1.jpg", "text": "Is there a dog?", "label": "yes"}
+ANSWERED = {"question_id": 1, "response": "Yes."}
 PAIR = {
     "basic": {"video": "1.mp4", "answer": "yes", "predict": "Yes."},
     "hallucination": {"video": "1.mp4", "answer": "no", "predict": "No."},
@@ -30,7 +32,7 @@ OWN_SCENE = {
     "triplets": [["dog", "on", "grass"]],
 }
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
-    "pope, joined": ("pope", [{"question_id": 1, "response": "Yes."}], [QUESTION]),
+    "pope, joined": ("pope", [ANSWERED], [QUESTION]),
     "pope, alone": (
         "pope",
         [{"question_id": 1, "image": "1.jpg", "response": "Yes.", "label": "yes"}],
@@ -43,6 +45,11 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "infact, joined": ("infact", [RUN], [ASKED]),
     "infact, order": ("infact", [RUN, {**RUN, "operator": "shuffle"}], [ORDERED]),
     "video-hallucer, by set": ("video-hallucer", [{"set": "temporal", **PAIR}], None),
+    "video-hallucer, flat": (
+        "video-hallucer",
+        [{"set": "temporal", "pair_id": 7, "role": role, **PAIR[role]} for role in PAIR],
+        None,
+    ),
     "chair, joined": (
         "chair",
         [{"image_id": 1, "caption": "A dog."}],
@@ -130,6 +137,18 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
         ("video-hallucer", "label", "answer", 0),
         ("video-hallucer", "image", "video", 0),
         ("video-hallucer, by set", "set", "set", 0),
+        ("video-hallucer, flat", "pair", "pair_id", 0),
+        ("video-hallucer, flat", "role", "role", 0),
+        ("video-hallucer, flat", "label", "answer", 0),
+        ("pope, joined", "id", "question_id", 1),
+        ("pope, joined", "label", "label", 1),
+        ("pope, joined", "image", "image", 1),
+        ("chair, joined", "id", "image_id", 1),
+        ("chair, joined", "reference_objects", "objects", 1),
+        ("tri-he, joined", "triplets", "triplets", 1),
+        ("mementos", "reference", "description", 1),
+        ("vidhal-mcqa", "id", "video", 1),
+        ("vidhal-mcqa", "captions", "captions", 1),
         ("pope, alone", "image", "image", 0),
         ("chair, joined", "id", "image_id", 0),
         ("chair, joined", "response", "caption", 0),
@@ -144,9 +163,10 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
 )
 def test_a_mapped_key_is_found(name: str, common: str, key: str, place: int) -> None:
     metric, *archives = ARCHIVES[name]
-    wanted = list(read_items(metric, archives[0], archives[1]))
+    options = VIDHAL if "vidhal" in name else InputOptions()
+    wanted = list(read_items(metric, archives[0], archives[1], options=options))
     archives[place] = renamed(archives[place], key)
-    options = InputOptions(key_map={common: f"my_{key}"})
+    options = replace(options, key_map={common: f"my_{key}"})
     assert list(read_items(metric, archives[0], archives[1], options=options)) == wanted
 
 
@@ -155,6 +175,10 @@ def test_a_mapped_key_is_found(name: str, common: str, key: str, place: int) -> 
     [
         ("video-hallucer", InputOptions(allow_missing=True)),
         ("video-hallucer", InputOptions(id_key="question_id")),
+        ("video-hallucer", InputOptions(key_map={"prompt": "question"})),
+        ("video-hallucer", InputOptions(key_map={"category": "set"})),
+        ("vidhal-mcqa", InputOptions(key_map={"label": "video"}, own=VIDHAL.own)),
+        ("pope, alone", InputOptions(key_map={"options": "image"})),
         ("pope, alone", InputOptions(own={"claims_only": True})),
         ("chair", InputOptions(allow_missing=True)),
         ("chair", InputOptions(own={"nouns": "nouns.json"})),
@@ -193,7 +217,7 @@ UNSCORED = {"response", "predict", "caption", "description"}
 )
 def test_a_key_that_one_record_lacks_is_an_error(name: str, key: str, place: int) -> None:
     metric, *given = ARCHIVES[name]
-    options, ids = (VIDHAL, ["video"]) if "vidhal" in name else (None, [])
+    options, ids = (VIDHAL, ["video"]) if "vidhal" in name else (None, ["pair_id"])
     archives = [each and doubled(each, *ids) for each in given]
     assert len(read_items(metric, archives[0], archives[1], options=options)) == 2
     archives[place] = with_last_renamed(archives[place], key)
@@ -239,19 +263,96 @@ def test_a_record_without_the_named_id_lists_its_keys() -> None:
     assert all(key in str(caught.value) for key in ("qid", "label", "response"))
 
 
-@pytest.mark.parametrize("metric", ["pope", "chair", "mementos"])
-def test_results_by_id_beside_the_models_name_are_read(metric: str, tmp_path: Path) -> None:
-    names = {"pope": "response", "chair": "caption", "mementos": "description"}
-    held = {"a": {names[metric]: "Yes, a dog.", "label": "yes", "objects": ["dog"]}}
-    file = tmp_path / "answers.json"
-    file.write_text(json.dumps({"model": "m", "results": held}))
-    [item] = read_items(metric, file, None)
-    assert item.id == "a"
+# Keys of the ids that the records of ``results`` are under.
+IDS = {"question_id", "video", "image_id", "image_name", "id"}
+
+
+@pytest.mark.parametrize("name", list(ARCHIVES))
+@pytest.mark.parametrize("in_file", [True, False], ids=["a file", "a value"])
+def test_results_by_id_beside_the_models_name_are_read(
+    name: str, in_file: bool, tmp_path: Path
+) -> None:
+    metric, rows, references = ARCHIVES[name]
+    options = VIDHAL if "vidhal" in name else None
+    wanted = list(read_items(metric, rows, references, options=options))
+    # Several answers of one video or question are under ids of their own.
+    ids = IDS if len(rows) == 1 else set()
+    held = rows if isinstance(rows, dict) else dict(by_id(*row, ids) for row in enumerate(rows))
+    given: Any = {"model": "m", "results": held}
+    if in_file:
+        given = tmp_path / "answers.json"
+        given.write_text(json.dumps({"model": "m", "results": held}))
+    assert list(read_items(metric, given, references, options=options)) == wanted
+
+
+def by_id(position: int, row: dict[str, Any], ids: set[str]) -> tuple[str, dict[str, Any]]:
+    key = next(filter(ids.__contains__, row), "")
+    rest = {name: value for name, value in row.items() if name != key}
+    return str(row.get(key, f"temporal_{position}")), rest
 
 
 def test_sets_beside_the_models_name_are_read() -> None:
     content = {"model": "m", "results": {"temporal": [PAIR]}}
     assert len(read_items("video-hallucer", content, None)) == 1
+
+
+FLAT = ARCHIVES["video-hallucer, flat"][1]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_flat_questions_of_pairs_score_like_nested_ones(suffix: str, tmp_path: Path) -> None:
+    [nested] = read_items("video-hallucer", {"temporal": [PAIR]}, None)
+    rows = [{key: v for key, v in row.items() if key != "set"} for row in reversed(FLAT)]
+    lines = [json.dumps(row) for row in rows]
+    if suffix == "csv":
+        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    (tmp_path / f"temporal.{suffix}").write_text("\n".join(lines))
+    [flat] = read_items("video-hallucer", tmp_path / f"temporal.{suffix}", None)
+    assert (flat.answers, flat.fields, flat.group_id) == (  # type: ignore[attr-defined]  # answers
+        nested.answers,  # type: ignore[attr-defined]  # answers
+        nested.fields,
+        nested.group_id,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (FLAT[:1], ["pairs have no hallucination answer", "temporal/7"]),
+        ([*FLAT, FLAT[0]], ["answered more than once", "temporal/7 (basic)"]),
+        ([FLAT[0], {**FLAT[1], "role": "third"}], ["temporal/7 ('third')", "hallucination"]),
+        ([{k: v for k, v in FLAT[0].items() if k != "pair_id"}], ["pair_id", "basic", "role"]),
+    ],
+    ids=["half", "twice", "unknown", "no pair"],
+)
+def test_flat_questions_without_their_pair_are_refused(rows: list[Any], said: list[str]) -> None:
+    with pytest.raises(ArchiveError) as caught:
+        read_items("video-hallucer", rows, None)
+    assert [part for part in said if part not in str(caught.value)] == []
+
+
+def test_the_named_id_is_looked_up_in_both_files() -> None:
+    answers, questions = ({**row, "question_id": None, "qid": 5} for row in (ANSWERED, QUESTION))
+    archives = [[{k: v for k, v in row.items() if v is not None}] for row in (answers, questions)]
+    for given in (archives[1], [QUESTION | {"question_id": 5}]):
+        [item] = read_items("pope", archives[0], given, options=InputOptions(id_key="qid"))
+        assert (item.id, item.group_id) == ("5", "1.jpg")
+
+
+def test_a_named_value_that_neither_file_has_is_an_error_with_the_keys_of_both() -> None:
+    options = InputOptions(key_map={"label": "gold"})
+    with pytest.raises(ArchiveError, match="gold") as caught:
+        read_items("pope", [ANSWERED], [QUESTION], options=options)
+    assert all(key in str(caught.value) for key in ("response", "image"))
+
+
+def test_descriptions_without_any_reference_list_their_keys() -> None:
+    records = [{"image_name": "1.png", "description": "A dog runs.", "gt": "A dog jumps."}]
+    with pytest.raises(ArchiveError, match="gt") as caught:
+        read_items("mementos", records, None)
+    assert "reference" in str(caught.value)
+    options = InputOptions(allow_unknown=True)
+    assert len(read_items("mementos", records, None, options=options)) == 1
 
 
 def test_different_questions_of_one_image_are_not_called_duplicates_to_remove() -> None:

@@ -120,10 +120,17 @@ BENCHMARK = ClosedQuestions(
         response=("predict", "prediction", "model_prediction", "response", "output"),
         label=("answer", "label"),
         media=("video",),
-        fields={"set": ("set",), "kind": ("type",)},
+        fields={
+            "set": ("set",),
+            "kind": ("type",),
+            "pair": ("pair_id", "pair"),
+            "role": ("role", "question_type", "question_kind"),
+        },
         optional=("kind",),
     ),
-    bundle=Bundling(names=(BASIC, HALLUCINATION)),
+    bundle=Bundling(
+        names=(BASIC, HALLUCINATION), by=("pair",), name=("role",), known=(BASIC, HALLUCINATION)
+    ),
     set_files=SetFiles(
         field="set",
         names={

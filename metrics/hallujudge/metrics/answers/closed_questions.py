@@ -232,7 +232,8 @@ class Bundling:
     """Which answers count together, and how an archive holds them; by default each one alone."""
 
     names: tuple[str, ...] = ()
-    """A record has an object for each of these answers, under its name."""
+    """A record has an object for each of these answers, under its name. With ``by`` and ``name``,
+    archives of one question a record, without these names, are read too."""
     inside: tuple[str, ...] = ()
     """A record has a list of answers under one of these keys; they are named 1, 2, 3, ..."""
     by: tuple[str, ...] = ()

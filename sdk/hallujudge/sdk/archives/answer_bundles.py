@@ -105,9 +105,13 @@ class _Bundles:
         }
         # Fields of answers differ within an item.
         of_answers = {*declared.seen, *declared.bundle.name}
+        if declared.bundle.names:
+            of_answers.update(declared.bundle.by)
         self._own = [name for name in declared.keys.fields if name not in of_answers]
         known = (*self._own, *declared.derived)
         self._group_by = tuple(key for key in group_by if key not in known)
+        # Whether records are single questions of bundles that may have names; set by the first.
+        self._flat = None if declared.bundle.names else True
         self._line_ids: set[str] = set()
         self._faults = Faults(_remedies(declared))
         self._counts: dict[str, int] = {}
@@ -182,13 +186,15 @@ class _Bundles:
         fields = self._fields(part, record)
         if fields is None:
             return
-        if self._bundle.names:
+        if self._flat is None:
+            self._flat = self._is_flat(record)
+        if not self._flat:
             yield from self._named(fields, record)
         elif self._bundle.inside:
             yield from self._listed(fields, record)
         else:
             name = self._name(record)
-            bundle = bundle_id(self._declared, record, self._options)
+            bundle = self._prefix(fields) + bundle_id(self._declared, record, self._options)
             if name is None:
                 found = "_".join(place_of(self._declared, record, self._bundle.name))
                 self._faults.add(_UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
@@ -199,6 +205,20 @@ class _Bundles:
                 number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
                 bundle += f"#{number}" * (number > 1)
             yield _Entry(bundle, name, fields, record.values, inner)
+
+    def _is_flat(self, first: Record) -> bool:
+        """Return whether an archive has one question a record instead of whole bundles."""
+        names, by = self._bundle.names, self._bundle.by
+        if not by or any(name in first.values for name in names):
+            return False
+        keys = (*names, *(key for name in by for key in self._keys.fields[name]))
+        choose_key(first, None, keys, f"the {names[0]} answer, or the {by[0]} of a question")
+        return True
+
+    def _prefix(self, fields: Mapping[str, str]) -> str:
+        """Return what ids of a set's bundles begin with, which each set counts from the start."""
+        sets = self._declared.set_files
+        return f"{fields[sets.field]}/" if sets and self._bundle.names else ""
 
     def _name(self, record: Record) -> str | None:
         """Return the name of a record within its bundle; None if it may not have it."""
@@ -235,8 +255,7 @@ class _Bundles:
 
     def _named(self, fields: Mapping[str, str], record: Record) -> Iterator[_Entry]:
         """Yield the answers under the declared names, unless one is missing."""
-        sets = self._declared.set_files
-        prefix = f"{fields[sets.field]}/" if sets else ""
+        prefix = self._prefix(fields)
         number = self._counts[prefix] = self._counts.get(prefix, -1) + 1
         bundle = f"{prefix}{number}"
         first, entries = self._chosen is None, []
@@ -341,7 +360,8 @@ class _Bundles:
             self._check_same(entries, tuple(answers.values()))
         fields = {name: text for entry in reversed(entries) for name, text in entry.fields.items()}
         if not self._options.allow_missing:
-            lacking = [name for name in self._bundle.required if name not in answers]
+            needed = self._bundle.required or self._bundle.names
+            lacking = [name for name in needed if name not in answers]
             self._faults.add(
                 f"{self._declared.unit} have no {' and no '.join(lacking)} answer",
                 *[first.bundle] * bool(lacking),
@@ -351,7 +371,10 @@ class _Bundles:
             # Some questions are duplicates with the halves of a video in the other order.
             group_id=min(filter(None, media), default=first.bundle),
             fields={**fields, **fields_of(self._group_by, first.outer)},
-            answers=tuple(answers.values()),
+            answers=tuple(
+                [answers[name] for name in self._bundle.names if name in answers]
+                or answers.values()
+            ),
         )
 
     def _answer(self, entry: _Entry) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 
@@ -82,40 +82,6 @@ def read_answers(
     references = given_questions(declared, references, responses)
     questions = read_questions(declared, references, responses, options, group_by)
     return Answers(declared, responses, questions, options, group_by).checked()
-
-
-def mapped_keys(
-    declared: ClosedQuestions, keys: Mapping[str, str], group_by: Iterable[str]
-) -> dict[str, str]:
-    """Return the user's keys under the names that a benchmark's reader looks up first.
-
-    Args:
-        declared: The benchmark.
-        keys: Common name, or a usual key of the benchmark, -> key of the archive.
-        group_by: Keys to group by, which may be mapped too.
-
-    Raises:
-        InvalidInputError: A name is not one that the reader looks up.
-    """
-    own = declared.keys
-    places = {
-        **{key: key for names in (own.asked, own.question, own.options) for key in names},
-        **dict.fromkeys(("image", "video", *own.media), own.media[0]),
-        **{name: names[0] for name, names in own.fields.items()},
-        **{key: names[0] for names in own.fields.values() for key in names},
-        **dict.fromkeys(own.response, "response"),
-        **dict.fromkeys(own.label, "label"),
-        **dict.fromkeys(own.id, "id"),
-        **{name: name for name in ("id", "response", "label", "question", *group_by)},
-        **{name: name for name in ("category", *declared.group_by)},
-    }
-    for name in keys:
-        if name not in places:
-            raise InvalidInputError(
-                f"{declared.name} reads no key {name!r}, which InputOptions(key_map=…) names; it "
-                f"reads {', '.join(sorted(places))}"
-            )
-    return {places[name]: key for name, key in keys.items()}
 
 
 class Answers:

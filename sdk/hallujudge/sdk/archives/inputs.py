@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -63,30 +63,6 @@ class InputOptions:
     join: str = "auto"
     """For POPE: how answers find their questions: ``id``, ``text`` (image and question text),
     ``order``, or ``auto``: by id, and by text where answers have none; never by order."""
-
-
-def refuse_unused_keys(
-    metric: str, read: Collection[str] | None, options: InputOptions, groups: tuple[str, ...]
-) -> None:
-    """Refuse a mapped key that the metric's reader does not look up.
-
-    Args:
-        metric: The metric.
-        read: The keys that it looks up, those of id and response apart; None if unknown.
-        options: The options.
-        groups: Keys to group by.
-
-    Raises:
-        InvalidInputError: There is one.
-    """
-    if read is None:
-        return
-    known = {*read, *groups, "id", "response"}
-    for name in options.key_map.keys() - known:
-        raise InvalidInputError(
-            f"{metric} reads no key {name!r}, which InputOptions(key_map=…) names; it reads "
-            f"{', '.join(sorted(known))}"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ from .inputs import InputOptions, Responses
 from .json_files import named, read_json, read_text, read_values
 from .records import Record, canonical_id, read_records, shown
 
+# Objects that files of results have beside them.
+_OF_RUNS = ("config", "meta", "metadata")
 _LONGEST_PLACE = 20
 """More digits than any list position has, and fewer than Python's limit for integers."""
 
@@ -155,11 +157,11 @@ class MediaCheck:
         )
 
 
-def unwrapped(content: Mapping[str, object]) -> Mapping[str, object]:
-    """Return what an object holds under ``results``, if all else in it are single values."""
+def unwrapped(content: Mapping[str, object]) -> Mapping[str, object] | list[object]:
+    """Return what an object holds under ``results``, if all else in it describes the run."""
     held = content.get("results")
-    others = [value for key, value in content.items() if key != "results"]
-    if isinstance(held, Mapping) and not any(isinstance(v, (list, Mapping)) for v in others):
+    others = [value for key, value in content.items() if key not in ("results", *_OF_RUNS)]
+    if isinstance(held, (Mapping, list)) and not any(isinstance(v, (list, dict)) for v in others):
         return held
     return content
 
@@ -256,8 +258,13 @@ def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
     if isinstance(responses, Mapping) or (count := _count_by_id(responses, names)) == 1:
         assert isinstance(responses, (str, Path, Mapping)), "_count_by_id looked at a file"
         place = "" if isinstance(responses, Mapping) else f"{responses} "
-        for position, (key, value) in enumerate(read_mapping(responses, "answers").items()):
-            yield _answer(key, value, position, f"{place}entry {key!r}")
+        held = unwrapped(read_mapping(responses, "answers"))
+        if isinstance(held, list):
+            yield from read_records(held)
+            return
+        for position, (key, value) in enumerate(held.items()):
+            identifier = canonical_id(key, place)
+            yield _answer(identifier, value, position, f"{place}entry {key!r}")
     elif count:
         assert isinstance(responses, (str, Path)), "_count_by_id looked at a file"
         for position, (key, value, place) in enumerate(_lines_by_id(Path(responses))):

@@ -45,6 +45,7 @@ _RESPONSE_KEYS = (
 )
 _REFERENCE_KEYS = ("description", "gt_description", "reference", "text", "caption")
 _WHAT = "image sequences"
+_REFERENCES_FLAG = "one of these names, or give a file with references=…"
 
 
 class _Reference(NamedTuple):
@@ -157,6 +158,11 @@ class _Descriptions:
             raise no_records(responses, "responses", "response")
         self._id_key = choose_key(first, options.id_key, _ID_KEYS, "the image name", ID_FLAG)
         self._text_key = self._find_text_key(first)
+        # Items of an earlier run hold what they were compared with among their evidence.
+        whole = {"evidence", "outcome"}.isdisjoint(first.values)
+        if known is None and whole and not options.allow_unknown:
+            keys = ("reference", "reference_objects")
+            choose_key(first, None, keys, "the human description", _REFERENCES_FLAG)
 
     def checked(self) -> ItemSource:
         """Return the items after checking every id."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple, TypeAlias
@@ -23,6 +23,7 @@ from .records import (
     canonical_id,
     choose_key,
     fields_of,
+    id_under,
     no_records,
     optional_text,
     read_records,
@@ -199,16 +200,25 @@ def read_questions(
     first = next(read_records(responses), None)
     if first is None:
         raise no_records(responses, "answers", "answer")
-    by = options.join if options.join != "auto" else _way_to_join(declared, first, question)
+    named_id = options.id_key
+    by = options.join
+    if by == "auto":
+        by = _way_to_join(declared, first, question, named_id)
     label_key = choose_key(question, None, declared.keys.label, "the label")
-    with_category = by == "id" and _has_category(first) and _has_category(question)
+    with_category = by == "id" and not named_id and _has_category(first) and _has_category(question)
+    # The named key may be that of the answers alone.
+    id_key = named_id if named_id in question.values else None
     table: dict[str, Question] = {}
     duplicates: list[str] = []
     bad: list[str] = []
     shared: dict[object, Any] = {}
     media = MediaCheck(declared.keys.media)
     for record in _question_records(references):
-        identifier = id_of(declared, record, with_category=with_category, required=by == "id")
+        identifier = (
+            id_under(record, id_key)
+            if id_key is not None
+            else id_of(declared, record, with_category=with_category, required=by == "id")
+        )
         key = {"order": str(record.position), "text": ""}.get(by, identifier)
         key = key or _text_key(declared, record, answer=False)
         label = label_of(declared, record.values.get(label_key))
@@ -259,8 +269,12 @@ def _question_records(references: References) -> Iterator[Record]:
         yield Record(values=values, position=position, place=f"entry {key!r}")
 
 
-def _way_to_join(declared: ClosedQuestions, answer: Record, question: Record) -> str:
+def _way_to_join(
+    declared: ClosedQuestions, answer: Record, question: Record, id_key: str | None
+) -> str:
     ids, media = declared.keys.id, declared.keys.media
+    if id_key is not None:
+        ids = (id_key, *ids)
     has_id = [any(key in record.values for key in ids) for record in (answer, question)]
     if all(has_id):
         return "id"
@@ -350,6 +364,9 @@ def known_questions(
     for record in () if references is None else read_records(references):
         if declared.choices:
             choose_key(record, None, declared.keys.options, "the choices")
+        if not known and options.id_key not in record.values:
+            # The named key is that of the answers alone.
+            options = replace(options, id_key=None)
         key = question_key(declared, record, options)
         if key in known:
             twice.append(key)

@@ -15,8 +15,8 @@ from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
 
 from ..errors import ArchiveError, InvalidInputError, UnsupportedError
 from . import set_files
-from .answers import mapped_keys, reader_of
-from .archive_files import ArchiveFile, first_values, gathered, open_file, value_at
+from .answers import reader_of
+from .archive_files import ArchiveFile, first_values, gathered, open_file
 from .formats import read_format
 from .found_files import FoundFile, found_files, with_given_name
 from .inputs import (
@@ -31,12 +31,13 @@ from .inputs import (
     are_paths,
     declared_inputs,
     family_module,
-    refuse_unused_keys,
 )
+from .joins import unwrapped
 from .json_files import named
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
 from .local_files import STDIN
+from .named_keys import mapped_keys, refuse_unused_keys, with_named_keys
 from .records import Record, Records, read_records
 from .table_files import read_frame
 
@@ -100,19 +101,25 @@ def read_items(
     if path is not None and _files_of(family if declared is None else declared, path):
         given = Opened(source=path)
     else:
-        given = open_responses(responses, metric, replace(options, key_map=mapping))
+        given = open_responses(responses, metric)
     known = open_references(references)
+    if declared is not None and declared.set_files and path and isinstance(given.source, list):
+        # The name of a table may say which set it has.
+        given = replace(given, source=Records(given.source.__iter__, str(path)))
     assert given.source is not None, "only references may be None"
+    found, references, names = with_named_keys(given.source, mapping, known.source, options.key_map)
+    given, known = replace(given, source=found), replace(known, source=references)
     keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
     # Ids of questions appear once in each category of lmms-eval's samples. Question files have no
     # other id, so that a join still goes by question id.
     by_category = declared is not None and bool(declared.categories)
     own_id = by_category and given.reader is not None and references is None
+    options = replace(options, key_map=names)
     options = _with_common_keys(options, converted=given.converted, own_id=own_id)
     declared_inputs(metric).refuse_unused(metric, options)
     read: Reader = family.READERS[metric] if family is not None else reader_of(declared)  # type: ignore[arg-type]  # one of them is there
     helped: HelpedReader | None = getattr(family, "HELPED_READERS", {}).get(metric)
-    inputs = (given.source, known.source, options, keys)
+    inputs = (found, references, options, keys)
     try:
         source = read(*inputs) if check is None or helped is None else helped(*inputs, check)
     except ArchiveError as err:
@@ -203,26 +210,21 @@ class Opened:
         return next(iter(self.names.values()), "")
 
 
-def open_responses(responses: Responses, metric: str, options: InputOptions) -> Opened:
+def open_responses(responses: Responses, metric: str) -> Opened:
     """Return an archive of responses, converted to the common keys where its layout is known.
 
     Args:
         responses: The archive.
         metric: The metric that scores it.
-        options: How archives are read.
 
     Raises:
         ArchiveError: It can't be read, or belongs to another metric; the message names it.
     """
     if isinstance(responses, (str, Path)):
-        opened = _opened_path(responses, metric)
-    elif isinstance(responses, Mapping):
-        opened = Opened(source=responses)
-    else:
-        opened = _opened_records(_listed(responses, "responses"), metric)
-    if not options.key_map:
-        return opened
-    return replace(opened, source=_mapped(opened, options.key_map))
+        return _opened_path(responses, metric)
+    if isinstance(responses, Mapping):
+        return Opened(source=unwrapped(responses))
+    return _opened_records(_listed(responses, "responses"), metric)
 
 
 def open_references(references: References | None) -> Opened:
@@ -347,32 +349,6 @@ def _refuse_other(reader: ArchiveReader | None, name: str, metric: str) -> None:
     if metric not in reader.metrics:
         shown = "ARCHIVE" if " " in name else name
         raise ArchiveError(f"{name} is {reader.name}; use `{reader.command(shown)}`")
-
-
-def _mapped(opened: Opened, keys: Mapping[str, str]) -> Records:
-    """Return records with more keys, each a copy of another value of the record.
-
-    Raises:
-        ArchiveError: The first record lacks a value to copy.
-    """
-    source = opened.source
-    assert source is not None, "only references may be None"
-    first = next(read_records(source), None)
-    lacking = [key for key in keys.values() if first and value_at(first.values, key) is None]
-    if first is not None and lacking:
-        raise ArchiveError(
-            f"{first.place}: no value for {named(lacking)}, which InputOptions(key_map=…) names; "
-            f"found {named(sorted(first.values))}"
-        )
-
-    def records() -> Iterator[Record]:
-        for record in read_records(source):
-            more = {name: value_at(record.values, key) for name, key in keys.items()}
-            yield record._replace(values={**record.values, **more})
-
-    if isinstance(source, (str, Path)):
-        return Records(records, str(source))
-    return Records(records, source.name if isinstance(source, Records) else "")
 
 
 def explained(

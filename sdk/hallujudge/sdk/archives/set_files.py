@@ -13,7 +13,7 @@ from ..errors import ArchiveError
 from .inputs import Responses
 from .joins import answers_of, unwrapped
 from .json_files import read_values
-from .records import Record, read_records, shown
+from .records import Record, Records, read_records, shown
 
 
 class Part(NamedTuple):
@@ -28,7 +28,11 @@ def folder_files(declared: ClosedQuestions, folder: Path) -> tuple[Path, ...]:
     """Return the files of a folder that are named after a set of a benchmark."""
     if (sets := declared.set_files) is None:
         return ()
-    return tuple(file for file in sorted(folder.glob("*.json")) if set_in(sets, file.stem))
+    return tuple(file for file in _json_files(folder) if set_in(sets, file.stem))
+
+
+def _json_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.suffix in (".json", ".jsonl"))
 
 
 def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
@@ -42,10 +46,11 @@ def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
         names = (*declared.keys.id, *declared.keys.response)
         by_id = declared.bundle.alone
         yield Part("", answers_of(responses, names) if by_id else read_records(responses))
-    elif isinstance(responses, Mapping):
-        yield from _sets_of(sets, unwrapped(responses), "the archive")
+    elif isinstance(responses, Mapping) and _are_sets(declared, responses):
+        yield from _sets_of(sets, responses, "the archive")
     elif not isinstance(responses, (str, Path)):
-        yield Part("", read_records(responses))
+        name = responses.name if isinstance(responses, Records) else ""
+        yield Part(set_in(sets, Path(name).stem), read_records(responses))
     elif Path(responses).is_dir():
         yield from _folder(declared, sets, Path(responses))
     else:
@@ -54,7 +59,7 @@ def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
 
 def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator[Part]:
     first: dict[str, Path] = {}
-    for file in sorted(folder.glob("*.json")):
+    for file in _json_files(folder):
         name = set_in(sets, file.stem)
         if not name:
             raise ArchiveError(
@@ -72,12 +77,28 @@ def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator
 def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[Part]:
     first = next(islice(read_values(path), 1), None)
     content = None if first is None else first.value
-    if isinstance(content, Mapping):
-        content = unwrapped(content)
+    part = set_in(sets, path.stem)
     if isinstance(content, Mapping) and not any(name in content for name in declared.bundle.names):
-        yield from _sets_of(sets, content, str(path))
+        held = unwrapped(content)
+        if isinstance(held, Mapping) and _are_sets(declared, held):
+            yield from _sets_of(sets, held, str(path))
+        else:
+            # Flat records; those of one object are under their ids.
+            yield Part(part, read_records(path if held is content else held))
     else:
-        yield Part(set_in(sets, path.stem), _records_in(declared, path))
+        yield Part(part, _records_in(declared, path))
+
+
+def _are_sets(declared: ClosedQuestions, content: Mapping[str, object]) -> bool:
+    """Return whether an object holds the records of sets, whose names may be wrong."""
+    held = content.values()
+    # An object id -> record, in place of a set's list, is not a record itself.
+    return any(isinstance(value, list) for value in held) or not any(
+        not isinstance(value, Mapping)
+        or any(name in value for name in declared.bundle.names)
+        or not all(isinstance(record, Mapping) for record in value.values())
+        for value in held
+    )
 
 
 def _records_in(declared: ClosedQuestions, path: Path) -> Iterator[Record]:

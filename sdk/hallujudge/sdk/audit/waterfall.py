@@ -424,7 +424,7 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
             keep_items=False,
             on_batch=keep,
         )
-    source = open_responses(path, metric, inputs).source
+    source = open_responses(path, metric).source
     assert source is not None, "it was scored"
     scored.records = list(islice(read_records(source), len(scored.results)))
     # Questions without an answer come last; no tool counts them.

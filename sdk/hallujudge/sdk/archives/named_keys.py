@@ -1,0 +1,148 @@
+"""Keys that users name: which ones a metric reads, and records that have their values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+
+from ..errors import ArchiveError, InvalidInputError
+from .archive_files import first_values, value_at
+from .inputs import InputOptions, References, Responses, are_paths
+from .json_files import named
+from .records import Record, Records, read_records
+
+Source: TypeAlias = "Responses | References"
+
+
+def refuse_unused_keys(
+    metric: str, read: Collection[str] | None, options: InputOptions, groups: tuple[str, ...]
+) -> None:
+    """Refuse a mapped key that the metric's reader does not look up.
+
+    Args:
+        metric: The metric.
+        read: The keys that it looks up, those of id and response apart; None if unknown.
+        options: The options.
+        groups: Keys to group by.
+
+    Raises:
+        InvalidInputError: There is one.
+    """
+    if read is None:
+        return
+    known = {*read, *groups, "id", "response"}
+    for name in options.key_map.keys() - known:
+        raise InvalidInputError(
+            f"{metric} reads no key {name!r}, which InputOptions(key_map=…) names; it reads "
+            f"{', '.join(sorted(known))}"
+        )
+
+
+def mapped_keys(
+    declared: ClosedQuestions, keys: Mapping[str, str], group_by: Iterable[str]
+) -> dict[str, str]:
+    """Return the user's keys under the names that a benchmark's reader looks up first.
+
+    Args:
+        declared: The benchmark.
+        keys: Common name, or a usual key of the benchmark, -> key of the archive.
+        group_by: Keys to group by, which may be mapped too.
+
+    Raises:
+        InvalidInputError: A name is not one that the reader looks up.
+    """
+    own, by_text = declared.keys, declared.joins_by_text
+    fields = {} if by_text else own.fields
+    more = [*["label"] * bool(own.label), *["category"] * bool(declared.categories)]
+    places = {
+        **{key: key for key in (*own.question, *(own.asked if by_text else own.options))},
+        **dict.fromkeys(("image", "video", *own.media), own.media[0]),
+        **{name: names[0] for name, names in fields.items()},
+        **{key: names[0] for names in fields.values() for key in names},
+        **dict.fromkeys(own.response, "response"),
+        **dict.fromkeys(own.label, "label"),
+        **({} if declared.bundle.by else dict.fromkeys(("id", *own.id), "id")),
+        **{name: name for name in ("response", "question", *more, *group_by, *declared.group_by)},
+    }
+    for name in keys:
+        if name not in places:
+            raise InvalidInputError(
+                f"{declared.name} reads no key {name!r}, which InputOptions(key_map=…) names; it "
+                f"reads {', '.join(sorted(places))}"
+            )
+    return {places[name]: key for name, key in keys.items()}
+
+
+def with_named_keys(
+    given: Source, of_given: Mapping[str, str], known: Source | None, keys: Mapping[str, str]
+) -> tuple[Source, Source | None, Mapping[str, str]]:
+    """Return responses and references with more keys, each a copy of another value of a record.
+
+    Each value is copied in whichever of the two has it, or in both. The last value has the names
+    that concern the responses.
+
+    Args:
+        given: The responses.
+        of_given: Name -> key that their reader does not look up itself.
+        known: The references.
+        keys: Name -> key, all of them.
+
+    Raises:
+        ArchiveError: The first records of both lack a value to copy.
+    """
+    if not keys:
+        return given, known, keys
+    of_known = _there(first := _first_of(known), keys)
+    if of_known and known is not None:
+        known = _mapped(known, of_known)
+    if not of_given and not of_known:
+        return given, known, keys
+    record = next(read_records(given), None)
+    there = {} if record is None else _there(record.values, keys)
+    lacking = [key for name, key in of_given.items() if name not in {*there, *of_known}]
+    if record is not None and lacking:
+        found = [f"found {named(sorted(each))}" for each in (record.values, first) if each]
+        raise ArchiveError(
+            f"{record.place}: no value for {named(lacking)}, which InputOptions(key_map=…) "
+            f"names; {', and in the references '.join(found)}"
+        )
+    if of_given:
+        given = _mapped(given, there)
+    # The id may have its usual key in one of the two.
+    apart = {"id"} & (of_known.keys() - there.keys())
+    return given, known, {name: key for name, key in keys.items() if name not in apart}
+
+
+def _first_of(source: Source | None) -> Mapping[str, object]:
+    """Return the first record of references; empty without one, and of several files."""
+    if source is None or isinstance(source, Mapping) or are_paths(source):
+        return {}
+    try:
+        # A whole file of another form, such as COCO's, is not a record with the user's keys.
+        found = first_values(source) if isinstance(source, Path) else _values_of(source)
+        return next(iter(found), {})
+    except ArchiveError:
+        # Its reader says what is wrong with it.
+        return {}
+
+
+def _values_of(source: Iterable[object]) -> Iterator[Mapping[str, object]]:
+    return (record.values for record in read_records(source))
+
+
+def _there(values: Mapping[str, object], keys: Mapping[str, str]) -> dict[str, str]:
+    return {name: key for name, key in keys.items() if value_at(values, key) is not None}
+
+
+def _mapped(source: Source, keys: Mapping[str, str]) -> Records:
+    def records() -> Iterator[Record]:
+        for record in read_records(source):
+            more = {name: value_at(record.values, key) for name, key in keys.items()}
+            yield record._replace(values={**record.values, **more})
+
+    if isinstance(source, (str, Path)):
+        return Records(records, str(source))
+    return Records(records, source.name if isinstance(source, Records) else "")
