@@ -12,7 +12,7 @@ from hallujudge.judge_service.engine import ScoringSession
 from hallujudge.judge_service.server.workers.processes import main
 from hallujudge.metrics import Item, ItemResult
 
-__all__ = ["dying_python"]
+__all__ = ["die_of_item", "dying_python"]
 
 
 def dying_python(folder: Path) -> str:
@@ -23,11 +23,12 @@ def dying_python(folder: Path) -> str:
     return str(program)
 
 
-def _die_of_one_item() -> None:
+def die_of_item(fatal: str) -> None:
+    """Let this process end when it scores an item with an id."""
     evaluate = ScoringSession.evaluate
 
     async def dying(self: ScoringSession, items: Sequence[Item]) -> list[ItemResult]:
-        if any(item.id == "fatal" for item in items):
+        if any(item.id == fatal for item in items):
             os._exit(1)
         return await evaluate(self, items)
 
@@ -35,5 +36,5 @@ def _die_of_one_item() -> None:
 
 
 if __name__ == "__main__":
-    _die_of_one_item()
+    die_of_item("fatal")
     main(socket.socket(fileno=int(sys.argv[-1])))

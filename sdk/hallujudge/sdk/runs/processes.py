@@ -24,18 +24,19 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from hallujudge.judge_service.engine.streams import ordered_map
 
-from ..errors import HallujudgeError, InternalError
+from ..errors import HallujudgeError
 from .parts import Part
 from .worker import (
     ATTEMPTS,
+    DiedError,
     Group,
     SliceCheck,
     WorkerSettings,
     do_task,
     early_count,
     groups_of,
+    parts_of,
     prepare_worker,
-    workers_died,
 )
 
 if TYPE_CHECKING:
@@ -56,10 +57,6 @@ Result = TypeVar("Result")
 _THREADS_PER_PROCESS = 2
 # Groups that are begun for each process before the first result is written.
 _GROUPS_AHEAD = 3
-
-
-class DiedError(Exception):
-    """The processes died in every attempt at a task, or were closed."""
 
 
 class Work(NamedTuple, Generic[Settings, Task, Result]):
@@ -349,9 +346,7 @@ class PoolParts:
         self._processes.close()
 
     async def _made(self, group: Group) -> list[Part]:
-        """Return a group's parts."""
         loop, processes = asyncio.get_running_loop(), self._processes
-        try:
-            return await loop.run_in_executor(processes.threads, processes.result, group)
-        except DiedError as err:
-            raise InternalError(workers_died(group)) from err
+        return await parts_of(
+            group, lambda task: loop.run_in_executor(processes.threads, processes.result, task)
+        )

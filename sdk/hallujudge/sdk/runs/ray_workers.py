@@ -31,13 +31,11 @@ from hallujudge.judge_service.settings.server_settings import load_settings
 from ..errors import InternalError, MissingExtraError, UnavailableError
 from .parts import Part
 from .worker import (
-    ATTEMPTS,
     GROUP_BATCHES,
     Group,
     Worker,
     WorkerSettings,
     item_groups,
-    workers_died,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +49,8 @@ if TYPE_CHECKING:
 _PATIENCE = 10.0
 # Groups that are begun for each worker before the first result is written.
 _GROUPS_AHEAD = 2
+# How often a group is scored before the deaths of its workers end the run.
+_ATTEMPTS = 3
 # With language models a group is one batch, of which a process scores eight at the same time.
 _CALLING_GROUPS_AHEAD = 8
 
@@ -387,7 +387,7 @@ class RayParts:
 
     async def _made(self, group: Group, place: int) -> list[Part]:
         """Return a group's parts. If its worker dies, a new one scores the group again."""
-        for _ in range(ATTEMPTS):
+        for _ in range(_ATTEMPTS):
             worker = self._workers[place]
             try:
                 parts: list[Part] = await worker.actor.make.remote(group)
@@ -400,7 +400,11 @@ class RayParts:
                 raise err.cause from err
             else:
                 return parts
-        raise InternalError(workers_died(group))
+        raise InternalError(
+            f"a worker process died {_ATTEMPTS} times while items {group.first + 1} to "
+            f"{group.first + group.size} were scored, perhaps for lack of memory; go on with "
+            "--workers 1 --resume"
+        )
 
     def _new_worker(self) -> _Worker:
         name = token_hex(8)

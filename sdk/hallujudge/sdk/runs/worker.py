@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import connection, parent_process
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.threads import usable_cores
 from hallujudge.metrics.families import add_benchmarks, added_sources
 
 from ..backends.base import BatchResult
-from ..errors import InvalidInputError
+from ..errors import InternalError, InvalidInputError
 from .parts import Part, PartMaker, batches
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.llm.budget import SharedCalls
-    from hallujudge.metrics import Item
+    from hallujudge.metrics import Item, ItemResult
 
     from ..archives import ItemSource
     from ..archives.inputs import CheckedSlice, ItemSlices, SliceReader
@@ -36,11 +37,17 @@ if TYPE_CHECKING:
     from .run_inputs import PreparedRun
 
 
+_LOG = logging.getLogger(__name__)
+
 ENGINES = ("local", "ray")
 """Where processes run."""
 
-ATTEMPTS = 3
-"""How often a group is scored before the deaths of its workers end the run."""
+ATTEMPTS = 2
+"""How often a task is tried if its worker dies. The items of a group are then scored alone."""
+
+# If so many items in a row end their workers when they are alone, the items are not the cause.
+_MOST_DEATHS = 4
+_DIED = "each worker process that scored this item died"
 
 GROUP_BATCHES = 8
 """Batches in a group. Sending each batch alone would cost a round trip of the pipe each time."""
@@ -136,13 +143,85 @@ class SliceGroup:
         return batches(islice(items, skipped, skipped + self.size))
 
 
-def workers_died(group: Group) -> str:
-    """Return the message for a group whose workers died in every attempt."""
-    return (
-        f"a worker process died {ATTEMPTS} times while items {group.first + 1} to "
-        f"{group.first + group.size} were scored, perhaps for lack of memory; go on with "
-        "--workers 1 --resume"
-    )
+class ItemAlone(NamedTuple):
+    """An item that is scored alone, because it may end its worker."""
+
+    item: Item
+    """The item."""
+
+
+class AloneScored(NamedTuple):
+    """A batch whose items were scored alone."""
+
+    batch: Batch
+    """The items."""
+    results: Sequence[ItemResult | None]
+    """Their results; None for an item that ended its workers."""
+    first: int
+    """Position of the first item in the run."""
+
+
+Task: TypeAlias = "Group | ItemAlone | AloneScored"
+"""What a worker does for a run."""
+
+
+class DiedError(Exception):
+    """The processes died in every attempt at a task, or were closed."""
+
+
+async def parts_of(group: Group, done: Callable[[Task], Awaitable[Any]]) -> list[Part]:
+    """Return the parts of a group that workers score.
+
+    If its workers die, each item is scored alone. One that ends its workers then is unscored.
+
+    Args:
+        group: The group.
+        done: Returns what a worker makes of a task, or raises :class:`DiedError`.
+
+    Raises:
+        InternalError: The workers die of every item.
+    """
+    try:
+        whole: list[Part] = await done(group)
+    except DiedError:
+        return await _parts_one_by_one(group, done)
+    return whole
+
+
+async def _parts_one_by_one(group: Group, done: Callable[[Task], Awaitable[Any]]) -> list[Part]:
+    parts: list[Part] = []
+    first, found = group.first, _Found()
+    for batch in group.batches(GroupReaders()):
+        results = [await _result_alone(item, done, found) for item in batch]
+        parts += await done(AloneScored(batch, results, first))
+        first += len(batch)
+    return parts
+
+
+@dataclass(slots=True)
+class _Found:
+    """How many items of a group were scored, and how many ended their workers."""
+
+    scored: int = 0
+    died: int = 0
+
+
+async def _result_alone(
+    item: Item, done: Callable[[Task], Awaitable[Any]], found: _Found
+) -> ItemResult | None:
+    try:
+        result: ItemResult = await done(ItemAlone(item))
+    except DiedError as err:
+        found.died += 1
+        if not found.scored and found.died == _MOST_DEATHS:
+            raise InternalError(
+                f"worker processes died of each of {_MOST_DEATHS} items, up to {item.id!r:.80}, "
+                "perhaps for lack of memory; go on with --workers 1 --resume"
+            ) from err
+        _LOG.warning("item %.80r is not scored: %s", item.id, _DIED)
+        return None
+    found.scored += 1
+    return result
 
 
 async def groups_of(items: ItemSource, first: int) -> AsyncIterator[Group]:
@@ -253,6 +332,17 @@ class Worker:
                 self._opened = session, maker
         return self._opened
 
+    async def done(self, task: Task) -> list[Part] | ItemResult:
+        """Return the parts of a task's items, or the result of an item that is scored alone."""
+        session, maker = await self.open()
+        if isinstance(task, ItemAlone):
+            return (await session.evaluate([task.item]))[0]
+        if isinstance(task, AloneScored):
+            pairs = zip(task.batch, task.results, strict=True)
+            results = [kept or session.unscored([item], _DIED)[0] for item, kept in pairs]
+            return [maker.make(BatchResult(items=task.batch, results=results), task.first)]
+        return await self.parts(task)
+
     async def parts(self, group: Group) -> list[Part]:
         """Return the parts of a group of items."""
         session, maker = await self.open()
@@ -292,12 +382,12 @@ def prepare_worker(settings: WorkerSettings) -> None:
     _workers["only"] = _OnlyWorker(worker, loop)
 
 
-def do_task(task: Group | SliceCheck) -> list[Part] | CheckedSlice | None:
-    """Return the parts of a group of items, or what a slice of an archive holds."""
+def do_task(task: Task | SliceCheck) -> list[Part] | ItemResult | CheckedSlice | None:
+    """Return what a worker makes of a task, or what a slice of an archive holds."""
     worker, loop = _workers["only"]
     if isinstance(task, SliceCheck):
         return worker.check(task)
-    return loop.run_until_complete(worker.parts(task))
+    return loop.run_until_complete(worker.done(task))
 
 
 def _end_with_parent() -> None:

@@ -23,9 +23,9 @@ from support.threads import eventually
 from hallujudge.sdk import Client, RunFolder, ScoreRun
 from hallujudge.sdk.archives.inputs import spans_of
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.runs.processes import DiedError, PoolParts, Processes, Work
+from hallujudge.sdk.runs.processes import PoolParts, Processes, Work
 from hallujudge.sdk.runs.run_inputs import PreparedRun
-from hallujudge.sdk.runs.worker import WorkerSettings
+from hallujudge.sdk.runs.worker import DiedError, WorkerSettings
 from hallujudge.sdk.score_run import SaveOptions
 
 
@@ -99,6 +99,8 @@ def test_closed_processes_do_not_start_again() -> None:
         pool.result(None)
 
 
+# Workers run the file of a benchmark from outside.
+OUTSIDE = Path(__file__).resolve().parents[4] / "examples" / "my_benchmark.py"
 COUNT = 6_000
 FILES = ("items.jsonl", "report.json", "report.html")
 
@@ -170,6 +172,29 @@ def test_the_batches_of_a_worker_that_died_are_done_again(
 
     score(client, run_of(tmp_path, 2), on_part)
     assert contents(tmp_path) == whole
+
+
+async def test_an_item_that_ends_its_workers_is_unscored_and_the_run_goes_on(
+    tmp_path: Path,
+) -> None:
+    rows = [{"id": str(n), "caption": "A dog.", "objects": ["dog"]} for n in range(1000)]
+    path, file = tmp_path / "captions.jsonl", tmp_path / "fatal.py"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = ["from support.dying_worker import die_of_item", "die_of_item('700')"]
+    file.write_text("\n".join([OUTSIDE.read_text("utf-8"), *lines]))
+    run = ScoreRun("chair", responses=path)
+    settings = WorkerSettings(
+        spec=run.spec(), judges={}, save=SaveOptions(), benchmarks=(str(file),)
+    )
+    items = run.items()
+    assert items.slices is not None
+    with closing(PoolParts(settings, 1)) as pool:
+        parts = [part async for part in pool.parts(items, 0)]
+    written = [json.loads(line) for part in parts for line in part.lines.splitlines()]
+    assert [row["id"] for row in written] == [row["id"] for row in rows]
+    unscored = {row["id"]: row["reason"] for row in written if row.get("reason")}
+    assert unscored == {"700": "PROCESS_DIED"}
+    assert sum(part.unscored.items.counts["PROCESS_DIED"] for part in parts) == 1
 
 
 def test_workers_read_their_own_slices_of_a_file(
