@@ -250,6 +250,10 @@ def kept(
     *,
     by: tuple[str, ...] = (),
     turned: bool = False,
+    names: tuple[str, str] | None = None,
+    direction: Direction = "higher",
+    bounded: bool = True,
+    own: bool = False,
 ) -> AnswerScore:
     """Return the share of groups right under a base condition that stay right under another.
 
@@ -260,6 +264,10 @@ def kept(
         under: The answers that stay right or do not.
         by: Fields whose values make the groups; without any the bundle is one group.
         turned: Whether groups that do not stay right count instead.
+        names: Columns of the groups that count, and of those right before.
+        direction: Which end of the range is better.
+        bounded: Whether best and worst cases exist.
+        own: Whether each bundle has this score too.
     """
 
     def asked(group: Bundle) -> bool:
@@ -272,9 +280,10 @@ def kept(
     def either(answer: ReadAnswer) -> bool:
         return base(answer) or under(answer)
 
-    top = count_groups(f"{name}_kept", f"{name}: that count", stayed, by=by, among=either)
-    bottom = count_groups(f"{name}_asked", f"{name}: right before", asked, by=by, among=either)
-    return share(name, meaning, top, bottom)
+    above, below = names or (f"{name}_kept", f"{name}_asked")
+    top = count_groups(above, f"{name}: that count", stayed, by=by, among=either)
+    bottom = count_groups(below, f"{name}: right before", asked, by=by, among=either)
+    return share(name, meaning, top, bottom, direction=direction, bounded=bounded, own=own)
 
 
 def mean(

@@ -39,12 +39,11 @@ from typing import TYPE_CHECKING
 
 from ..answers.answer_scores import (
     AnswerScore,
-    Bundle,
-    Count,
     ReadAnswer,
     combined,
     count,
     is_right,
+    kept,
     named,
     share,
 )
@@ -129,66 +128,30 @@ KNOWLEDGE_GAP = 0.4
 """Wrong answers with at most this confidence resemble knowledge gaps."""
 
 
-def _is_right(bundle: Bundle, operator: str) -> bool | None:
-    """Return whether the answer under an operator is right; None if it does not count."""
-    for answer in bundle:
-        if answer.name == operator:
-            return answer.right if answer.counted else None
-    return None
-
-
-def _pair(
-    operator: str, kind: str, meaning: str, *, wanted: bool, sensitive: bool | None = None
-) -> tuple[Count, Count]:
-    """Return how many base-right questions stay right or turn under an operator, and are asked.
-
-    Args:
-        operator: The operator.
-        kind: ``kept`` or ``changed``.
-        meaning: What the first one counts.
-        wanted: Whether it counts right answers.
-        sensitive: The order sensitivity of the counted questions; None for all.
-    """
-
-    def asked(bundle: Bundle) -> bool | None:
-        if sensitive is not None and (bundle[0].field("order_sensitive") == "true") != sensitive:
-            return None
-        return _is_right(bundle, operator) if _is_right(bundle, BASE) else None
-
-    name = f"{operator}{_OTHER}" if sensitive is False else operator
-    return (
-        Count(
-            name=f"{kind}_{name}",
-            meaning=f"base-right questions {meaning} under {operator}",
-            of=lambda bundle: int(asked(bundle) is wanted),
-        ),
-        Count(
-            name=f"asked_{name}",
-            meaning=f"base-right questions asked under {operator}",
-            of=lambda bundle: int(asked(bundle) is not None),
-        ),
-    )
-
-
 _OTHER = "_order_insensitive"
 _BASE_RIGHT = count("right_base", "right answers to the clean video", named(BASE, is_right))
 
 
 def _rr(operator: str) -> AnswerScore:
-    meaning = f"base-right questions still right under {operator} / asked"
-    pair = _pair(operator, "kept", "still right", wanted=True)
-    return share(f"rr_{operator}", meaning, *pair, own=True)
+    return kept(
+        f"rr_{operator}",
+        f"base-right questions still right under {operator} / asked",
+        named(BASE),
+        named(operator),
+        names=(f"kept_{operator}", f"asked_{operator}"),
+        own=True,
+    )
 
 
 def _tss(operator: str, *, sensitive: bool = True) -> AnswerScore:
-    kind = "order-sensitive" if sensitive else "other"
-    which = "order-sensitive" if sensitive else "not order-sensitive"
-    counted = f"{which}, no longer the label"
-    pair = _pair(operator, "changed", counted, wanted=False, sensitive=sensitive)
-    return share(
-        f"tss_{operator}{'' if sensitive else _OTHER}",
+    kind, name = ("order-sensitive", operator) if sensitive else ("other", operator + _OTHER)
+    return kept(
+        f"tss_{name}",
         f"base-right, {kind} questions with a changed answer under {operator} / asked",
-        *pair,
+        named(BASE, lambda a: (a.field("order_sensitive") == "true") is sensitive),
+        named(operator),
+        turned=True,
+        names=(f"changed_{name}", f"asked_{name}"),
         direction="higher" if sensitive else "neither",
         bounded=sensitive,
         own=sensitive,
@@ -196,10 +159,7 @@ def _tss(operator: str, *, sensitive: bool = True) -> AnswerScore:
 
 
 def _mean(*values: FloatArray) -> FloatArray:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total / len(values)
+    return sum(values[1:], values[0]) / len(values)
 
 
 def _mode(
@@ -359,10 +319,10 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
             stated,
         )
     if answer.name in TEMPORAL and "order_sensitive" not in record:
+        found = ", ".join(sorted(record))
         raise ValueError(
-            f"records under {' or '.join(TEMPORAL)} have no order_sensitive, by which tss counts "
-            f"them (found {', '.join(sorted(record))})",
-            "Give each the key order_sensitive, true or false",
+            f"records under {' or '.join(TEMPORAL)} have no order_sensitive (found {found})",
+            "Give it to each: tss counts order-sensitive questions",
         )
     sensitive = _TRUTHS.get(answer.fields["order_sensitive"].strip().casefold())
     if sensitive is None:
