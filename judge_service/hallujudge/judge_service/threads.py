@@ -1,4 +1,4 @@
-"""Work outside the event loop: slow imports, objects loaded once for all threads, usable cores."""
+"""Work outside the event loop: slow imports, objects loaded once for all threads, forks, cores."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from importlib import import_module
 from pathlib import Path
-from typing import Generic, TypeVar
-from weakref import WeakMethod
+from types import MethodType
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary, WeakMethod
 
 LOOK_SECONDS = 0.5
 """How often files are looked at that may change while a server runs."""
@@ -23,6 +24,37 @@ _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 _imported: set[str] = set()
 _QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
+
+
+_renewals: WeakKeyDictionary[object, Callable[[Any], None]] = WeakKeyDictionary()
+_left: list[object] = []
+
+
+def renew_after_fork(renew: Callable[[], None]) -> None:
+    """Call a method at the start of every process that is forked from this one.
+
+    Args:
+        renew: The method of an object; it replaces the object's threads, locks and connections.
+    """
+    assert isinstance(renew, MethodType), "a function belongs to no object"
+    _renewals[renew.__self__] = renew.__func__
+
+
+def leave_to_parent(*used: object) -> None:
+    """Keep objects of the parent process for ever.
+
+    Their destructors would end its connections, and wake its event loops.
+    """
+    _left.extend(used)
+
+
+def _renew() -> None:
+    for owner, renew in list(_renewals.items()):
+        renew(owner)
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_renew)
 
 
 async def import_in_thread(*names: str) -> None:

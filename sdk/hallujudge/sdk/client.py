@@ -40,7 +40,8 @@ class Client:
     """Scores at a server, or in this process. It has the methods of :class:`AsyncClient`.
 
     It also works inside a running event loop, as in a notebook, because it has its own loop. One
-    client may be used from several threads.
+    client may be used from several threads. A process that is forked from this one gets a loop of
+    its own; it can score in itself, but not at a server that was called before the fork.
 
     Args:
         server: The server's host and port, such as ``"localhost:50051"``, or a backend that was
@@ -91,6 +92,16 @@ class Client:
             loop.run(self._client.close())
             loop.stop()
 
+    def _renew(self) -> None:
+        """Leave the loop to the process that this one was forked from."""
+        from hallujudge.judge_service.threads import leave_to_parent
+
+        self._lock = threading.Lock()
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.forget()
+            leave_to_parent(loop)
+
     score = _blocking(AsyncClient.score)
     """Score responses against references; see :meth:`AsyncClient.score`."""
     score_items = _blocking(AsyncClient.score_items)
@@ -131,6 +142,10 @@ class Client:
             if self._loop is None:
                 self._loop = _LoopThread()
                 self._loop.end_with(self, self._client)
+                # Imported here, so that importing the client stays quick.
+                from hallujudge.judge_service.threads import renew_after_fork
+
+                renew_after_fork(self._renew)
             loop = self._loop
         return loop.run(work)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..cpu_work import check_wanted, in_thread
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import install_advice
+from ..threads import renew_after_fork
 from .extractor_interface import ExtractedTriplet
 from .parsed_triplets import ParsedTriplets
 from .rules.lexicon import load_lexicon
@@ -57,8 +58,13 @@ class SpacyTripletExtractor:
         _check(pipeline)
         self._pipeline = pipeline
         self._lexicon = load_lexicon()
-        self._lock = threading.Lock()
+        self._renew()
+        renew_after_fork(self._renew)
         self.label = f"{_VERSION}/{pipeline_label(pipeline)}"
+
+    def _renew(self) -> None:
+        """Take a new lock: another thread may have held the old one when the process forked."""
+        self._lock = threading.Lock()
 
     def extract(self, text: str) -> list[ExtractedTriplet]:
         """Return the claims of one text, in its order; its first 200,000 characters are read."""

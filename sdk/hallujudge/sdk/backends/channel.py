@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 import sys
@@ -16,7 +17,7 @@ import grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.settings.connection import SYSTEM, host_of, is_here
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, UnsupportedError
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
@@ -35,6 +36,30 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 
 _SETTINGS_FRAME = 4
 
 
+# The process that first opened a channel.
+_opened_by: int | None = None
+
+
+def check_not_forked() -> None:
+    """Refuse calls in a process that was forked after gRPC was used.
+
+    gRPC's asyncio interface has a thread for the whole process, which a fork does not copy. Calls
+    then wait for ever or crash, with ``GRPC_ENABLE_FORK_SUPPORT`` as well.
+
+    Raises:
+        UnsupportedError: This process was forked from one that had opened a channel.
+    """
+    global _opened_by
+    _opened_by = _opened_by or os.getpid()
+    if _opened_by != os.getpid():
+        raise UnsupportedError(
+            f"this process was forked from process {_opened_by}, which had called a server, and "
+            "gRPC does not work after that; start processes with spawn, such as "
+            'multiprocessing.get_context("spawn") or DataLoader(multiprocessing_context="spawn"), '
+            "and open the client in them"
+        )
+
+
 def open_channel(
     target: str, connection: Connection, options: Sequence[tuple[str, object]]
 ) -> grpc.aio.Channel:
@@ -42,7 +67,9 @@ def open_channel(
 
     Raises:
         InvalidInputError: A file of certificates can't be read.
+        UnsupportedError: This process was forked after gRPC was used.
     """
+    check_not_forked()
     if not connection.is_tls:
         return grpc.aio.insecure_channel(target, options=options)
     credentials = grpc.ssl_channel_credentials(

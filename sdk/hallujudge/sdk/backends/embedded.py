@@ -19,6 +19,7 @@ from hallujudge.judge_service.engine.streams import (
     with_ticks,
 )
 from hallujudge.judge_service.installation import __version__
+from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 
 from .base import Batch, BatchResult, RunHeader, ServerInfo, ids_of
 
@@ -48,7 +49,17 @@ class EmbeddedBackend:
     ) -> None:
         self.worker_settings = dict(settings or {})
         """The settings of the judges that were passed in."""
-        self._engine = Engine(Resources(lambda: _judges(self.worker_settings, shared)))
+        self._shared = shared
+        self._engine = self._new_engine()
+        renew_after_fork(self._renew)
+
+    def _renew(self) -> None:
+        """Score with an engine of this process: the parent's has its connections and locks."""
+        leave_to_parent(self._engine)
+        self._engine = self._new_engine()
+
+    def _new_engine(self) -> Engine:
+        return Engine(Resources(lambda: _judges(self.worker_settings, self._shared)))
 
     def origin(self) -> dict[str, Any]:
         """Return the settings of the judges that are not at their defaults, without API keys."""

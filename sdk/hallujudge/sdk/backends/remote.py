@@ -25,6 +25,7 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine.streams import RunProgress, distinct, with_ticks
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.settings.connection import Connection, load_connection
+from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc
 from hallujudge.judge_service.wire.tri_he import with_graphs
@@ -139,6 +140,13 @@ class RemoteBackend:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._greeted = False
         self._waits = WaitLog()
+        renew_after_fork(self._renew)
+
+    def _renew(self) -> None:
+        """Leave the channel to the process that this one was forked from."""
+        if self._loop is not None:
+            self._loop = None
+            leave_to_parent(self._channel, self._stub)
 
     def origin(self) -> dict[str, Any]:
         """Return that a server scores; its address is not part of a run."""

@@ -69,7 +69,7 @@ class FolderLock:
     def release(self) -> None:
         """Let other runs write to the folder."""
         if self._descriptor is not None:
-            os.close(self._descriptor)
+            _unlock(self._descriptor)
             self._descriptor = None
 
 
@@ -83,7 +83,7 @@ def is_locked(folder: Path) -> bool | None:
         return None
     if descriptor is None:
         return None
-    os.close(descriptor)
+    _unlock(descriptor)
     return False
 
 
@@ -106,6 +106,14 @@ def _locked(folder: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def _unlock(descriptor: int) -> None:
+    """Release a lock; closing it alone would leave it to processes forked meanwhile."""
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import threading
 import weakref
@@ -196,7 +197,7 @@ class RunItems(Sequence[RunItem]):
         self._count = 0
         # Positions of each id, found when the first one is asked for.
         self._places: dict[str, list[int]] | None = None
-        # Reading seeks in the file, and several threads may read.
+        # Without pread, reading seeks in the file, and several threads may read.
         self._lock = threading.Lock()
 
     @classmethod
@@ -289,13 +290,18 @@ class RunItems(Sequence[RunItem]):
             self._starts.append(self._count)
             self._offsets.append(self._file.seek(0, 2))
             self._file.write(data)
+            self._file.flush()
             self._end = self._file.tell()
 
     def _read(self, number: int) -> list[RunItem]:
-        ends = [*self._offsets[1:], self._end]
-        with self._lock:
-            self._file.seek(self._offsets[number])
-            data = self._file.read(ends[number] - self._offsets[number])
+        start, end = [*self._offsets, self._end][number : number + 2]
+        if hasattr(os, "pread"):
+            # Processes forked from this one share the position of the file, but not the lock.
+            data = os.pread(self._file.fileno(), end - start, start)
+        else:
+            with self._lock:
+                self._file.seek(start)
+                data = self._file.read(end - start)
         return [RunItem(item=item, result=result) for item, result in from_messages(data)]
 
 
