@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.messages import expected_message
-from support.running import ServerProcess, here, read_rows
-from support.tri_he_samples import FALSE, TRUE, answer, score
+from support.running import ServerProcess, assert_refused, here, read_rows
+from support.tri_he_samples import FALSE, TRUE, answer, report_of, score
+
+from hallujudge.sdk.errors import OutputError
+from hallujudge.sdk.runs.folder import RunFolder
+from hallujudge.sdk.runs.parts import Part
 
 PARAPHRASED = {"object1": "person", "relation": "is", "object2": "happy"}
 
@@ -60,6 +64,107 @@ def test_claims_without_verdict_never_pass_unseen(tmp_path: Path, model: llm.Scr
     )
     assert missing == 3
     assert "no verdict" not in score(tmp_path, answers, *flags(model)).stderr
+
+
+BOTH = ("-f", "table", "-f", "html")
+PRICES = {"LLM_PRICE_PROMPT": "1000", "LLM_PRICE_COMPLETION": "1000"}
+
+
+@pytest.fixture
+def prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in PRICES.items():
+        monkeypatch.setenv(f"HALLUJUDGE_{name}", value)
+
+
+@pytest.mark.usefixtures("prices")
+def test_every_view_says_who_decided_and_what_was_paid(
+    tmp_path: Path, model: llm.ScriptedLlm
+) -> None:
+    answers = [answer("1", TRUE, FALSE, question=f"{n}?") for n in range(3)]
+    ran = score(tmp_path, answers, *flags(model), *BOTH)
+    [share] = report_of(tmp_path / "out")["judging"]
+    told = expected_message(
+        "sdk.report.report_text:what-a-judge-gave-and-took",
+        *(share["decided"], share["calls"], share["prompt_tokens"], share["completion_tokens"]),
+        f"{share['cost']:.4f}",
+    )
+    # Three items share two replies, which were paid for once.
+    assert (share["decided"], share["calls"], model.chats) == (6, 6, 2)
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    markdown = here("report", tmp_path / "out", "--format", "markdown").stdout
+    for text in (ran.stdout, here("report", tmp_path / "out").stdout, page):
+        assert told in " ".join(text.split())
+    assert told in markdown.replace("\\", "")
+    tokens = (share["prompt_tokens"] + share["completion_tokens"]) // 3
+    paid = f", 2 calls, {tokens} tokens, cost {share['cost'] / 3:.4f}, verdicts: llm 6"
+    assert ran.stderr.splitlines()[-1].startswith("scored 3 of 3 (100 %), ")
+    assert ran.stderr.splitlines()[-1].endswith(paid)
+    for path in (tmp_path / "out").iterdir():
+        if path.name != "verdicts.sqlite":
+            path.unlink()
+    again = score(tmp_path, answers, *flags(model), *BOTH)
+    assert (
+        expected_message("sdk.runs.scoring:replies-that-were-paid-for-are-used-again", 2)
+        in again.stderr
+    )
+    assert "6 replies from the cache, verdicts: llm 6" in again.stderr.splitlines()[-1]
+    assert again.stdout == ran.stdout
+
+
+def test_a_resumed_run_says_what_is_not_paid_again(
+    tmp_path: Path, model: llm.ScriptedLlm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [answer("1", [f"dog {n}", "near", "horse"], question=f"{n}?") for n in range(130)]
+    add = RunFolder.add
+
+    def stopped(self: RunFolder, part: Part) -> None:
+        if self.written:
+            raise OutputError("the disk is full")
+        add(self, part)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunFolder, "add", stopped)
+        assert score(tmp_path, answers, *flags(model)).returncode == 1
+    paid = model.chats
+    resumed = score(tmp_path, answers, *flags(model), "--resume")
+    told = " ".join(resumed.stderr.split())
+    assert expected_message("sdk.cli.score_command:kept-and-not-paid-again") in told
+    assert (
+        expected_message("sdk.runs.scoring:replies-that-were-paid-for-are-used-again", paid) in told
+    )
+    assert f"{paid - 128} replies from the cache, verdicts: llm 130" in told
+    assert model.chats == 130
+
+
+def test_claims_that_the_budget_did_not_pay_are_counted(
+    tmp_path: Path, model: llm.ScriptedLlm
+) -> None:
+    answers = [answer("1", TRUE, FALSE, question=f"{n}?") for n in range(3)]
+    ran = score(tmp_path, answers, *flags(model), "--max-calls", "1", *BOTH)
+    told = expected_message("sdk.report.report_text:scored-items-with-claims-that-were-not-paid")
+    for text in (ran.stdout, (tmp_path / "out" / "report.html").read_text("utf-8")):
+        assert told in " ".join(text.split())
+
+
+@pytest.mark.usefixtures("prices")
+def test_a_judge_card_without_labels_has_shares_and_costs(
+    tmp_path: Path, model: llm.ScriptedLlm
+) -> None:
+    score(tmp_path, [answer("1", TRUE, FALSE)], *flags(model))
+    card = ("judge", "card", "--on", tmp_path / "out")
+    shown = here(*card)
+    assert (shown.returncode, "llm" in shown.stdout) == (0, True), shown.stderr
+    assert expected_message("sdk.cli.label_commands:agreement-needs-labels") in shown.stderr
+    assert json.loads(here(*card, "--format", "json").stdout) == {
+        "judging": report_of(tmp_path / "out")["judging"]
+    }
+    for option in (("--flips", "5"), ("--out", tmp_path / "card.json")):
+        assert_refused(
+            here(*card, *option),
+            expected_message("sdk.calibration.report_card:what-a-card-needs"),
+        )
+    missing = here(*card, "--labels", tmp_path / "none.jsonl", "--reference", tmp_path / "out")
+    assert_refused(missing, expected_message("sdk.calibration.report_card:not-both"))
 
 
 def test_an_estimate_says_what_it_leaves_out(tmp_path: Path, model: llm.ScriptedLlm) -> None:

@@ -22,6 +22,9 @@ class KillAfter:
     def started(self, started: Any) -> None:
         self._left += sum(1 for _ in started.kept.entries())
 
+    def judged(self, _shares: Any, *, kept: bool) -> None:
+        """Judge as well."""
+
     def scored(self, _part: Any) -> None:
         self._left -= 1
         if self._left < 0:

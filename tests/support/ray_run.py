@@ -29,6 +29,9 @@ class KillOne:
     def waits(self, progress: Any) -> None:
         """Do nothing."""
 
+    def judged(self, _shares: Any, *, kept: bool) -> None:
+        """Judge as well."""
+
     def scored(self, _part: Any) -> None:
         self._parts += 1
         if self._parts == 20 and (workers := ray_workers(os.getpid())):

@@ -7,8 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.streams import RunProgress
+
+if TYPE_CHECKING:
+    from hallujudge.metrics.framework.report import JudgeShare
 
 PLAIN_SECONDS = 10.0
 """Time between two lines where there is no terminal."""
@@ -32,6 +37,7 @@ class Progress:
         self._kept = 0
         self._unscored = 0
         self._now = RunProgress()
+        self._shares: tuple[JudgeShare, ...] = ()
 
     def kept(self, items: int, unscored: int) -> None:
         """Count items that were scored before the run was resumed."""
@@ -42,7 +48,11 @@ class Progress:
         """Count items with results."""
         self.done += items
         self._unscored += unscored
-        self._now = RunProgress(answers=self._now.answers, cost=self._now.cost)
+        self._now = replace(self._now, waiting="")
+
+    def judged(self, shares: tuple[JudgeShare, ...]) -> None:
+        """Take over what each judge gave to the items with results."""
+        self._shares = shares
 
     def waits(self, now: RunProgress) -> None:
         """Take over calls, cost and what is waited for."""
@@ -53,19 +63,35 @@ class Progress:
         """What is waited for; empty while the run is at work."""
         return self._now.waiting
 
+    @property
+    def is_paid(self) -> bool:
+        """Whether a language model was called, or its earlier replies were used."""
+        return bool(self._now.answers or self._now.reused or any(s.calls for s in self._shares))
+
     def details(self) -> str:
-        """Return rate, time left, unscored items, calls and cost, as far as they are known."""
+        """Return rate, time left, unscored items and what judges gave, as far as known."""
         rate = (self.done - self._kept) / max(self._clock() - self._started, 1e-9)
         parts = [f"{rate:,.0f}/s" if rate >= 10 or not rate else f"{rate:.2f}/s"]
-        if rate:
+        if rate and self.done < self.total:
             parts.append(f"{_duration((self.total - self.done) / rate)} left")
         if self._unscored:
             parts.append(f"{self._unscored:,} unscored")
-        if self._now.answers:
-            parts.append(f"{self._now.answers:,} calls")
-        if self._now.cost is not None:
-            parts.append(f"cost {self._now.cost:.4f}")
-        return ", ".join(parts)
+        return ", ".join((*parts, *self._judging()))
+
+    def _judging(self) -> Iterator[str]:
+        """Yield what this run's calls took, and who gave the verdicts."""
+        now = self._now
+        counts = (
+            (now.answers, "calls"),
+            (now.tokens, "tokens"),
+            (now.reused, "replies from the cache"),
+        )
+        yield from (f"{count:,} {name}" for count, name in counts if count)
+        if now.cost is not None:
+            yield f"cost {now.cost:.4f}"
+        if self._shares:
+            given = ", ".join(f"{share.judge} {share.decided:,}" for share in self._shares)
+            yield f"verdicts: {given}"
 
     def line(self) -> str:
         """Return everything in one line."""
@@ -93,10 +119,17 @@ class PlainLines:
         self._write = write
         self._clock = clock
         self._due = clock() + PLAIN_SECONDS
+        self._written = False
+
+    def end(self) -> None:
+        """Write how far the run came, unless it was too short for lines and cost nothing."""
+        if self._written or self._progress.is_paid:
+            self._write(self._progress.line())
 
     def tick(self) -> None:
         """Write a line if one is due."""
         if self._clock() >= self._due:
+            self._written = True
             self._write(self._progress.line())
             self._due = self._clock() + PLAIN_SECONDS
 
@@ -118,7 +151,7 @@ def _shown(progress: Progress) -> AbstractContextManager[None]:
         return _in_notebook(progress)
     if sys.stderr is not None and sys.stderr.isatty():
         return _bar(progress)
-    return _ticking(PlainLines(progress, _write).tick)
+    return _lines(progress)
 
 
 def _is_notebook() -> bool:
@@ -146,6 +179,16 @@ def _in_notebook(progress: Progress) -> Iterator[None]:
             yield
     finally:
         handle.update(shown(), raw=True)
+
+
+@contextmanager
+def _lines(progress: Progress) -> Iterator[None]:
+    lines = PlainLines(progress, _write)
+    try:
+        with _ticking(lines.tick):
+            yield
+    finally:
+        lines.end()
 
 
 @contextmanager
@@ -191,6 +234,8 @@ def _bar(progress: Progress) -> Iterator[None]:
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
         bar.add_task("scoring", total=progress.total)
         yield
+    # The bar vanishes.
+    PlainLines(progress, _write).end()
 
 
 def _write(line: str) -> None:

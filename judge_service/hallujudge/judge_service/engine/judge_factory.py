@@ -15,7 +15,7 @@ from ..judges.llm_judge import LlmJudge
 from ..judges.router import Router
 from ..judges.small_judges import SERVED_JUDGES, MatcherJudge, ServedJudge
 from ..llm.batch_files import BatchFiles
-from ..llm.budget import Budget, Prices
+from ..llm.budget import Budget, Prices, Usage
 from ..llm.chat import Dialect, Sampling
 from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
@@ -250,11 +250,13 @@ class JudgeFactory:
         """Return how many calls of language models were answered, and what others wait for."""
         with self._lock:
             clients = [judge.client for judge in self._judges.values()]
-        costs = [client.statistics.usage.cost for client in clients]
-        known = [cost for cost in costs if cost is not None]
+        each = [client.statistics for client in clients]
+        took = Usage.total(statistics.usage for statistics in each)
         return RunProgress(
-            answers=sum(client.statistics.answered for client in clients),
-            cost=sum(known) if known else None,
+            answers=sum(statistics.answered for statistics in each),
+            tokens=took.prompt_tokens + took.completion_tokens,
+            cost=took.cost,
+            reused=sum(statistics.reused for statistics in each),
             waiting="; ".join(filter(None, (client.waiting for client in clients))),
         )
 

@@ -33,8 +33,12 @@ class RunProgress:
 
     answers: int = 0
     """Answers of the run's language models so far, to any run."""
+    tokens: int = 0
+    """What they sent and received; 0 if unknown, as for a server's models."""
     cost: float | None = None
     """What their answers cost, or None if unknown, as for a server's models."""
+    reused: int = 0
+    """How often a reply that was paid for was found in the verdict cache."""
     waiting: str = ""
     """What the run is waiting for, in one sentence; empty while it works."""
 

@@ -73,7 +73,7 @@ class AskOnce(Generic[_T]):
         record = await self._cache.get(key) if self._cache is not None else None
         if record is None:
             return None
-        recorder().looked_up("cache")
+        self._reused()
         return reading.from_record(record)
 
     async def ask(
@@ -132,7 +132,7 @@ class AskOnce(Generic[_T]):
                 value = reading.from_record(record)
                 if value is not None and reading.is_whole(value):
                     claimed = False
-                    recorder().looked_up("cache")
+                    self._reused()
                     return value
             recorder().looked_up("nowhere")
             answer = await self._asked(key, call, cache)
@@ -161,6 +161,10 @@ class AskOnce(Generic[_T]):
             return asked.result()
         finally:
             await cancel_all(asked)
+
+    def _reused(self) -> None:
+        recorder().looked_up("cache")
+        self._client.statistics.reused += 1
 
     def _remember(self, key: str, value: _T) -> None:
         self._memory[key] = value

@@ -9,7 +9,7 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -69,6 +69,15 @@ def cache_key(parts: Mapping[str, object]) -> str:
     """
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return sha256(text.encode()).hexdigest()
+
+
+def kept_replies(path: Path) -> int:
+    """Return how many replies a file has; 0 if it is missing or can't be read now."""
+    if not path.exists():
+        return 0
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=0)) as file:
+        return int(file.execute("SELECT count(*) FROM answers").fetchone()[0])
+    return 0
 
 
 class CacheFile:

@@ -93,6 +93,8 @@ class CallStatistics:
     """Calls answered."""
     retries: int = 0
     """Calls that repeated an earlier one."""
+    reused: int = 0
+    """How often the verdict cache had a reply, so that no call was made."""
     failures: Counter[str] = field(default_factory=Counter)
     """Failed calls by kind."""
     usage: Usage = field(default_factory=Usage)

@@ -84,6 +84,11 @@ class Tally:
     def _judging(self) -> JudgingCounts:
         return JudgingCounts()
 
+    @property
+    def judging(self) -> tuple[JudgeShare, ...]:
+        """The judges' parts so far."""
+        return self._judging.shares()
+
     def add(self, result: ItemResult) -> None:
         """Add one item; see :meth:`add_all`."""
         self.add_all((result,))

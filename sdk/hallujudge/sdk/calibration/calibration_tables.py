@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from hallujudge.metrics.calibration.calibrated_scores import (
@@ -27,6 +27,10 @@ from ..report.table_pages import (
 from .report_card import JudgeCard, YesBias
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hallujudge.metrics.framework.report import JudgeShare
+
     from .run_calibration import LearntMargin
 
 
@@ -243,6 +247,22 @@ def card_page(card: JudgeCard) -> Page:
             "compared with": card.compared_with,
             "sha256": card.sha256,
         },
+    )
+
+
+def judging_page(shares: Sequence[JudgeShare], run: Path) -> Page:
+    """Return what each judge of a run gave and took, as a table."""
+    keys = ("judge", "decided", "declined", "calls", "prompt_tokens", "completion_tokens", "cost")
+    rows = (
+        (
+            *(share.judge, share.decided, sum(share.declined.values()), share.calls),
+            *(share.prompt_tokens, share.completion_tokens, share.cost),
+        )
+        for share in shares
+    )
+    return Page(
+        title=f"{run}: who decided, and what it took",
+        grids=(_grid("Judges", keys, rows),),
     )
 
 

@@ -22,6 +22,7 @@ from hallujudge.metrics.calibration.judge_accuracy import (
 )
 from hallujudge.metrics.framework.agreement import spearman
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet
+from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.signature import judge_of
 
@@ -300,10 +301,13 @@ def judge_card(
         UnsupportedError: The metric has no verdicts that could be compared.
         ArchiveError: A file can't be read.
     """
-    if bool(labels) == (reference is not None):
+    if not labels and reference is None:
         raise InvalidInputError(
-            "give --labels with files of human labels, or --reference with another run; not both"
+            "a card needs human labels (--labels) or another run to compare with (--reference), "
+            "and neither is given; without them, only shares and costs can be printed"
         )
+    if labels and reference is not None:
+        raise InvalidInputError("give --labels or --reference, not both")
     run = read_run(folder)
     items = list(read_verdicts(run))
     other = None if reference is None else open_reference(run, reference)
@@ -336,6 +340,25 @@ def judge_card(
         flips=measure_flips(run, flips, judges or {}) if flips else (),
         notes=found.notes,
     )
+
+
+def judging_of(folder: str | Path) -> tuple[JudgeShare, ...]:
+    """Return what each judge of a run gave and took; no labels are needed.
+
+    Args:
+        folder: The run's folder.
+
+    Raises:
+        InvalidInputError: No judge decided in the run.
+        ArchiveError: A file can't be read.
+    """
+    report = read_run(folder).report
+    if not report.judging:
+        raise InvalidInputError(
+            f"{folder}: no judge decided in this run of {report.metric}, so there are no costs; "
+            "give --labels to compare its verdicts with human labels"
+        )
+    return report.judging
 
 
 def _sample(

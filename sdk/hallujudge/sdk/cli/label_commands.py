@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -250,12 +251,28 @@ def card(
 ) -> ExitCode:
     """Print a judge's report card: agreement, biases, margins, costs.
 
-    Nothing is judged again, except with --flips: N claims are repeated, reworded, put together and
-    reordered, which takes about six calls for each.
+    Without labels or another run, only what each judge gave and took is printed. Nothing is judged
+    again, except with --flips: N claims are repeated, reworded, put together and reordered, which
+    takes about six calls for each.
     """
     from ..calibration import judge_card
-    from ..calibration.calibration_tables import card_page
+    from ..calibration.calibration_tables import card_page, judging_page
+    from ..calibration.report_card import judging_of
 
+    if not (labels or reference or flips or out):
+        shares = judging_of(run)
+        content = {"judging": [share.to_json() for share in shares]}
+        show_as(
+            output_format,
+            lambda: json.dumps(content, indent=1) + "\n",
+            lambda: judging_page(shares, run),
+        )
+        typer.echo(
+            "note: how often the verdicts are right is not known: give --labels FILE with human "
+            "labels (hallujudge label plan chooses claims), or --reference RUN",
+            err=True,
+        )
+        return ExitCode.OK
     found = judge_card(
         run,
         labels=tuple(labels or ()),

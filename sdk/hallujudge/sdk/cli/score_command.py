@@ -34,6 +34,7 @@ from .output import estimate_line, in_flags, is_terminal, output_width, unscored
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.settings.connection import Connection
+    from hallujudge.metrics.framework.report import JudgeShare
 
     from ..runs.folder import Started
     from ..runs.parts import EarlyWorkers, Entry
@@ -322,6 +323,13 @@ class _Watch(ProgressWatch):
 
     def started(self, started: Started) -> None:
         self._command.note(*started.notes)
+
+    def judged(self, shares: tuple[JudgeShare, ...], *, kept: bool) -> None:
+        from ..report.report_text import judging_sentences
+
+        super().judged(shares, kept=kept)
+        sentences = " ".join(judging_sentences(shares)) if kept else ""
+        self._command.note(*([f"kept and not paid again: {sentences}"] if sentences else []))
 
     def scored(self, part: Part | Entry) -> None:
         super().scored(part)

@@ -26,6 +26,7 @@ from .report_text import (
     cut,
     group_text,
     interval_label,
+    judging_sentences,
     shown,
 )
 
@@ -97,10 +98,13 @@ def render_markdown(report: Report, calibration: Calibration | None = None) -> s
     parts = [
         f"### {markdown_text(report.metric)} ({markdown_text(report.variant)})",
         markdown_table(headings, rows),
-        markdown_text(coverage_sentence(report.coverage), limit=2_000),
         *(
             markdown_text(sentence, limit=2_000)
-            for sentence in (calibration_sentences(calibration) if calibration else ())
+            for sentence in (
+                coverage_sentence(report),
+                *judging_sentences(report.judging),
+                *(calibration_sentences(calibration) if calibration else ()),
+            )
         ),
         *(f"> **Note:** {markdown_text(note, limit=2_000)}" for note in report.notes),
         *(_markdown_groups(key, values, calibration) for key, values in report.groups.items()),

@@ -52,9 +52,7 @@ def plot_report(report: Report) -> Figure:
     axes = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
     for panel, each in zip(panels, axes, strict=True):
         _draw(each, panel)
-    axes[-1].set_xlabel(
-        f"{interval_label(report)}; {coverage_sentence(report.coverage)}", wrap=True
-    )
+    axes[-1].set_xlabel(f"{interval_label(report)}; {coverage_sentence(report)}", wrap=True)
     return figure
 
 

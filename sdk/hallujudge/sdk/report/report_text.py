@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.metrics import Bound, Coverage, Report, Score, ScoreDefinition
+from hallujudge.metrics import Bound, Report, Score, ScoreDefinition
 from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
 from hallujudge.metrics.calibration.judge_accuracy import Rate
+from hallujudge.metrics.framework.report import JudgeShare
 
 from ..errors import NotFoundError
 
@@ -108,21 +109,48 @@ def bounds_note(bound: Bound, digits: int = 4) -> str:
     return f"{_figure(low, digits)} to {_figure(high, digits)}"
 
 
-def coverage_sentence(coverage: Coverage) -> str:
-    """Return how many items are scored, and the reasons of the unscored ones."""
+def coverage_sentence(report: Report) -> str:
+    """Return how much is scored, and the reasons of unscored items and claims."""
+    coverage, claims = report.coverage, _open_claims(report)
     if coverage.items == 0:
         return "No items."
-    if coverage.unscored == 0:
+    if coverage.unscored:
         return (
-            f"All {coverage.items:,} items are scored."
-            if coverage.items > 1
-            else ("The one item is scored.")
+            f"{coverage.scored:,} of {counted(coverage.items, 'item')} scored; "
+            f"{coverage.unscored:,} unscored: {_by_reason(coverage.reasons)}{claims}."
         )
-    reasons = ", ".join(f"{clean(why)} {count:,}" for why, count in coverage.reasons.items())
-    return (
-        f"{coverage.scored:,} of {counted(coverage.items, 'item')} scored; "
-        f"{coverage.unscored:,} unscored: {reasons}."
-    )
+    if coverage.items == 1:
+        return f"The one item is scored{claims}."
+    return f"All {coverage.items:,} items are scored{claims}."
+
+
+def _open_claims(report: Report) -> str:
+    """Return how many claims of scored items have no verdict, and why the last judge gave none."""
+    if not (count := int(report.totals.get("unscored_claims", 0))):
+        return ""
+    declined = report.judging[-1].declined if report.judging else {}
+    why = f": {_by_reason(declined)}" if sum(declined.values()) == count else ""
+    return f"; {count:,} of their claims {'has' if count == 1 else 'have'} no verdict{why}"
+
+
+def _by_reason(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{clean(why)} {count:,}" for why, count in counts.items())
+
+
+def judging_sentences(shares: Sequence[JudgeShare]) -> Iterator[str]:
+    """Yield what each judge gave, and what its replies took when they were made.
+
+    A reply that several items share counts in each of them.
+    """
+    claims = counted(max((share.asked for share in shares), default=0), "verdict")
+    for share in shares:
+        tokens = {"prompt": share.prompt_tokens, "completion": share.completion_tokens}
+        took = [f"{count:,} {kind} tokens" for kind, count in tokens.items() if count]
+        took += [] if share.cost is None else [f"cost {share.cost:.4f}"]
+        more = f" ({', '.join(took)})" if took else ""
+        replies = "1 reply" if share.calls == 1 else f"{share.calls:,} replies"
+        more = f" from {replies}{more}" if share.calls else ""
+        yield f"{clean(share.judge)} gave {share.decided:,} of {claims}{more}."
 
 
 def interval_label(report: Report) -> str:

@@ -26,6 +26,7 @@ from .report_text import (
     group_headings,
     group_text,
     interval_label,
+    judging_sentences,
     meaning_of,
     shown,
     signature_lines,
@@ -114,10 +115,12 @@ def _print_report(console: Console, report: Report, calibration: Calibration | N
     console.print()
     console.print(_scores_table(report, console.width, calibration))
     console.print()
-    console.print(coverage_sentence(report.coverage))
+    console.print(coverage_sentence(report))
     if report.coverage.bounds and console.width < _WITH_BOUNDS:
         for name, bound in report.coverage.bounds.items():
             console.print(f"  unscored could make {clean(name)} {bounds_note(bound)}")
+    for sentence in judging_sentences(report.judging):
+        console.print(sentence)
     for sentence in calibration_sentences(calibration) if calibration else ():
         console.print()
         console.print(clean(sentence))
@@ -228,7 +231,7 @@ def render_variants(reports: Sequence[Report], *, width: int = _VARIANTS_WIDTH) 
         table.add_row(clean(score), *cells, _variant_difference(reports, score))
     parts: list[object] = [f"{clean(reports[0].metric)} ({', '.join(names)})", "", table]
     for name, report in zip(names, reports, strict=True):
-        parts += ["", f"{name}: {coverage_sentence(report.coverage)}"]
+        parts += ["", f"{name}: {coverage_sentence(report)}", *judging_sentences(report.judging)]
         parts += [f"note: {clean(note)}" for note in report.notes]
     parts += ["", "signatures"]
     for report in reports:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.llm.cache_file import kept_replies
 from hallujudge.metrics import Report, Tally
 
 from ..backends.base import BatchResult
@@ -22,6 +23,7 @@ from .worker import WorkerSettings, worker_count
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
+    from hallujudge.metrics.framework.report import JudgeShare
 
     from ..archives import ItemSource
     from ..backends.base import RunHeader, ScoringBackend
@@ -38,6 +40,9 @@ class RunWatch(Protocol):
 
     def scored(self, part: Part | Entry) -> None:
         """Learn of a part, the kept ones of a resumed run first."""
+
+    def judged(self, shares: tuple[JudgeShare, ...], *, kept: bool) -> None:
+        """Learn what judges gave so far: to the kept parts, and then after each part."""
 
     def waits(self, progress: RunProgress) -> None:
         """Learn, every few seconds without a part, what is waited for."""
@@ -58,6 +63,7 @@ async def score_into_folder(
         watch: Receives the progress of the run.
     """
     run, spec, items = prepared.run, prepared.spec, prepared.items
+    paid = kept_replies(folder.folder / VERDICTS)
     async with _keeping_verdicts(backend, spec, folder) as keeping:
         header = await keeping.header(spec)
         notes = await asyncio.to_thread(reference_notes, spec, items)
@@ -66,6 +72,9 @@ async def score_into_folder(
         manifest = await asyncio.to_thread(manifest_of, prepared, header, keeping.origin())
         marks = items.slices.marks.to_bytes() if items.slices is not None else b""
         started = folder.start(manifest, resume=run.resume, marks=marks)
+        if paid and not started.complete:
+            note = f"{VERDICTS} holds {paid:,} replies that were paid for; they are used again"
+            started = replace(started, notes=(*started.notes, note))
         if watch is not None:
             watch.started(started)
         source = _source(keeping, prepared, header, watch)
@@ -136,6 +145,8 @@ async def score_parts(
         total.merge_bytes(entry.tally)
         if watch is not None:
             watch.scored(entry)
+    if watch is not None and not started.complete:
+        watch.judged(total.judging, kept=True)
     if folder.written < len(items):
         async with aclosing(source.parts(items, folder.written)) as parts:
             async for part in parts:
@@ -143,6 +154,7 @@ async def score_parts(
                 total.merge_bytes(part.tally)
                 if watch is not None:
                     watch.scored(part)
+                    watch.judged(total.judging, kept=False)
     if folder.written != len(items):
         raise InternalError(f"{folder.written} of {len(items)} items were scored")
     # Intervals of many items take seconds; a thread keeps the event loop free.
@@ -197,6 +209,10 @@ class ProgressWatch:
         """Count a part."""
         count = self._progress.scored if isinstance(part, Part) else self._progress.kept
         count(part.items, part.unscored.items.counts.total())
+
+    def judged(self, shares: tuple[JudgeShare, ...], *, kept: bool) -> None:  # noqa: ARG002
+        """Show what judges gave."""
+        self._progress.judged(shares)
 
     def waits(self, progress: RunProgress) -> None:
         """Show what is waited for."""

@@ -118,6 +118,9 @@ class Watch:
     def waits(self, progress: Any) -> None:
         """Do nothing."""
 
+    def judged(self, shares: Any, *, kept: bool) -> None:
+        pass
+
     def scored(self, _part: Any) -> None:
         self._parts += 1
         self._on_part(self._parts)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 from support.archive_values import write_lines
+from support.messages import expected_message
 
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import judge_card
@@ -89,7 +91,10 @@ def test_the_command_keeps_a_card_with_its_hash(
 
 
 def test_one_truth_is_needed(folder: Path, labels: Path) -> None:
-    with pytest.raises(InvalidInputError, match="not both"):
+    with pytest.raises(
+        InvalidInputError,
+        match=re.escape(expected_message("sdk.calibration.report_card:what-a-card-needs")),
+    ):
         judge_card(folder)
     with pytest.raises(InvalidInputError, match="not both"):
         judge_card(folder, labels=(labels,), reference=folder)

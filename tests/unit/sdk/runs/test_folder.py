@@ -158,6 +158,9 @@ def started(client: Client, folder: Path) -> str:
         def started(self, started: Any) -> None:
             notes.extend(started.notes)
 
+        def judged(self, shares: Any, *, kept: bool) -> None:
+            pass
+
         def scored(self, part: Any) -> None:
             pass
 

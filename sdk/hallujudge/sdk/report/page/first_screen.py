@@ -27,6 +27,7 @@ from ..report_text import (
     cut,
     group_text,
     interval_label,
+    judging_sentences,
     meaning_of,
     shown,
 )
@@ -298,7 +299,8 @@ def _headline(report: Report, about: PageAbout) -> Markup:
 
 def _trust(report: Report, about: PageAbout) -> Markup:
     """Return what limits the scores: unscored items, labels, and the notes, the judge's first."""
-    points = [element("li", coverage_sentence(report.coverage), bounds_sentence(report))]
+    points = [element("li", coverage_sentence(report), bounds_sentence(report))]
+    points += [element("li", text) for text in judging_sentences(report.judging)]
     if about.calibration is not None:
         points += [element("li", text) for text in calibration_sentences(about.calibration)]
     notes = sorted(report.notes, key=lambda note: _JUDGE_NOTE.search(note) is None)
