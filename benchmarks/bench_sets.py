@@ -18,7 +18,8 @@ import needs  # noqa: F401  # stops with a sentence where hallujudge is not inst
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import Answer, AnswersItem, Item
-from hallujudge.metrics.amber import KINDS, AmberItem, AmberObject
+from hallujudge.metrics.amber import KINDS
+from hallujudge.metrics.amber.descriptions import AmberItem, AmberObject
 from hallujudge.metrics.event_hallusion import EventHallusionItem, EventQuestion
 from hallujudge.metrics.hallusion_bench.question_groups import HallusionBenchItem
 from hallujudge.metrics.video_hallucer import SETS

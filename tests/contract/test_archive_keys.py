@@ -23,6 +23,8 @@ PAIR = {
 ASKED = {"question_id": 1, "video": "1.mp4", "question": "Is there a dog?", "label": "yes"}
 ORDERED = {**ASKED, "order_sensitive": True}
 RUN = {"question_id": 1, "operator": "base", "response": "Yes."}
+NOT_SHOWN = {"id": 3, "type": "discriminative-hallucination", "truth": "no"}
+OBJECTS = {"id": 3, "type": "generative", "truth": ["dog"], "hallu": ["cat"]}
 SHOWN = {"video": "v_1", "captions": ["A man sits.", "A man runs."]}
 ANSWER = {"image_id": 1, "question": "What is it?", "response": "A dog runs."}
 SCENE = {"image_id": 1, "triplets": [["dog", "on", "grass"]]}
@@ -44,6 +46,9 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "infact": ("infact", [{**ASKED, **RUN}], None),
     "infact, joined": ("infact", [RUN], [ASKED]),
     "infact, order": ("infact", [RUN, {**RUN, "operator": "shuffle"}], [ORDERED]),
+    "amber, joined": ("amber", [{"id": 3, "response": "No"}], [NOT_SHOWN]),
+    "amber, alone": ("amber", [{**NOT_SHOWN, "response": "No"}], None),
+    "amber, described": ("amber", [{"id": 3, "response": "A dog."}], [OBJECTS]),
     "video-hallucer, by set": ("video-hallucer", [{"set": "temporal", **PAIR}], None),
     "video-hallucer, flat": (
         "video-hallucer",
@@ -79,7 +84,18 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     ),
 }
 LETTERS = {"A": 2, "B": 1}
-VIDHAL = InputOptions(own={"options": {"v_1": LETTERS, "other v_1": LETTERS}})
+OPTIONS = {
+    "vidhal": InputOptions(own={"options": {"v_1": LETTERS, "other v_1": LETTERS}}),
+    "amber, described": InputOptions(
+        own={"associations": {"dog": [], "cat": []}, "safe_words": ("sky",)}
+    ),
+}
+
+
+def options_of(name: str) -> InputOptions | None:
+    return next((options for key, options in OPTIONS.items() if name.startswith(key)), None)
+
+
 # What an archive may lack: intervals then treat an item as an image of its own.
 OPTIONAL = {"image", "video", "text", "question"}
 
@@ -118,7 +134,7 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
     name: str, key: str, place: int
 ) -> None:
     metric, *archives = ARCHIVES[name]
-    options = VIDHAL if "vidhal" in name else None
+    options = options_of(name)
     assert len(read_items(metric, archives[0], archives[1], options=options)) == 1
     archives[place] = renamed(archives[place], key)
     with pytest.raises(ArchiveError) as caught:
@@ -163,7 +179,7 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
 )
 def test_a_mapped_key_is_found(name: str, common: str, key: str, place: int) -> None:
     metric, *archives = ARCHIVES[name]
-    options = VIDHAL if "vidhal" in name else InputOptions()
+    options = options_of(name) or InputOptions()
     wanted = list(read_items(metric, archives[0], archives[1], options=options))
     archives[place] = renamed(archives[place], key)
     options = replace(options, key_map={common: f"my_{key}"})
@@ -177,14 +193,14 @@ def test_a_mapped_key_is_found(name: str, common: str, key: str, place: int) -> 
         ("video-hallucer", InputOptions(id_key="question_id")),
         ("video-hallucer", InputOptions(key_map={"prompt": "question"})),
         ("video-hallucer", InputOptions(key_map={"category": "set"})),
-        ("vidhal-mcqa", InputOptions(key_map={"label": "video"}, own=VIDHAL.own)),
+        ("vidhal-mcqa", InputOptions(key_map={"label": "video"}, own=OPTIONS["vidhal"].own)),
         ("pope, alone", InputOptions(key_map={"options": "image"})),
         ("pope, alone", InputOptions(own={"claims_only": True})),
         ("chair", InputOptions(allow_missing=True)),
         ("chair", InputOptions(own={"nouns": "nouns.json"})),
         ("tri-he", InputOptions(join="order")),
         ("mementos", InputOptions(own={"model_key": "gpt"})),
-        ("amber", InputOptions(allow_duplicates=True)),
+        ("amber", InputOptions(join="order")),
         ("amber", InputOptions(own={"id_map": "ids.json"})),
     ],
 )
@@ -217,7 +233,7 @@ UNSCORED = {"response", "predict", "caption", "description"}
 )
 def test_a_key_that_one_record_lacks_is_an_error(name: str, key: str, place: int) -> None:
     metric, *given = ARCHIVES[name]
-    options, ids = (VIDHAL, ["video"]) if "vidhal" in name else (None, ["pair_id"])
+    options, ids = options_of(name), ["video" if "vidhal" in name else "pair_id"]
     archives = [each and doubled(each, *ids) for each in given]
     assert len(read_items(metric, archives[0], archives[1], options=options)) == 2
     archives[place] = with_last_renamed(archives[place], key)
@@ -273,7 +289,7 @@ def test_results_by_id_beside_the_models_name_are_read(
     name: str, in_file: bool, tmp_path: Path
 ) -> None:
     metric, rows, references = ARCHIVES[name]
-    options = VIDHAL if "vidhal" in name else None
+    options = options_of(name)
     wanted = list(read_items(metric, rows, references, options=options))
     # Several answers of one video or question are under ids of their own.
     ids = IDS if len(rows) == 1 else set()

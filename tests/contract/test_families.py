@@ -27,7 +27,7 @@ from hallujudge.metrics import (
     Report,
     one_answer,
 )
-from hallujudge.metrics.amber import AmberEvidence
+from hallujudge.metrics.amber.descriptions import AmberEvidence
 from hallujudge.metrics.event_hallusion import EventHallusionEvidence
 from hallujudge.metrics.framework.claims import Triplet, WrittenTriplet
 from hallujudge.metrics.framework.results import Item as BaseItem

@@ -12,7 +12,7 @@ from hallujudge.judge_service.engine.pipelines import record_hash
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.wire.kinds import item_types
 from hallujudge.metrics import Answer, AnswersItem, Item
-from hallujudge.metrics.amber import AmberObject
+from hallujudge.metrics.amber.descriptions import AmberObject
 from hallujudge.metrics.event_hallusion import EventQuestion
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS

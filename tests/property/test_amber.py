@@ -11,7 +11,8 @@ from oracles import amber_published as oracle
 from support.amber_samples import ASSOCIATIONS, SAFE
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.amber import AmberItem, AmberMetric, AmberObject, count_words
+from hallujudge.metrics.amber import AmberMetric
+from hallujudge.metrics.amber.descriptions import AmberItem, AmberObject, count_words
 from hallujudge.sdk import Client, InputOptions
 
 objects = st.lists(st.sampled_from(sorted(ASSOCIATIONS)), max_size=4)

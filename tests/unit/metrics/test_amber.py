@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hallujudge.metrics.amber import AmberItem, AmberMetric, AmberObject
+from hallujudge.metrics.amber import AmberMetric
+from hallujudge.metrics.amber.descriptions import AmberItem, AmberObject
 
 OBJECTS = (
     AmberObject(word="person", associated=("man", "people")),

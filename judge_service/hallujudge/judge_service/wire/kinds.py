@@ -19,12 +19,12 @@ _ITEMS = {
     "tri_he": "tri_he.TriHeItem",
     "mementos": "mementos.MementosItem",
     "hallusion_bench": "hallusion_bench.question_groups.HallusionBenchItem",
-    "amber": "amber.AmberItem",
+    "amber": "amber.descriptions.AmberItem",
     "event_hallusion": "event_hallusion.EventHallusionItem",
 }
 """The items of each task; a family with its own item adds a line here and its evidence below."""
 _EVIDENCE = (
-    "amber.AmberEvidence",
+    "amber.descriptions.AmberEvidence",
     "chair.ChairEvidence",
     "hallusion_bench.HallusionBenchEvidence",
     "event_hallusion.EventHallusionEvidence",

@@ -39,10 +39,9 @@ before it compares the word with true ones by vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
 from ..answers.answers_metric import AnswersMetric, metric_with
 from ..answers.closed_questions import (
@@ -50,291 +49,73 @@ from ..answers.closed_questions import (
     AnswersItem,
     AnswerVariant,
     ClosedQuestions,
+    InputTable,
     Keys,
     compared_by,
 )
 from ..answers.yes_no import YES_NO_PARSERS
 from ..framework.metric import OptionDefinition, Paper
-from ..framework.results import CanonicalRecord, JsonValue, ScoredItem
+from ..framework.results import ScoredItem
+from .descriptions import (
+    GENERATIVE,
+    AmberEvidence,
+    AmberItem,
+    Similar,
+    count_words,
+    description_maker,
+)
 from .dimension_scores import CORRECTED, DIMENSIONS, PUBLISHED
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, ScoreDefinition
 
 
-GENERATIVE = "generative"
-"""The kind of descriptions; all other kinds are questions."""
 KINDS = ("existence", "state", "number", "action", "relation")
 """The kinds of questions; state, number and action are attributes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmberObject:
-    """An object of an image, or a hallucination target."""
-
-    word: str
-    """Name of the object."""
-    associated: tuple[str, ...] = ()
-    """Words that are associated with it in the association table."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmberItem(AnswersItem):
-    """A description of an image: the only answer, whose response is None if its nouns are known."""
-
-    nouns: tuple[str, ...] = ()
-    """The object words: nouns in the association table, with repetitions."""
-    nouns_given: bool = False
-    """Whether the nouns are known; the list may be empty."""
-    objects: tuple[AmberObject, ...] = ()
-    """The objects that the image shows."""
-    targets: tuple[AmberObject, ...] = ()
-    """The hallucination targets: objects that the image lacks and that models tend to name."""
-    safe_words: tuple[str, ...] = ()
-    """Words that are never hallucinated."""
-    vocabulary: tuple[str, ...] = ()
-    """The words of the association table, where there is a text to look for nouns in."""
-
-    def reference_record(self) -> CanonicalRecord:
-        """Return the objects and targets, and the safe words."""
-        parts = (self.objects, self.targets)
-        words = [sorted((each.word, sorted(each.associated)) for each in part) for part in parts]
-        return GENERATIVE, words, sorted(self.safe_words)
-
-
-class AmberWord(NamedTuple):
-    """An object word of a description."""
-
-    word: str
-    """The word."""
-    verdict: str
-    """``true``, ``safe`` or ``hallucinated``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmberEvidence:
-    """Evidence of a description's scores."""
-
-    words: tuple[AmberWord, ...]
-    """Its object words, with repetitions."""
-    covered: tuple[str, ...]
-    """Objects of the image that it names."""
-    missed: tuple[str, ...]
-    """Objects of the image that it does not name."""
-    targets_said: tuple[str, ...]
-    """Hallucination targets that it names."""
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return words with their verdicts, then objects and targets."""
-        return {
-            "words": [dict(word._asdict()) for word in self.words],
-            "covered": list(self.covered),
-            "missed": list(self.missed),
-            "targets_said": list(self.targets_said),
-        }
-
-
-class DescriptionCounts(NamedTuple):
-    """Counts of one description for the generative scores."""
-
-    words: int
-    """Object words."""
-    hallucinated: int
-    """Object words that are hallucinated."""
-    objects: int
-    """Objects of the image."""
-    covered: int
-    """Objects of the image that the description names."""
-    targets: int
-    """Hallucination targets."""
-    targets_said: int
-    """Hallucination targets that the description names."""
-
-
-Similar: TypeAlias = Callable[[str, str], bool]
-"""Whether two words that differ are taken to be the same."""
-
-
-def count_words(
-    item: AmberItem, variant: str, similar: Similar | None = None
-) -> tuple[DescriptionCounts, AmberEvidence]:
-    """Return the counts of a description, and its evidence.
-
-    Args:
-        item: The description, with its nouns.
-        variant: ``published`` or ``corrected``.
-        similar: Compares words that differ. By default, words are the same or not.
-    """
-    published = variant == "published"
-    objects = item.objects if published else _distinct(item.objects)
-    targets = item.targets if published else _distinct(item.targets)
-    verdicts = _verdicts(item, similar)
-    wrong = [noun for noun, verdict in zip(item.nouns, verdicts, strict=True) if verdict == _WRONG]
-    true, safe = _words_of(item.objects), frozenset(item.safe_words)
-    # Words that are not equal to a true word; their vectors may still be similar.
-    unknown = [noun for noun in item.nouns if noun not in true and noun not in safe]
-    credited = [noun for noun in item.nouns if not published or noun not in safe]
-    # The released script looks for targets before it compares a word with the true ones by vectors.
-    suspects = unknown if published else wrong
-    find = _first_named if published else _all_named
-    covered = find(objects, credited) | _similar_to(objects, unknown, similar, first=published)
-    said = find(targets, suspects) | _similar_to(targets, suspects, similar, first=published)
-    counts = DescriptionCounts(
-        words=len(item.nouns),
-        hallucinated=len(wrong),
-        objects=len(objects),
-        covered=len(covered),
-        targets=len(targets),
-        targets_said=len(said),
-    )
-    evidence = AmberEvidence(
-        words=tuple(map(AmberWord, item.nouns, verdicts)),
-        covered=_names(objects, covered),
-        missed=_names(objects, frozenset(range(len(objects))) - covered),
-        targets_said=_names(targets, said),
-    )
-    return counts, evidence
-
-
-_WRONG = "hallucinated"
-
-
-def _verdicts(item: AmberItem, similar: Similar | None) -> list[str]:
-    true, safe = _words_of(item.objects), frozenset(item.safe_words)
-
-    def is_true(noun: str) -> bool:
-        return noun in true or (similar is not None and any(similar(noun, word) for word in true))
-
-    return ["safe" if noun in safe else "true" if is_true(noun) else _WRONG for noun in item.nouns]
-
-
-def _words_of(objects: Sequence[AmberObject]) -> frozenset[str]:
-    return frozenset(word for entry in objects for word in (entry.word, *entry.associated))
-
-
-def _distinct(objects: Sequence[AmberObject]) -> tuple[AmberObject, ...]:
-    return tuple({entry.word: entry for entry in objects}.values())
-
-
-def _first_named(objects: Sequence[AmberObject], nouns: Sequence[str]) -> frozenset[int]:
-    """Return the objects that words name in the released script.
-
-    A word names one object: the first that it is associated with, or else the first of
-    that name.
-    """
-    first: dict[str, int] = {}
-    for index, entry in enumerate(objects):
-        for word in entry.associated:
-            first.setdefault(word, index)
-    for index, entry in enumerate(objects):
-        first.setdefault(entry.word, index)
-    return frozenset(first[noun] for noun in nouns if noun in first)
-
-
-def _all_named(objects: Sequence[AmberObject], nouns: Sequence[str]) -> frozenset[int]:
-    """Return every object that a word names or is associated with."""
-    said = frozenset(nouns)
-    return frozenset(
-        index
-        for index, entry in enumerate(objects)
-        if entry.word in said or not said.isdisjoint(entry.associated)
-    )
-
-
-def _similar_to(
-    objects: Sequence[AmberObject], nouns: Sequence[str], similar: Similar | None, *, first: bool
-) -> frozenset[int]:
-    """Return the objects that words are similar to.
-
-    Args:
-        objects: The objects.
-        nouns: The words.
-        similar: Compares words. Without it, nothing is similar.
-        first: Whether a word names one object only, as in the released script: the first with
-            a similar associated word, or else the first with a similar name.
-    """
-    if similar is None:
-        return frozenset()
-    found: set[int] = set()
-    for noun in frozenset(nouns):
-        by_table = (
-            index
-            for index, entry in enumerate(objects)
-            if any(similar(noun, word) for word in entry.associated)
-        )
-        by_name = (index for index, entry in enumerate(objects) if similar(noun, entry.word))
-        named = chain(by_table, by_name)
-        found.update(islice(named, 1) if first else named)
-    return frozenset(found)
-
-
-def _names(objects: Sequence[AmberObject], which: frozenset[int]) -> tuple[str, ...]:
-    return tuple(objects[index].word for index in sorted(which))
+# AMBER's type of an annotation -> our kind of question.
+_KINDS = {
+    "generative": GENERATIVE,
+    "discriminative-hallucination": "existence",
+    "discriminative-attribute-state": "state",
+    "discriminative-attribute-number": "number",
+    "discriminative-attribute-action": "action",
+    "discriminative-relation": "relation",
+    "relation": "relation",
+}
 
 
 def _released(text: str) -> str | None:
     return {"Yes": "yes", "No": "no"}.get(text)
 
 
-QUESTIONS = ClosedQuestions(
-    name="amber",
-    summary="Hallucinated object words in descriptions, and wrong yes/no answers.",
-    title="AMBER: object words in descriptions, and yes/no questions.",
-    papers=(
-        Paper(
-            title="AMBER: An LLM-free Multi-dimensional Benchmark for MLLMs Hallucination "
-            "Evaluation",
-            authors="Wang et al.",
-            year=2023,
-            link="arXiv:2311.07397",
-            where="inference.py",
-        ),
-    ),
-    unit="items",
-    keys=Keys(
-        response=("response", "answer", "prediction", "output", "text"),
-        label=("truth",),
-        id=("id", "question_id"),
-        asked=("query", "question"),
-        media=("image", "image_id"),
-        fields={"kind": ("type",)},
-    ),
-    seen=("kind",),
-    variants=(
-        AnswerVariant(
-            name="published",
-            meaning="The released script; words are equal or not, unless nouns are published.",
-            parse=compared_by(_released, "published"),
-        ),
-        AnswerVariant(
-            name="corrected",
-            meaning="Parses whole answers, rounds and adds nothing, covers every named object.",
-            parse=compared_by(YES_NO_PARSERS["strict"], "strict"),
-            unparsed="unscored",
-        ),
-    ),
-    options=(
-        OptionDefinition(
-            name="nouns",
-            default="given",
-            choices=("given", "rules", "published"),
-            meaning="Nouns of descriptions.",
-            details="rules finds them in the texts; published does so with nltk, and also compares "
-            "words by spaCy's vectors.",
-        ),
-        OptionDefinition(
-            name="vectors",
-            default="en_core_web_lg",
-            meaning="Model of published nouns: a spaCy package or folder.",
-        ),
-    ),
-    scores=CORRECTED,
-    main_score="accuracy",
-    trial=AnswersItem(
-        id="1", answers=(Answer(response="No", label="no", fields={"kind": KINDS[0]}),)
-    ),
-)
-"""The questions; descriptions add to the same columns."""
+_RESPONSE = ("response", "answer", "prediction", "output", "text")
+
+
+def _task(record: Mapping[str, object]) -> str:
+    """Return the kind of a record; empty if its type is unknown."""
+    return _KINDS.get(str(record.get("type")), "")
+
+
+def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
+    """Return an answer with its kind.
+
+    Raises:
+        ValueError: The type of its annotation is unknown.
+    """
+    kind = _task(record)
+    if not kind and "type" in record:
+        raise ValueError(
+            "annotations have an unknown type", f"Use one of {', '.join(_KINDS)}", record["type"]
+        )
+    said = any(key in record for key in _RESPONSE)
+    return answer._replace(response=answer.response if said else None, fields={"kind": kind})
+
+
+def _kind(item: AnswersItem) -> str:
+    """Return the kind of an item, which results may be grouped by."""
+    if isinstance(item, AmberItem):
+        return GENERATIVE
+    return item.answers[0].fields.get("kind", "") if item.answers else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,5 +184,96 @@ class _Descriptions(AnswersMetric):
         return row
 
 
-AmberMetric = metric_with(_Descriptions, QUESTIONS)
+BENCHMARK = ClosedQuestions(
+    name="amber",
+    summary="Hallucinated object words in descriptions, and wrong yes/no answers.",
+    title="AMBER: object words in descriptions, and yes/no questions.",
+    papers=(
+        Paper(
+            title="AMBER: An LLM-free Multi-dimensional Benchmark for MLLMs Hallucination "
+            "Evaluation",
+            authors="Wang et al.",
+            year=2023,
+            link="arXiv:2311.07397",
+            where="inference.py",
+        ),
+    ),
+    unit="items",
+    keys=Keys(
+        # Descriptions are scored from their nouns alone where there is no text.
+        response=(*_RESPONSE, "nouns"),
+        label=("truth",),
+        id=("id", "question_id"),
+        question=("query", "question"),
+        media=("image", "image_id"),
+        fields={"kind": ("type",)},
+    ),
+    seen=("kind",),
+    derived={"kind": _kind},
+    question_files=True,
+    tables=(
+        InputTable(
+            name="questions",
+            meaning="AMBER's query_all.json: id to image.",
+            form="records",
+            noun="questions",
+            asks=True,
+            usual="query_all.json",
+        ),
+        InputTable(
+            name="nouns",
+            meaning="Nouns of the descriptions by id.",
+            named="nouns_file",
+            form="records",
+            noun="nouns",
+            answers=True,
+            only_with=("nouns", "given"),
+        ),
+        InputTable(
+            name="associations", meaning="AMBER's relation.json.", form="whole", noun="association"
+        ),
+        InputTable(name="safe_words", meaning="AMBER's safe_words.txt.", form="lines"),
+    ),
+    complete=_completed,
+    task=_task,
+    special={GENERATIVE: description_maker},
+    base=_Descriptions,
+    questions_name="annotations.json",
+    variants=(
+        AnswerVariant(
+            name="published",
+            meaning="The released script; words are equal or not, unless nouns are published.",
+            parse=compared_by(_released, "published"),
+        ),
+        AnswerVariant(
+            name="corrected",
+            meaning="Parses whole answers, rounds and adds nothing, covers every named object.",
+            parse=compared_by(YES_NO_PARSERS["strict"], "strict"),
+            unparsed="unscored",
+        ),
+    ),
+    options=(
+        OptionDefinition(
+            name="nouns",
+            default="given",
+            choices=("given", "rules", "published"),
+            meaning="Nouns of descriptions.",
+            details="rules finds them in the texts; published does so with nltk, and also compares "
+            "words by spaCy's vectors.",
+        ),
+        OptionDefinition(
+            name="vectors",
+            default="en_core_web_lg",
+            meaning="Model of published nouns: a spaCy package or folder.",
+        ),
+    ),
+    scores=CORRECTED,
+    main_score="accuracy",
+    trial=AnswersItem(
+        id="1", answers=(Answer(response="No", label="no", fields={"kind": KINDS[0]}),)
+    ),
+)
+"""The declaration; descriptions add to the columns of the questions."""
+BENCHMARKS = (BENCHMARK,)
+AmberMetric = metric_with(_Descriptions, BENCHMARK)
 """The metric."""

@@ -257,15 +257,25 @@ class Bundling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputTable(InputOption):
-    """A further file of an archive: one object, id of a bundle -> value.
+    """A further file of an archive."""
 
-    Each record gets the value of its bundle under the table's name.
-    """
-
+    form: Literal["by id", "records", "whole", "lines"] = "by id"
+    """``by id``: one object, id of a bundle -> value, which its records get under the table's name.
+    ``records``: records with the id of a bundle, whose values its records get. ``whole``: one
+    object, and ``lines``: lines of text, for ``special`` alone."""
     noun: str = ""
     """What it holds of each bundle, in words of errors; empty for its name."""
     required: bool = False
     """Whether every bundle needs its value."""
+    usual: str = ""
+    """Usual name of the file, with which the example of the command has it."""
+    asks: bool = False
+    """Whether its records are the questions that were asked, of all in the file of questions.
+    Without it, questions without an answer are left out."""
+    answers: bool = False
+    """Whether a record of it counts as an answer if there is no other with its id."""
+    only_with: tuple[str, str] | None = None
+    """Option of the metric, and the value without which the file would not be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +286,10 @@ class SetFiles:
     """The field of items."""
     names: Mapping[str, str]
     """Beginning of the name of a file -> value of the field."""
+
+
+SpecialItem: TypeAlias = "Callable[[AnswersItem, Mapping[str, object]], AnswersItem]"
+"""Returns an item of another kind, with what its record holds; raises as ``complete`` does."""
 
 
 # Compared by identity: it is one value of a module, and holds functions.
@@ -329,6 +343,14 @@ class ClosedQuestions:
     """Whether answers may be joined with their questions by text or order too, not by id only."""
     tables: tuple[InputTable, ...] = ()
     """Further files of an archive."""
+    task: Callable[[Mapping[str, object]], str] | None = None
+    """Returns the task of a record, of which an archive may have some only: questions of a task
+    without any answer need none. None if there is one task."""
+    special: Mapping[str, Callable[[Mapping[str, object]], SpecialItem]] = field(
+        default_factory=dict
+    )
+    """Task whose items are no questions -> function of the ``whole`` and ``lines`` tables by name.
+    It returns what makes an item of such a record, whose label is not read."""
     complete: Callable[[Answer, Mapping[str, object]], Answer] | None = None
     """Returns an answer with what only this benchmark reads of its record. Raises ``ValueError``,
     with the fault and the next step, for a record that can't be read."""
@@ -344,6 +366,8 @@ class ClosedQuestions:
     ids; empty if ids are unique."""
     variant_names: tuple[str, ...] = ()
     """Further names of the option ``variant`` on the command line."""
+    questions_name: str = "questions.json"
+    """Usual name of a file of questions, for the example of the command."""
 
     def variant(self, name: str) -> AnswerVariant:
         """Return the variant with a name, which must exist."""

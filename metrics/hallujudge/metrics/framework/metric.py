@@ -112,12 +112,12 @@ class InputOption:
     kind: Literal["file", "text", "texts", "set"] = "file"
     """What its value is: a file, a text, several texts, or true, which a command sets itself."""
     named: str = ""
-    """The flag on the command line; empty for the name."""
+    """The name on the command line; empty for the same name."""
 
     @property
     def flag(self) -> str:
         """Return the flag on the command line."""
-        return self.named or f"--{self.name.replace('_', '-')}"
+        return f"--{(self.named or self.name).replace('_', '-')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswersItem,
     ClosedQuestions,
-    InputTable,
 )
 
 from ..errors import ArchiveError
 from .archive_files import value_at
+from .asked_questions import AskedQuestions
 from .inputs import InputOptions, ItemSource, References, Responses
-from .joins import Faults, MediaCheck, read_mapping
+from .joins import Faults, MediaCheck
 from .json_files import named
 from .question_files import (
     bundle_id,
     field_text,
-    known_questions,
     label_of,
     options_of,
     place_of,
-    question_key,
 )
 from .records import (
     TEXT_FLAG,
@@ -63,8 +61,11 @@ def read_bundles(
     """
     bundles = _Bundles(declared, references, options, group_by)
     items = bundles.read(parts_of(declared, responses))
-    notes = (*bundles.media.notes(), *bundles.notes(items))
+    notes = (*bundles.media_notes(), *bundles.notes(items))
     return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
+
+
+_T = TypeVar("_T")
 
 
 class _Entry(NamedTuple):
@@ -96,13 +97,8 @@ class _Bundles:
         self._keys = declared.keys
         self._bundle = declared.bundle
         self._options = options
-        self._tables = {table: held for table in declared.tables if (held := _held(table, options))}
-        self._references = known_questions(declared, references, options)
-        # Without files of questions, a table that every bundle needs says which ones there are.
-        needed = (held for table, held in self._tables.items() if table.required)
-        self._questions: Mapping[str, Mapping[str, object]] = self._references or {
-            key: {} for held in needed for key in held
-        }
+        self._faults = Faults(_remedies(declared))
+        self._asked = AskedQuestions(declared, references, options, self._faults)
         # Fields of answers differ within an item.
         of_answers = {*declared.seen, *declared.bundle.name}
         if declared.bundle.names:
@@ -112,12 +108,13 @@ class _Bundles:
         self._group_by = tuple(key for key in group_by if key not in known)
         # Whether records are single questions of bundles that may have names; set by the first.
         self._flat = None if declared.bundle.names else True
+        self._remedy = "one of these names"
+        if declared.question_files and not self._asked.references:
+            self._remedy += ", or give what the records lack with references=…"
         self._line_ids: set[str] = set()
-        self._faults = Faults(_remedies(declared))
         self._counts: dict[str, int] = {}
         self._chosen: tuple[str, str] | None = None
-        self._joined: set[str] = set()
-        self.media = MediaCheck(declared.keys.media)
+        self._media = MediaCheck(declared.keys.media)
 
     def read(self, parts: Iterator[Part]) -> list[AnswersItem]:
         """Return all bundles, in the order of their first answers.
@@ -128,59 +125,37 @@ class _Bundles:
         gathered: dict[str, list[_Entry]] = {}
         for part in parts:
             for record in map(self._renamed, part.records):
-                for entry in self._entries(part.name, self._with_question(record)):
+                for entry in self._entries(part.name, self._asked.completed(record)):
                     gathered.setdefault(entry.bundle, []).append(entry)
+        for record in self._asked.answering(gathered):
+            for entry in self._entries("", self._asked.completed(record)):
+                gathered.setdefault(entry.bundle, []).append(entry)
+        self._asked.check()
         # Answers without their question lack more, which would be the wrong error.
         self._faults.check()
         first = next(iter(gathered.values()), None)
         if first is not None and self._chosen is None:
             self._chosen = self._choose(first[0].inner)
-        for key in self._silent() if self._options.allow_missing else ():
+        for key in self._asked.silent() if self._options.allow_missing else ():
             for entry in self._unanswered(key):
                 gathered.setdefault(entry.bundle, []).append(entry)
         items = [self._item(entries) for entries in gathered.values()]
-        if not self._options.allow_missing:
-            self._faults.add(_SILENT, *self._silent())
+        if not self._options.allow_missing and self._asked.asking is None:
+            self._faults.add(_SILENT, *self._asked.silent())
         self._faults.check()
         if not items:
             raise ArchiveError(f"the archive of answers has no {self._declared.unit}; give some")
         return items
 
-    def _silent(self) -> list[str]:
-        """Return the questions without an answer."""
-        return [key for key in self._questions if key not in self._joined]
-
     def _unanswered(self, key: str) -> Iterator[_Entry]:
         """Yield the entries of a question without an answer."""
         assert self._chosen is not None, "chosen by the first record"
         response, _ = self._chosen
-        values = {name: v for name, v in self._questions[key].items() if name != response}
+        values = {name: v for name, v in self._asked.questions[key].items() if name != response}
         for name in self._bundle.name if self._bundle.required and not self._bundle.by else ():
             # A question does not say which of its answers are missing: the required one is.
             values |= dict.fromkeys(self._keys.fields[name], self._bundle.required[0])
-        yield from self._entries("", self._with_tables(Record(values, 0, key)))
-
-    def _with_question(self, record: Record) -> Record:
-        """Return a record with what it leaves out, from the file of questions and the tables."""
-        if self._questions:
-            key = question_key(self._declared, record, self._options)
-            if key not in self._questions and not self._options.allow_unknown:
-                self._faults.add(_UNKNOWN, key)
-            self._joined.add(key)
-            known = self._questions.get(key, {})
-            record = record._replace(values={**known, **record.values})
-        return self._with_tables(record)
-
-    def _with_tables(self, record: Record) -> Record:
-        if not self._tables:
-            return record
-        key = bundle_id(self._declared, record, self._options)
-        for table, held in self._tables.items():
-            lacks = table.required and key not in held
-            if lacks and (key in self._questions or not self._options.allow_unknown):
-                self._faults.add(_lacking(self._declared, table), key)
-            record = record._replace(values={**record.values, table.name: held.get(key)})
-        return record
+        yield from self._entries("", self._asked.with_tables(Record(values, 0, key)))
 
     def _entries(self, part: str, record: Record) -> Iterator[_Entry]:
         fields = self._fields(part, record)
@@ -321,7 +296,7 @@ class _Bundles:
         """
         keys = self._keys.fields[name]
         if needed and name not in self._keys.optional and not self._options.allow_unknown:
-            choose_key(record, None, keys, f"the {name}")
+            choose_key(record, None, keys, f"the {name}", self._remedy)
         return field_text(record.values, keys)
 
     def _renamed(self, record: Record) -> Record:
@@ -355,7 +330,7 @@ class _Bundles:
             own = optional_text(entry.inner, self._keys.media)
             media.append(own or optional_text(outer, self._keys.media))
             place = f"{entry.bundle} ({entry.name})" if entry.name else entry.bundle
-            self.media.add(media[-1], place, {**entry.outer, **entry.inner.values})
+            self._media.add(media[-1], place, {**entry.outer, **entry.inner.values})
         if self._bundle.same and len(answers) == len(entries):
             self._check_same(entries, tuple(answers.values()))
         fields = {name: text for entry in reversed(entries) for name, text in entry.fields.items()}
@@ -366,7 +341,7 @@ class _Bundles:
                 f"{self._declared.unit} have no {' and no '.join(lacking)} answer",
                 *[first.bundle] * bool(lacking),
             )
-        return AnswersItem(
+        item = AnswersItem(
             id=first.bundle,
             # Some questions are duplicates with the halves of a video in the other order.
             group_id=min(filter(None, media), default=first.bundle),
@@ -376,6 +351,9 @@ class _Bundles:
                 or answers.values()
             ),
         )
+        if not self._asked.is_special(first.outer):
+            return item
+        return self._checked(first, item, lambda: self._asked.special(item, first.outer))
 
     def _answer(self, entry: _Entry) -> Answer:
         record = entry.inner
@@ -384,7 +362,8 @@ class _Bundles:
         response_key, label_key = self._chosen
         label = label_of(self._declared, record.values.get(label_key))
         unknown = record.values.get(label_key) is None and self._options.allow_unknown
-        if label is None and not unknown and self._keys.label:
+        needed = self._keys.label and not self._asked.is_special(entry.outer)
+        if label is None and not unknown and needed:
             found = shown(record.values.get(label_key))
             self._faults.add(_bad_label(self._declared), f"{record.place} ({entry.name}: {found})")
         whole = record._replace(values={**entry.outer, **record.values})
@@ -400,25 +379,29 @@ class _Bundles:
 
     def _completed(self, entry: _Entry, answer: Answer) -> Answer:
         """Return an answer with what only its benchmark reads of its record."""
-        if self._declared.complete is None:
+        if (complete := self._declared.complete) is None:
             return answer
+        values = {**entry.outer, **entry.inner.values}
+        return self._checked(entry, answer, lambda: complete(answer, values))
+
+    def _checked(self, entry: _Entry, known: _T, make: Callable[[], _T]) -> _T:
+        """Return what a function of the benchmark makes; what is known if it finds a fault."""
         try:
-            return self._declared.complete(answer, {**entry.outer, **entry.inner.values})
+            return make()
         except ValueError as err:
             fault, remedy, *found = err.args
             place = f"{entry.bundle} ({_short(found[0])})" if found else _placed(entry)
             self._faults.add(fault, place, remedy=remedy)
-            return answer
+            return known
+
+    def media_notes(self) -> tuple[str, ...]:
+        """Return a note if no item has an image or a video."""
+        asking = self._asked.asking
+        return self._media.notes("" if asking is None else f", or give {asking}")
 
     def notes(self, items: Sequence[AnswersItem]) -> Iterator[str]:
-        """Yield oddities of the archive: bundles of tables that lack, and letters not shown."""
-        for table, held in self._tables.items():
-            more = [key for key in held if self._references and key not in self._references]
-            if more:
-                yield (
-                    f"no annotations for {len(more)} of the {self._declared.unit} with a "
-                    f"{table.noun}: {named(more)}. Give the {table.name} file of the same release"
-                )
+        """Yield oddities of the archive: those of its questions, and letters not shown."""
+        yield from self._asked.notes()
         strange = [item.id for item in items if any(map(_has_strange_letters, item.answers))]
         if strange:
             yield f"{len(strange)} answers use letters that were not shown: {named(strange)}"
@@ -434,23 +417,7 @@ class _Bundles:
         others = [key for key in self._keys.label if key != response]
         if not self._keys.label:
             return response, ""
-        return response, choose_key(first, label, others, "the label")
-
-
-def _held(table: InputTable, options: InputOptions) -> Mapping[str, object] | None:
-    """Return the content of a table; None if it is not given and need not be.
-
-    Raises:
-        ArchiveError: It is needed, or can't be read.
-    """
-    if (source := options.own.get(table.name)) is not None:
-        return read_mapping(source, f"{table.noun or table.name}s")
-    if not table.required:
-        return None
-    raise ArchiveError(
-        f"the {table.noun} is missing: give InputOptions(own=dict({table.name}=…)), "
-        f"{table.meaning[0].lower()}{table.meaning[1:]}"
-    )
+        return response, choose_key(first, label, others, "the label", self._remedy)
 
 
 def _value_of(entry: _Entry, answer: Answer, name: str) -> str:
@@ -474,13 +441,8 @@ def _has_strange_letters(answer: Answer) -> bool:
 _NO_SET = "records have no set"
 _NO_ANSWER = "records lack an answer"
 _TWICE = "questions are answered more than once"
-_UNKNOWN = "answers are to questions that the references lack"
 _SILENT = "questions have no answer"
 _UNKNOWN_NAME = "records have a name that is not known"
-
-
-def _lacking(declared: ClosedQuestions, table: InputTable) -> str:
-    return f"{declared.unit} have no {table.noun}"
 
 
 def _bad_label(declared: ClosedQuestions) -> str:
@@ -499,11 +461,6 @@ def _remedies(declared: ClosedQuestions) -> dict[str, str]:
         _TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",
         _bad_label(declared): "Correct these labels",
-        **{
-            _lacking(declared, table): f"Give the {table.name} file of the same release"
-            for table in declared.tables
-        },
-        _UNKNOWN: "Give their questions, or pass InputOptions(allow_unknown=True)",
         _UNKNOWN_NAME: f"Use one of {', '.join(declared.bundle.known)}",
         _SILENT: "Give their answers, or pass InputOptions(allow_missing=True)",
     }

@@ -137,8 +137,11 @@ class MediaCheck:
         if not media:
             self._without.append(place)
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self, also: str = "") -> tuple[str, ...]:
         """Return a note if no item has an image or a video.
+
+        Args:
+            also: What else to do then.
 
         Raises:
             ArchiveError: Some have one and others do not.
@@ -153,7 +156,7 @@ class MediaCheck:
             )
         return (
             f"no record has an image or a video: {keys}. Intervals take each item for independent "
-            "of the others; if the key has another name, map it (key_map) to 'image'",
+            "of the others; if the key has another name, map it (key_map) to 'image'" + also,
         )
 
 

@@ -352,9 +352,18 @@ def labels_are_wrong(declared: ClosedQuestions, places: list[str], where: str) -
 
 
 def known_questions(
-    declared: ClosedQuestions, references: References | None, options: InputOptions
+    declared: ClosedQuestions,
+    references: References | None,
+    options: InputOptions,
+    what: str = "questions in the references",
 ) -> dict[str, Mapping[str, object]]:
     """Return the records of a file of questions by the key that joins them with answers.
+
+    Args:
+        declared: The benchmark.
+        references: The file; None without.
+        options: How the archive is read; the key of the id may be that of the answers alone.
+        what: What the file holds, for messages.
 
     Raises:
         ArchiveError: A question has no key, or is a duplicate.
@@ -373,9 +382,9 @@ def known_questions(
         known[key] = record.values
     if twice:
         raise refuse(
-            "duplicate questions in the references",
+            f"duplicate {what}",
             twice,
-            "Give different questions different ids, and keep one of those that are the same",
+            "Give different ones different ids, and keep one of those that are the same",
         )
     return known
 

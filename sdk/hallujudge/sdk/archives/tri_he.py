@@ -87,13 +87,13 @@ INPUTS: Mapping[str, DeclaredInputs] = {
             InputOption(
                 name="human_keys",
                 kind="texts",
-                named="--human-key",
+                named="human_key",
                 meaning="Key of human scores; repeatable, one per annotator.",
             ),
             InputOption(
                 name="claims_only",
                 kind="set",
-                named="--claims",
+                named="claims",
                 meaning="Whether the archive must hold claims; nothing is extracted.",
             ),
         ),

@@ -18,6 +18,7 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import benchmarks_of
 
 from ..archives import InputOptions
+from ..errors import InvalidInputError
 from ..runs.manifest import PARSERS
 from ..score_run import ScoreRun
 from .app import examples, input_option, output_option, score_app
@@ -97,8 +98,10 @@ def add_commands(family: str) -> None:
 
 
 def _epilog(benchmark: ClosedQuestions) -> str:
-    given = "-r answers.jsonl -R questions.json" if benchmark.question_files else "-r answers/"
-    needed = "".join(f"--{t.name} {t.name}.json " for t in benchmark.tables if t.required)
+    with_questions = f"-r answers.jsonl -R {benchmark.questions_name}"
+    given = with_questions if benchmark.question_files else "-r answers/"
+    shown = [t for t in benchmark.tables if t.required or t.usual]
+    needed = "".join(f"{table.flag} {table.usual or f'{table.name}.json'} " for table in shown)
     command = f"hallujudge score {benchmark.name} {given}"
     if needed:
         return examples(f"{command} \\", f"    {needed}-o results")
@@ -116,6 +119,7 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
         inputs: InputOptions,
         judges: _NoJudges,
     ) -> ScoreCommand:
+        _refuse_unused_tables(benchmark, inputs, metric.options)
         reader = variants.reader if isinstance(variants, _Variants) else ""
         scored = run.of(
             ScoreRun(
@@ -147,6 +151,23 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
         "variants": _Variants if len(benchmark.variants) > 1 else _OneVariant,
     }
     return command
+
+
+def _refuse_unused_tables(
+    benchmark: ClosedQuestions, inputs: InputOptions, options: Mapping[str, object]
+) -> None:
+    """Refuse a file that the metric's options leave unused.
+
+    Raises:
+        InvalidInputError: There is one; the message names it.
+    """
+    for table in benchmark.tables:
+        name, used = table.only_with or ("", "")
+        given, chosen = inputs.own.get(table.name), options.get(name, used)
+        if given and chosen != used:
+            raise InvalidInputError(
+                f"{table.flag} {given} and --{name} {chosen} are both given; choose one"
+            )
 
 
 def _compare_parsers(benchmark: ClosedQuestions, command: ScoreCommand) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.metrics.amber import AmberEvidence, AmberWord
+from hallujudge.metrics.amber.descriptions import AmberEvidence, AmberWord
 
 from .item_views import Claim, Facet, ItemView, Listing, Mark, Passage, Shade, View
 from .report_text import counted

@@ -10,7 +10,7 @@ from support.amber_samples import ANNOTATIONS, INPUTS, NOUNS, RESPONSES, RUN
 from support.messages import expected_message
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.amber import AmberItem
+from hallujudge.metrics.amber.descriptions import AmberItem
 from hallujudge.metrics.answers.closed_questions import AnswersItem
 from hallujudge.sdk import Client, InputOptions, read_items
 from hallujudge.sdk.errors import ArchiveError
@@ -59,18 +59,42 @@ def test_questions_alone_need_no_tables_and_without_images_a_note_says_so() -> N
     assert "give the questions" in source.notes[0]
 
 
+def test_with_own_annotations_only_what_was_answered_is_scored() -> None:
+    own = [dict(entry, id=n) for n in range(1, 61) for entry in ANNOTATIONS[1:2]]
+    answers = [{"id": n, "nouns": ["tree"]} for n in (1, 2)]
+    inputs = without(nouns=None, questions=None)
+    run = {"responses": answers, "references": own, "inputs": inputs}
+    report = scored(**run)
+    assert (report.coverage.items, report.coverage.unscored) == (2, 0)
+    _, note = read_items("amber", answers, own, options=inputs).notes
+    assert note.startswith("58 of the 60 items in the references have no answer")
+    assert "own=dict(questions=…)" in note
+    allowed = dataclasses.replace(inputs, allow_missing=True)
+    assert scored(**{**run, "inputs": allowed}).coverage.unscored == 58
+
+
+def test_questions_that_were_asked_need_an_answer() -> None:
+    own = [*ANNOTATIONS, {"id": 9, "type": "relation", "truth": "no"}]
+    assert len(items(RESPONSES, annotations=own)) == 8, "nobody was asked the last one"
+    with pytest.raises(ArchiveError, match="have no answer: 8"):
+        items(RESPONSES[:-1], annotations=own)
+
+
 @pytest.mark.parametrize(
     ("responses", "changed", "named"),
     [
-        ([*RESPONSES, RESPONSES[2]], {}, "duplicate ids in the responses: 3"),
-        (RESPONSES[:-1], {}, "items have no answer: 8"),
+        ([*RESPONSES, RESPONSES[2]], {}, "answered more than once: 3"),
         ([*RESPONSES, {"id": 99, "response": "No"}], {}, "references lack: 99"),
-        (RESPONSES, {"nouns": [*NOUNS, NOUNS[0]]}, "duplicate ids in the nouns: 1"),
-        (RESPONSES, {"nouns": [{"id": 1, "nouns": "man"}]}, "'nouns' must be a list of words"),
+        (RESPONSES, {"nouns": [*NOUNS, NOUNS[0]]}, "duplicate nouns: 1"),
+        (
+            RESPONSES,
+            {"nouns": [{"id": 1, "nouns": "man"}]},
+            r"not a list of words \(found 'man'",
+        ),
         (RESPONSES, {"associations": None}, "association table and safe words"),
-        (RESPONSES, {"associations": {"man": []}}, "not in the association table: dog, person"),
-        ([{"id": 3, "said": "No"}], {}, "record 0: no key for the response"),
-        ([], {}, "the responses: no records"),
+        (RESPONSES, {"associations": {"man": []}}, r"not in the association table: 1 \('person"),
+        ([{"id": 3, "said": "No"}], {}, "3: no key for the answer: tried response"),
+        ([], {}, "archive of answers has no items"),
     ],
 )
 def test_what_is_wrong_is_named(responses: Any, changed: dict[str, Any], named: str) -> None:
@@ -78,12 +102,17 @@ def test_what_is_wrong_is_named(responses: Any, changed: dict[str, Any], named: 
         items(responses, without(**changed))
 
 
+def changed_third(changed: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*ANNOTATIONS[:2], {**ANNOTATIONS[2], **changed}, *ANNOTATIONS[3:]]
+
+
 def test_annotations_that_are_wrong_are_named() -> None:
-    for odd in ({"type": "other"}, {"truth": "maybe"}):
-        with pytest.raises(ArchiveError, match=r"unknown type.*: 3 \("):
-            items(RESPONSES, annotations=[*ANNOTATIONS[:2], {**ANNOTATIONS[2], **odd}])
+    odd = {"unknown type": {"type": "other"}, "neither yes nor no": {"truth": "maybe"}}
+    for fault, changed in odd.items():
+        with pytest.raises(ArchiveError, match=rf"{fault}: 3 \("):
+            items(RESPONSES, annotations=changed_third(changed))
     with pytest.raises(
-        ArchiveError, match=expected_message("sdk.archives.amber:give-it-with-references")
+        ArchiveError, match=expected_message("sdk.archives.amber:or-give-what-records-lack")
     ):
         items(RESPONSES, annotations=None)
 

@@ -204,7 +204,7 @@ def test_errors_name_arguments_in_python_and_options_on_the_command_line() -> No
     with pytest.raises(ArchiveError) as caught:
         read_items("chair", [{"id": 1, "words": "A dog."}], GROUPED_OBJECTS)
     assert str(caught.value).endswith(
-        expected_message("sdk.archives.amber:name-it-with-inputoptions-text-key")
+        expected_message("sdk.archives.records:name-it-with-inputoptions-text-key")
     )
     assert in_flags(str(caught.value)).endswith(
         expected_message("sdk.archives.records:name-it-with-text-key")

@@ -84,7 +84,7 @@ def test_references_without_any_id(folder: Path) -> None:
         json.dumps([{"id": "1", "type": "generative", "truth": ["dog"], "hallu": []}])
     )
     done = here("score", "amber", "-r", "amber.jsonl", "-R", "annotations.json", "-o", "o")
-    assert_refused(done, "answers belong to items that the references lack: 7")
+    assert_refused(done, "answers are to questions that the references lack: 7")
     assert expected_message("sdk.archives.joins:no-answer-could-be-joined") in done.stderr
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
-from hallujudge.metrics.amber import KINDS, AmberItem, AmberMetric, AmberObject, Similar
+from hallujudge.metrics.amber import KINDS, AmberMetric
+from hallujudge.metrics.amber.descriptions import AmberItem, AmberObject, Similar
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem
 from hallujudge.metrics.framework.reasons import UnscoredReason

@@ -1,0 +1,302 @@
+"""AMBER's descriptions: their item, what their object words are, and what archives say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import NamedTuple, TypeAlias
+
+from ..answers.closed_questions import AnswersItem, SpecialItem
+from ..framework.results import CanonicalRecord, JsonValue
+
+GENERATIVE = "generative"
+"""The kind of descriptions; all other kinds are questions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmberObject:
+    """An object of an image, or a hallucination target."""
+
+    word: str
+    """Name of the object."""
+    associated: tuple[str, ...] = ()
+    """Words that are associated with it in the association table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmberItem(AnswersItem):
+    """A description of an image: the only answer, whose response is None if its nouns are known."""
+
+    nouns: tuple[str, ...] = ()
+    """The object words: nouns in the association table, with repetitions."""
+    nouns_given: bool = False
+    """Whether the nouns are known; the list may be empty."""
+    objects: tuple[AmberObject, ...] = ()
+    """The objects that the image shows."""
+    targets: tuple[AmberObject, ...] = ()
+    """The hallucination targets: objects that the image lacks and that models tend to name."""
+    safe_words: tuple[str, ...] = ()
+    """Words that are never hallucinated."""
+    vocabulary: tuple[str, ...] = ()
+    """The words of the association table, where there is a text to look for nouns in."""
+
+    def reference_record(self) -> CanonicalRecord:
+        """Return the objects and targets, and the safe words."""
+        parts = (self.objects, self.targets)
+        words = [sorted((each.word, sorted(each.associated)) for each in part) for part in parts]
+        return GENERATIVE, words, sorted(self.safe_words)
+
+
+class AmberWord(NamedTuple):
+    """An object word of a description."""
+
+    word: str
+    """The word."""
+    verdict: str
+    """``true``, ``safe`` or ``hallucinated``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmberEvidence:
+    """Evidence of a description's scores."""
+
+    words: tuple[AmberWord, ...]
+    """Its object words, with repetitions."""
+    covered: tuple[str, ...]
+    """Objects of the image that it names."""
+    missed: tuple[str, ...]
+    """Objects of the image that it does not name."""
+    targets_said: tuple[str, ...]
+    """Hallucination targets that it names."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return words with their verdicts, then objects and targets."""
+        return {
+            "words": [dict(word._asdict()) for word in self.words],
+            "covered": list(self.covered),
+            "missed": list(self.missed),
+            "targets_said": list(self.targets_said),
+        }
+
+
+class DescriptionCounts(NamedTuple):
+    """Counts of one description for the generative scores."""
+
+    words: int
+    """Object words."""
+    hallucinated: int
+    """Object words that are hallucinated."""
+    objects: int
+    """Objects of the image."""
+    covered: int
+    """Objects of the image that the description names."""
+    targets: int
+    """Hallucination targets."""
+    targets_said: int
+    """Hallucination targets that the description names."""
+
+
+Similar: TypeAlias = Callable[[str, str], bool]
+"""Whether two words that differ are taken to be the same."""
+
+
+def count_words(
+    item: AmberItem, variant: str, similar: Similar | None = None
+) -> tuple[DescriptionCounts, AmberEvidence]:
+    """Return the counts of a description, and its evidence.
+
+    Args:
+        item: The description, with its nouns.
+        variant: ``published`` or ``corrected``.
+        similar: Compares words that differ. By default, words are the same or not.
+    """
+    published = variant == "published"
+    objects = item.objects if published else _distinct(item.objects)
+    targets = item.targets if published else _distinct(item.targets)
+    verdicts = _verdicts(item, similar)
+    wrong = [noun for noun, verdict in zip(item.nouns, verdicts, strict=True) if verdict == _WRONG]
+    true, safe = _words_of(item.objects), frozenset(item.safe_words)
+    # Words that are not equal to a true word; their vectors may still be similar.
+    unknown = [noun for noun in item.nouns if noun not in true and noun not in safe]
+    credited = [noun for noun in item.nouns if not published or noun not in safe]
+    # The released script looks for targets before it compares a word with the true ones by vectors.
+    suspects = unknown if published else wrong
+    find = _first_named if published else _all_named
+    covered = find(objects, credited) | _similar_to(objects, unknown, similar, first=published)
+    said = find(targets, suspects) | _similar_to(targets, suspects, similar, first=published)
+    counts = DescriptionCounts(
+        words=len(item.nouns),
+        hallucinated=len(wrong),
+        objects=len(objects),
+        covered=len(covered),
+        targets=len(targets),
+        targets_said=len(said),
+    )
+    evidence = AmberEvidence(
+        words=tuple(map(AmberWord, item.nouns, verdicts)),
+        covered=_names(objects, covered),
+        missed=_names(objects, frozenset(range(len(objects))) - covered),
+        targets_said=_names(targets, said),
+    )
+    return counts, evidence
+
+
+_WRONG = "hallucinated"
+
+
+def _verdicts(item: AmberItem, similar: Similar | None) -> list[str]:
+    true, safe = _words_of(item.objects), frozenset(item.safe_words)
+
+    def is_true(noun: str) -> bool:
+        return noun in true or (similar is not None and any(similar(noun, word) for word in true))
+
+    return ["safe" if noun in safe else "true" if is_true(noun) else _WRONG for noun in item.nouns]
+
+
+def _words_of(objects: Sequence[AmberObject]) -> frozenset[str]:
+    return frozenset(word for entry in objects for word in (entry.word, *entry.associated))
+
+
+def _distinct(objects: Sequence[AmberObject]) -> tuple[AmberObject, ...]:
+    return tuple({entry.word: entry for entry in objects}.values())
+
+
+def _first_named(objects: Sequence[AmberObject], nouns: Sequence[str]) -> frozenset[int]:
+    """Return the objects that words name in the released script.
+
+    A word names one object: the first that it is associated with, or else the first of
+    that name.
+    """
+    first: dict[str, int] = {}
+    for index, entry in enumerate(objects):
+        for word in entry.associated:
+            first.setdefault(word, index)
+    for index, entry in enumerate(objects):
+        first.setdefault(entry.word, index)
+    return frozenset(first[noun] for noun in nouns if noun in first)
+
+
+def _all_named(objects: Sequence[AmberObject], nouns: Sequence[str]) -> frozenset[int]:
+    """Return every object that a word names or is associated with."""
+    said = frozenset(nouns)
+    return frozenset(
+        index
+        for index, entry in enumerate(objects)
+        if entry.word in said or not said.isdisjoint(entry.associated)
+    )
+
+
+def _similar_to(
+    objects: Sequence[AmberObject], nouns: Sequence[str], similar: Similar | None, *, first: bool
+) -> frozenset[int]:
+    """Return the objects that words are similar to.
+
+    Args:
+        objects: The objects.
+        nouns: The words.
+        similar: Compares words. Without it, nothing is similar.
+        first: Whether a word names one object only, as in the released script: the first with
+            a similar associated word, or else the first with a similar name.
+    """
+    if similar is None:
+        return frozenset()
+    found: set[int] = set()
+    for noun in frozenset(nouns):
+        by_table = (
+            index
+            for index, entry in enumerate(objects)
+            if any(similar(noun, word) for word in entry.associated)
+        )
+        by_name = (index for index, entry in enumerate(objects) if similar(noun, entry.word))
+        named = chain(by_table, by_name)
+        found.update(islice(named, 1) if first else named)
+    return frozenset(found)
+
+
+def _names(objects: Sequence[AmberObject], which: frozenset[int]) -> tuple[str, ...]:
+    return tuple(objects[index].word for index in sorted(which))
+
+
+def description_maker(tables: Mapping[str, object]) -> SpecialItem:
+    """Return what makes a description of a record.
+
+    Args:
+        tables: ``associations``: word -> associated words; ``safe_words``: the safe words.
+
+    Raises:
+        ValueError: One of them is missing.
+    """
+    table, safe = tables.get("associations"), tables.get("safe_words")
+    if not isinstance(table, Mapping) or not isinstance(safe, Mapping):
+        raise ValueError(  # noqa: TRY004  # a file that is not given
+            "descriptions are compared by AMBER's association table and safe words",
+            "Give relation.json with InputOptions(own=dict(associations=…)) and safe_words.txt "
+            "with InputOptions(own=dict(safe_words=…))",
+        )
+    associated = {word: _words(table, word) for word in table}
+    known = frozenset(associated).union(*associated.values())
+    vocabulary, safe_words = tuple(sorted(known)), tuple(map(str, safe))
+
+    def objects(record: Mapping[str, object], key: str) -> tuple[AmberObject, ...]:
+        words = _words(record, key)
+        if lacking := sorted(set(words) - associated.keys()):
+            raise ValueError(
+                "annotated objects are not in the association table",
+                "Use the relation.json of the same release as the annotations",
+                ", ".join(lacking),
+            )
+        return tuple(AmberObject(word=word, associated=associated[word]) for word in words)
+
+    def make(item: AnswersItem, record: Mapping[str, object]) -> AmberItem:
+        [answer] = item.answers
+        shown, targets = objects(record, "truth"), objects(record, "hallu")
+        _check_counts(record, len(shown), len(targets))
+        nouns = None if record.get("nouns") is None else _words(record, "nouns")
+        return AmberItem(
+            id=item.id,
+            group_id=item.group_id,
+            fields=item.fields,
+            answers=(answer._replace(fields={}),),
+            nouns=tuple(noun for noun in nouns or () if noun in known),
+            nouns_given=nouns is not None,
+            objects=shown,
+            targets=targets,
+            safe_words=safe_words,
+            vocabulary=vocabulary if answer.response is not None else (),
+        )
+
+    return make
+
+
+def _words(record: Mapping[str, object], key: str) -> tuple[str, ...]:
+    """Return a list of words.
+
+    Raises:
+        ValueError: The value is not a list of words.
+    """
+    value = record.get(key)
+    if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
+        return tuple(value)
+    found = ", ".join(map(str, record)) if key not in record else repr(value)
+    raise ValueError(
+        f"values of {key!r} are not a list of words (found {found:.160})",
+        "Use AMBER's own files, or write them in the same way",
+    )
+
+
+def _check_counts(record: Mapping[str, object], objects: int, targets: int) -> None:
+    """Refuse a log whose counts of objects are not those of its annotation.
+
+    Samples of lmms-eval have no id, so their position is taken as the id.
+
+    Raises:
+        ValueError: The position is not AMBER's id.
+    """
+    counted = (record.get("truth_count"), record.get("hallu_count"))
+    if isinstance(counted[0], int) and counted != (objects, targets):
+        raise ValueError(
+            "the log's counts of objects differ from the annotations",
+            "Its positions are not AMBER's ids: name the key of the id, "
+            "InputOptions(id_key=…), or give AMBER's own answers",
+        )

@@ -1,0 +1,188 @@
+"""The questions of an archive of bundles, and what further files say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+from hallujudge.metrics.answers.closed_questions import (
+    AnswersItem,
+    ClosedQuestions,
+    InputTable,
+    SpecialItem,
+)
+
+from ..errors import ArchiveError
+from .inputs import InputOptions, References
+from .joins import Faults, read_mapping
+from .json_files import named, read_text
+from .question_files import bundle_id, known_questions, question_key
+from .records import Record
+from .table_files import structured
+
+_UNKNOWN = "answers are to questions that the references lack"
+_REMEDY = "Give their questions, or pass InputOptions(allow_unknown=True)"
+_SHOWN_IDS = 3
+
+
+class AskedQuestions:
+    """The questions of an archive by the key that joins them with answers.
+
+    Args:
+        declared: The benchmark.
+        references: The file of questions; None without.
+        options: How the archive is read.
+        faults: Collects what is wrong with records.
+
+    Raises:
+        ArchiveError: A file can't be read, or is missing.
+    """
+
+    def __init__(
+        self,
+        declared: ClosedQuestions,
+        references: References | None,
+        options: InputOptions,
+        faults: Faults,
+    ) -> None:
+        self._declared = declared
+        self._options = options
+        self._faults = faults
+        held = {table: _held(declared, table, options) for table in declared.tables}
+        self._tables = {table: content for table, content in held.items() if content is not None}
+        self.references = known_questions(declared, references, options)
+        # Without files of questions, a table that every bundle needs says which ones there are.
+        needed = (held for table, held in self._tables.items() if table.required)
+        self.questions: Mapping[str, Mapping[str, object]] = self.references or {
+            key: {} for held in needed for key in held
+        }
+        self._joined: set[str] = set()
+
+    @property
+    def asking(self) -> str | None:
+        """The file that would say what was asked, for messages; None if it is not needed."""
+        tables = (table for table in self._declared.tables if table.asks)
+        table = next((table for table in tables if table not in self._tables), None)
+        if table is None:
+            return None
+        return f"the {table.noun} with InputOptions(own=dict({table.name}=…))"
+
+    def completed(self, record: Record) -> Record:
+        """Return a record with what it leaves out, from the file of questions and the tables."""
+        if self.questions:
+            key = question_key(self._declared, record, self._options)
+            if key not in self.questions and not self._options.allow_unknown:
+                self._faults.add(_UNKNOWN, key, remedy=_REMEDY)
+            self._joined.add(key)
+            known = self.questions.get(key, {})
+            record = record._replace(values={**known, **record.values})
+        return self.with_tables(record)
+
+    def check(self) -> None:
+        """Say so if no answer could be joined, which has other causes than a single one."""
+        if self.questions and self._joined.isdisjoint(self.questions):
+            some = named(list(self.questions)[:_SHOWN_IDS])
+            hint = f"{_REMEDY}. No answer could be joined; the references have {some}"
+            self._faults.add(_UNKNOWN, remedy=hint)
+
+    def with_tables(self, record: Record) -> Record:
+        """Return a record with what the tables say of its bundle."""
+        if not self._tables:
+            return record
+        key = bundle_id(self._declared, record, self._options)
+        for table, held in self._tables.items():
+            lacks = table.required and key not in held
+            if lacks and (key in self.questions or not self._options.allow_unknown):
+                fault = f"{self._declared.unit} have no {table.noun}"
+                remedy = f"Give the {table.name} file of the same release"
+                self._faults.add(fault, key, remedy=remedy)
+            if table.form == "records":
+                found = cast("Mapping[str, object]", held.get(key, {}))
+                record = record._replace(values={**found, **record.values})
+            elif table.form == "by id":
+                record = record._replace(values={**record.values, table.name: held.get(key)})
+        return record
+
+    def answering(self, gathered: Container[str]) -> Iterator[Record]:
+        """Yield the records of tables that count as answers, where there is no other."""
+        key = self._options.id_key or self._declared.keys.id[0]
+        for table in self._tables if gathered else ():
+            for bundle, values in self._tables[table].items() if table.answers else ():
+                if bundle not in gathered and isinstance(values, Mapping):
+                    yield Record({**values, key: bundle}, 0, bundle)
+
+    def silent(self) -> list[str]:
+        """Return the questions without an answer, those that were not asked apart."""
+        asked = next((held for t, held in self._tables.items() if t.asks), self.questions)
+        silent = [key for key in self.questions if key in asked and key not in self._joined]
+        if (task := self._declared.task) is None or not silent:
+            return silent
+        run = {task(self.questions[key]) for key in self._joined if key in self.questions}
+        return [key for key in silent if task(self.questions[key]) in run]
+
+    def is_special(self, values: Mapping[str, object]) -> bool:
+        """Return whether a record is no question, but of another task."""
+        task = self._declared.task
+        return task is not None and task(values) in self._declared.special
+
+    def special(self, item: AnswersItem, values: Mapping[str, object]) -> AnswersItem:
+        """Return the item of a record that is no question.
+
+        Raises:
+            ValueError: The record, or a table, can't be used.
+        """
+        assert self._declared.task is not None, "only a benchmark with tasks has such records"
+        parsed = {name: structured(value) for name, value in values.items()}
+        return self._makers[self._declared.task(values)](item, parsed)
+
+    @cached_property
+    def _makers(self) -> Mapping[str, SpecialItem]:
+        held = {t.name: content for t, content in self._tables.items() if t.form in _OF_ARCHIVE}
+        return {task: make(held) for task, make in self._declared.special.items()}
+
+    def notes(self) -> Iterator[str]:
+        """Yield which bundles of tables the questions lack, and which questions were left out."""
+        unit = self._declared.unit
+        for table, held in self._tables.items():
+            more = [key for key in held if self.references and key not in self.references]
+            if more and table.form == "by id":
+                yield (
+                    f"no annotations for {len(more)} of the {unit} with a {table.noun}: "
+                    f"{named(more)}. Give the {table.name} file of the same release"
+                )
+        silent = self.silent() if self.asking and not self._options.allow_missing else ()
+        if silent:
+            yield (
+                f"{len(silent)} of the {len(self.questions)} {unit} in the references have no "
+                f"answer and are left out: {named(silent)}. To count those that were asked, give "
+                f"{self.asking}"
+            )
+
+
+_OF_ARCHIVE = ("whole", "lines")
+
+
+def _held(
+    declared: ClosedQuestions, table: InputTable, options: InputOptions
+) -> Mapping[str, object] | None:
+    """Return the content of a table; None if it is not given and need not be.
+
+    Raises:
+        ArchiveError: It is needed, or can't be read.
+    """
+    source = options.own.get(table.name)
+    if source is not None and table.form == "records":
+        return known_questions(declared, source, options, table.noun)
+    if source is not None and table.form == "lines":
+        lines = source if isinstance(source, tuple) else read_text(Path(source)).splitlines()
+        return dict.fromkeys(text for line in lines if (text := line.strip()))
+    if source is not None:
+        return read_mapping(source, f"{table.noun or table.name}s")
+    if not table.required:
+        return None
+    raise ArchiveError(
+        f"the {table.noun} is missing: give InputOptions(own=dict({table.name}=…)), "
+        f"{table.meaning[0].lower()}{table.meaning[1:]}"
+    )
