@@ -1,11 +1,13 @@
 """Print figures of the library's structure: modules, code lines, importers, names, rooms.
 
-    python tools/count_modules.py [--list]
+    python tools/count_modules.py [--list] [--families]
 
 The figures are for reading, not a gate. Code lines leave out blank lines, comments, docstrings and
 generated code. An import counts wherever it stands: at the top, in a function, or for types alone.
 A room is a folder or module directly below a source root; an arrow is an import from one room of a
 source root into another. ``--list`` adds the modules with one importer and the recurring names.
+``--families`` prints instead how many lines of code each family has in each layer; its analyses,
+builders and audits are counted apart.
 """
 
 from __future__ import annotations
@@ -29,6 +31,18 @@ SILENT = frozenset(
 )  # fmt: skip
 # A family has a module of its name in each layer, and every package may have its own errors.
 FREE_NAMES = frozenset({"__init__", "__main__", "errors"})
+
+
+# Layer of a family's modules -> what its column is called; all others are counted apart.
+LAYERS = {
+    "metrics": "declared",
+    "judge_service.engine": "engine",
+    "sdk.archives": "reader",
+    "sdk.cli": "command",
+    "sdk.report": "report",
+}
+APART = ("_analyses", "_builder")
+WIRE = ROOT / "protos/hallujudge/judge/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +158,54 @@ def arrows(modules: list[Module]) -> dict[str, tuple[int, int]]:
     return {name: (len(rooms[name]), len(between[name])) for name in PACKAGES}
 
 
+def family_lines(modules: list[Module], families: list[str]) -> dict[str, Counter[str]]:
+    """Return family -> layer -> lines of code; ``total`` leaves out what is counted apart."""
+    counts = {family: Counter[str]() for family in families}
+    for module in modules:
+        parts = module.name.split(".")[1:]
+        family = next((part for part in parts if part in counts), "")
+        if family:
+            layer = LAYERS.get(".".join(parts[: 1 if parts[0] == "metrics" else 2]))
+            # A command of a builder alone belongs to it.
+            builds = layer == "command" and any(name.endswith(APART) for name in module.imports)
+            special = layer is None or module.base.endswith(APART) or builds
+            counts[family]["apart" if special else str(layer)] += module.lines
+    for family, found in counts.items():
+        found["wire"] = proto_lines(WIRE / f"{family}.proto")
+        found["total"] = found.total() - found["apart"]
+    return counts
+
+
+def proto_lines(path: Path) -> int:
+    """Return how many lines of a .proto file are neither blank nor comments; 0 without one."""
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    return sum(bool(text := line.strip()) and not text.startswith("//") for line in lines)
+
+
+def print_families(modules: list[Module]) -> None:
+    """Print the lines of code of each family, the largest first."""
+    [listed] = (
+        node.value
+        for node in ast.parse(sources(ROOT)["hallujudge.metrics.families"].read_text("utf-8")).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FAMILIES"
+    )
+    counts = family_lines(modules, ast.literal_eval(listed))
+    columns = (*LAYERS.values(), "wire", "total", "apart")
+    print(f"{'family':<16}", *(f"{name:>9}" for name in columns))
+    for family, found in sorted(counts.items(), key=lambda each: -each[1]["total"]):
+        print(f"{family:<16}", *(f"{found[name]:>9}" for name in columns))
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--list", action="store_true", help="name the modules behind the figures")
+    parser.add_argument("--families", action="store_true", help="print each family's lines")
     options = parser.parse_args()
     modules = read()
+    if options.families:
+        print_families(modules)
+        return
     lines = [module.lines for module in modules]
     single, names = single_importers(modules), recurring(modules)
     print(f"modules {len(modules)}, code lines {sum(lines)}, median {statistics.median(lines):.0f}")

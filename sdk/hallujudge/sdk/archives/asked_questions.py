@@ -84,7 +84,7 @@ class AskedQuestions:
         """Say so if no answer could be joined, which has other causes than a single one."""
         if self.questions and self._joined.isdisjoint(self.questions):
             some = named(list(self.questions)[:_SHOWN_IDS])
-            hint = f"{_REMEDY}. No answer could be joined; the references have {some}"
+            hint = f"{_REMEDY}. No answer could be joined. The references have {some}"
             self._faults.add(_UNKNOWN, remedy=hint)
 
     def with_tables(self, record: Record) -> Record:
