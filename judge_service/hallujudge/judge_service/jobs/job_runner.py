@@ -29,6 +29,7 @@ POLL_SECONDS = 2.0
 _FIRST_PAUSE = 5.0
 _LONGEST_PAUSE = 300.0
 _CLEANING_SECONDS = 3600.0
+_LOG_SECONDS = 60.0
 
 
 class JobRunner:
@@ -58,6 +59,7 @@ class JobRunner:
         self._holds_lock = False
         self._pauses: dict[int, _Pause] = {}
         self._cleaned_at = float("-inf")
+        self._refusals = _Refusals(clock)
 
     async def run(self) -> None:
         """Run jobs until the server stops."""
@@ -68,9 +70,9 @@ class JobRunner:
                 await self._look()
                 await self._count()
             except HallujudgeError as err:
-                _LOG.warning("no job is started now: %s", err)
-            except Exception:
-                _LOG.exception("the runner of jobs failed; it goes on")
+                self._refusals.add(err)
+            except Exception as err:
+                self._refusals.add(err, defect=True)
             await scoring.changes.wait(change, POLL_SECONDS)
 
     async def stop(self, period: Grace) -> None:
@@ -158,7 +160,7 @@ class JobRunner:
             if job is not None:
                 await self._run(job)
         except HallujudgeError as err:
-            _LOG.warning("no job is started now: %s", err)
+            self._refusals.add(err)
         finally:
             self._running.pop(number, None)
             self._scoring.changes.notify()
@@ -230,6 +232,30 @@ class JobRunner:
         self._cleaned_at = now
         if count:
             _LOG.info("%d jobs older than %g days were deleted", count, days)
+
+
+class _Refusals:
+    """Logs why no job is started: at once, then once a minute with a count."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._next_at = float("-inf")
+        self._count = 0
+
+    def add(self, error: Exception, *, defect: bool = False) -> None:
+        """Count an error; log it if none was logged for a minute.
+
+        Args:
+            error: Why no job is started.
+            defect: Whether its traceback is logged.
+        """
+        self._count += 1
+        now = self._clock()
+        if now < self._next_at:
+            return
+        many = "" if self._count == 1 else f" ({self._count} times since this was logged)"
+        _LOG.warning("no job is started now%s: %s", many, error, exc_info=error if defect else None)
+        self._count, self._next_at = 0, now + _LOG_SECONDS
 
 
 class _Running(NamedTuple):

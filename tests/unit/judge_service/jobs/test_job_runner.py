@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
+import pytest
 from support.clocks import Clock
 from support.threads import until
 
@@ -137,3 +140,40 @@ async def test_a_pause_ends_in_time_when_the_systems_clock_is_set_back() -> None
     draining.set()
     changes.notify()
     await running
+
+
+class LostDatabase(AwayDatabase):
+    """A database that is lost."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+        self.looks = 0
+
+    def waiting(self) -> list[Job]:
+        self.looks += 1
+        raise self.error
+
+    def has_looked(self, times: int) -> bool:
+        return self.looks > times
+
+
+@pytest.mark.parametrize("error", [UnavailableError("lost"), ZeroDivisionError("lost")])
+async def test_a_lost_database_is_logged_once_a_minute(
+    caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    database, clock = LostDatabase(error), Clock()
+    draining, changes = asyncio.Event(), Changes()
+    scoring = scoring_of(database, changes, draining, Clock())
+    running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobLimits(), clock).run())
+    for minute in range(3):
+        clock.now = 60.0 * minute
+        for looks in range(10 * minute, 10 * minute + 10):
+            await until(partial(database.has_looked, looks))
+            changes.notify()
+    draining.set()
+    changes.notify()
+    await running
+    lines = [line.message for line in caplog.records if "no job is started" in line.message]
+    assert len(lines) == 3
+    assert re.search(r"\(1[01] times since", lines[-1])
