@@ -68,6 +68,49 @@ def test_a_run_is_printed_in_any_format(captions: Path) -> None:
     assert "choose from table, json" in refused.stderr
 
 
+ODD: tuple[tuple[str, tuple[str | int, ...], str, str], ...] = (
+    ("report.json", ("scores", "chair_i", "value"), "NaN", "report"),
+    ("report.json", ("coverage", "items"), "-5", "leaderboard"),
+    ("items.jsonl", ("statistics", "mentioned"), "-1", "leaderboard"),
+    ("items.jsonl", ("statistics", "mentioned"), "Infinity", "leaderboard"),
+    ("items.jsonl", ("evidence", "mentioned_spans", 0, 0), "-Infinity", "label plan"),
+    ("manifest.json", ("inputs", "responses"), '"x"', "rescore"),
+    ("manifest.json", ("settings", "group_by"), "5", "merge"),
+    ("manifest.json", ("items",), "-5", "merge"),
+    ("manifest.json", ("run", "metric"), "{}", "rescore"),
+    ("manifest.json", ("run", "graph"), "-1", "rescore"),
+    ("manifest.json", ("run", "options"), "1e308", "rescore"),
+    ("manifest.json", ("run", "confidence"), "NaN", "rescore"),
+    ("manifest.json", ("run", "responses"), "null", "rescore"),
+)
+"""File, place, what stands there, and a command that reads it."""
+
+
+@pytest.mark.parametrize(("file", "place", "odd", "command"), ODD)
+def test_odd_values_in_stored_files_are_named(
+    captions: Path, file: str, place: tuple[str | int, ...], odd: str, command: str
+) -> None:
+    runs = chair(captions, "a"), chair(captions, "b")
+    more = {
+        "label plan": (runs[0], "-n", "2"),
+        "leaderboard": runs,
+        "merge": (*runs, "-o", captions / "merged"),
+        "report": (runs[0],),
+        "rescore": (runs[0], "--variant", "corrected", "-o", captions / "corrected"),
+    }
+    path = runs[0] / file
+    first, *others = path.read_text().splitlines() if file == "items.jsonl" else [path.read_text()]
+    held = value = json.loads(first)
+    for key in place[:-1]:
+        held = held[key]
+    held[place[-1]] = "odd"
+    path.write_text("\n".join([json.dumps(value).replace('"odd"', odd), *others]))
+    done = here(*command.split(), *more[command])
+    assert done.returncode in (1, 2), done.stdout
+    assert done.stderr.startswith(f"error: {path}"), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_formats_are_printed_in_the_order_given(captions: Path) -> None:
     run = chair(captions, "run")
     alone = {name: here("report", run, "--format", name).stdout for name in ("table", *BEGIN)}

@@ -163,11 +163,17 @@ def history_before(
 
 def _margin(text: str) -> float:
     try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+        return _finite(text)
+    except ValueError as err:
+        raise InvalidInputError(
+            f"the option escalate_below is {text!r:.40}; give a number"
+        ) from err
+
+
+def _finite(given: float | str) -> float:
+    value = float(given)
     if not math.isfinite(value):
-        raise InvalidInputError(f"the option escalate_below is {text!r:.40}; give a number")
+        raise ValueError(f"{given!r:.40} is not a finite number")
     return value
 
 
@@ -196,8 +202,8 @@ def _read(content: Mapping[str, Any], text: str) -> Escalation | None:
         return None
     promise = Promise(
         judge=str(content["judge"]),
-        target=float(content["target"]),
-        confidence=float(content["confidence"]),
+        target=_finite(content["target"]),
+        confidence=_finite(content["confidence"]),
         labels=int(content["labels"]),
         reference=str(content["reference"])[:_REFERENCE],
         # Texts of callers may have lone surrogates, which UTF-8 cannot encode.

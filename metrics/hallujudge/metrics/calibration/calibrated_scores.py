@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from ..framework.results import JsonValue
 from .cascade import Cascade
-from .judge_accuracy import JudgeAccuracy, Rate
+from .judge_accuracy import JudgeAccuracy
 
 Choice: TypeAlias = Literal["ppi++", "rogan-gladen", "raw"]
 """An estimate of a score."""
@@ -147,39 +147,3 @@ class Calibration:
     def to_text(self) -> str:
         """Return the text of ``calibration.json``, which is deterministic."""
         return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Calibration:
-        """Return a calibration from the content of its file.
-
-        Raises:
-            KeyError, TypeError, ValueError: The content is not a calibration.
-        """
-        values = dict(content)
-        # It follows from the other fields.
-        values.pop("signature")
-        values["accuracy"] = JudgeAccuracy(
-            **{name: Rate(**rate) for name, rate in values["accuracy"].items()}
-        )
-        values["scores"] = _scores(values["scores"])
-        values["groups"] = {
-            key: {value: _scores(scores) for value, scores in of.items()}
-            for key, of in values["groups"].items()
-        }
-        if values["cascade"] is not None:
-            values["cascade"] = Cascade(**values["cascade"])
-        for name in ("annotators", "notes"):
-            values[name] = tuple(values[name])
-        return cls(**values)
-
-
-def _scores(content: Mapping[str, Any]) -> dict[str, CalibratedScore]:
-    return {name: _score(values) for name, values in content.items()}
-
-
-def _score(content: Mapping[str, Any]) -> CalibratedScore:
-    values = dict(content)
-    for name in ("raw", "corrected", "rogan_gladen", "labels_alone"):
-        if values[name] is not None:
-            values[name] = ScoreEstimate(**values[name])
-    return CalibratedScore(**values)

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from ..errors import ArchiveError
 from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
@@ -39,6 +39,8 @@ _GATHERED = 128
 _GATHERED_CHARS = 1 << 16
 _BEGINNING = Mark()
 _SPACE = re.compile(r"\s*")
+_HUGE = 1e300
+_T = TypeVar("_T")
 
 
 def read_values(
@@ -132,6 +134,58 @@ def read_json(path: Path) -> object:
     if not text.strip():
         raise ArchiveError(f"{path}: {_EMPTY}")
     return read_json_bytes(text, str(path))
+
+
+def read_stored(path: Path, kind: type[_T], what: str, advice: str) -> _T:
+    """Return the value of a file that Hallujudge wrote.
+
+    Args:
+        path: The file.
+        kind: Type of the value: a dataclass or a ``TypedDict``, whose fields are checked.
+        what: What the file should be, for messages.
+        advice: What to do if it is not.
+
+    Raises:
+        ArchiveError: The file can't be read, or is something else.
+    """
+    content = read_json(path)
+    with ArchiveError.of_content(f"{path}: not {what}", advice):
+        value = stored_value(content, kind)
+        for place, number in _numbers(content):
+            # All whole numbers are counts, apart from the seed of a plan.
+            if isinstance(number, int) and number < 0 and place != "$.seed":
+                raise ValueError(f"{place} is {number}, not a count")
+    return value
+
+
+def stored_value(content: object, kind: type[_T]) -> _T:
+    """Return JSON that Hallujudge wrote as a value.
+
+    Raises:
+        ValueError: A field has another type, or a number is one that Hallujudge does not write.
+    """
+    from msgspec import convert
+
+    try:
+        for place, number in _numbers(content):
+            # NaN is in no range; and isfinite() fails for whole numbers of hundreds of digits.
+            if not -_HUGE < number < _HUGE:
+                raise ValueError(f"{place} is {number!r:.40}, not a finite number")
+    except RecursionError as err:
+        raise ValueError("it is nested too deeply") from err
+    return convert(content, kind)
+
+
+def _numbers(content: object, place: str = "$") -> Iterator[tuple[str, float]]:
+    """Yield the numbers of a JSON value with their places."""
+    if isinstance(content, dict):
+        for name, value in content.items():
+            yield from _numbers(value, f"{place}.{name:.80}")
+    elif isinstance(content, list):
+        for number, value in enumerate(content):
+            yield from _numbers(value, f"{place}[{number}]")
+    elif isinstance(content, int | float):
+        yield place, content
 
 
 def read_text(path: Path) -> str:

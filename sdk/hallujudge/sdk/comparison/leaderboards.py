@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import TypedDict
 
 from hallujudge.metrics import Outcome, ScoreDefinition
 from hallujudge.metrics.framework.columns_and_scores import Direction
@@ -14,7 +15,7 @@ from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.significance import compact_letters
 
-from ..archives.json_files import read_json
+from ..archives.json_files import read_stored
 from ..errors import ArchiveError, InvalidInputError
 from ..report.report_text import counted
 from ..report.table_pages import Grid, Page, interval_heading, show_number, show_p, show_range
@@ -113,15 +114,26 @@ def leaderboards(
 
 def _runs_of(folder: Path) -> dict[str, dict[str, Path]]:
     """Return name -> model -> folder of the runs of an overview, which may have been moved."""
-    path = folder / OVERVIEW
     found: dict[str, dict[str, Path]] = {}
-    with ArchiveError.of_content(
-        f"{path}: not an overview", "give the folder that hallujudge score all wrote"
-    ):
-        for run in read_json(path)["runs"]:  # type: ignore[index]
-            place = Path(*Path(run["folder"]).parts[-_RUN_PARTS:])
-            found.setdefault(run["name"], {})[run["model"]] = folder / place
+    advice = "give the folder that hallujudge score all wrote"
+    for run in read_stored(folder / OVERVIEW, _Overview, "an overview", advice)["runs"]:
+        place = Path(*Path(run["folder"]).parts[-_RUN_PARTS:])
+        found.setdefault(run["name"], {})[run["model"]] = folder / place
     return found
+
+
+class _OverviewRun(TypedDict):
+    """What a leaderboard needs of a run of ``score all``."""
+
+    name: str
+    model: str
+    folder: str
+
+
+class _Overview(TypedDict):
+    """The same of all runs."""
+
+    runs: list[_OverviewRun]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from hallujudge.metrics.calibration.label_sampling import allocate, drawn_places, expected_width
 
-from ..archives.json_files import read_json
-from ..errors import ArchiveError, InvalidInputError
+from ..archives.json_files import read_stored
+from ..errors import InvalidInputError
 from .verdicts import DecidedItem
 
 By: TypeAlias = Literal["claim", "item"]
@@ -272,19 +272,4 @@ def read_plan(path: str | Path) -> LabelPlan:
     Raises:
         ArchiveError: The file is not a plan.
     """
-    content: Any = read_json(Path(path))
-    with ArchiveError.of_content(f"{path}: not a plan of hallujudge label plan", "plan again"):
-        return LabelPlan(
-            signature=str(content["signature"]),
-            by=_by(content["by"]),
-            seed=int(content["seed"]),
-            strata=tuple(PlanStratum(**each) for each in content["strata"]),
-            units=tuple(PlannedUnit(**each) for each in content["units"]),
-            gains=tuple(Gain(**each) for each in content["gains"]),
-        )
-
-
-def _by(value: object) -> By:
-    if value not in ("claim", "item"):
-        raise ValueError(f"by is {value!r:.40}")
-    return value
+    return read_stored(Path(path), LabelPlan, "a plan of hallujudge label plan", "plan again")

@@ -12,6 +12,7 @@ from hallujudge.metrics import Outcome
 from hallujudge.metrics.framework.claims import certainty, stated_probability
 from hallujudge.metrics.framework.metric import SOFT, YES
 
+from ..archives.json_files import stored_value
 from ..archives.records import Record
 from ..errors import ArchiveError, UnsupportedError
 from ..runs.manifest import ITEMS
@@ -102,7 +103,8 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
             with ArchiveError.of_content(
                 f"{record.place}: the evidence has no verdicts", "score again"
             ):
-                claims = tuple(claims_of(record.values.get("evidence"), run.report.settings))
+                evidence = stored_value(record.values.get("evidence"), dict)
+                claims = tuple(claims_of(evidence, run.report.settings))
             item = DecidedItem(
                 id=result.id,
                 cluster=result.group_id,

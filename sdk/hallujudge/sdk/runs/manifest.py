@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from ..analysis import ANALYSIS_FILE
+from ..archives.json_files import stored_value
 from ..errors import ArchiveError, InvalidInputError, VersionMismatchError
 
 FORMAT = 1
@@ -45,6 +46,38 @@ VERDICTS = "verdicts.sqlite"
 
 STALE = (REPORT, PAGE, PARQUET, ANALYSIS_FILE, PARSERS, CALIBRATION, CASCADE)
 """Files about the items of an earlier run, removed when new results replace them."""
+
+
+class _InputFile(TypedDict, total=False):
+    """What a manifest has of a file that was read."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+# Settings that other modules read; more may follow.
+_Settings = TypedDict(
+    "_Settings",
+    {"group_by": list[str], "interval": str, "keep_text": bool, "option.card": str},
+    total=False,
+)
+
+
+class _Repetition(TypedDict):
+    """The arguments with which a run can be repeated."""
+
+    metric: str
+    responses: str
+    references: list[str]
+    variant: str
+    graph: dict[str, str]
+    options: dict[str, str]
+    group_by: list[str]
+    confidence: float
+    inputs: dict[str, Any]
+    judges: NotRequired[dict[str, Any]]
+    server: NotRequired[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +158,17 @@ class Manifest:
                 f"{path} was written by hallujudge {values.get('release', 'of a newer release')} "
                 f"in format {number}; this release reads formats up to {FORMAT}. Update hallujudge"
             )
-        kinds = {"release": str, "metric": str, "variant": str, "signature": str, "items": int}
-        kinds |= {"inputs": dict, "settings": dict, "run": dict}
-        for name, kind in kinds.items():
-            if not isinstance(values.get(name), kind):
-                raise ArchiveError(
-                    f"{path}: not a manifest of hallujudge: {name!r} is {values.get(name)!r:.40}"
-                )
-        return cls(**{name: values[name] for name in kinds})
+        try:
+            made = stored_value(values, cls)
+            stored_value(made.inputs, dict[str, _InputFile])
+            stored_value(made.settings, _Settings)
+            if made.run:
+                stored_value(made.run, _Repetition)
+            if made.items < 0:
+                raise ValueError(f"$.items is {made.items}")
+        except ValueError as err:
+            raise ArchiveError(f"{path}: not a manifest of hallujudge: {err}; score again") from err
+        return made
 
     def refuse_other(self, now: Manifest, folder: Path) -> None:
         """Refuse to go on with another input or setting.

@@ -25,7 +25,7 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.signature import parsed_signature
 
-from ..archives.json_files import read_json
+from ..archives.json_files import read_json, read_stored
 from ..archives.records import Record, read_records, shown
 from ..backends.base import metric_of
 from ..errors import ArchiveError, HallujudgeError
@@ -229,10 +229,11 @@ def _statistic(column: Column, value: object) -> int | float:
     """Return a statistic.
 
     Raises:
-        ValueError: It is not a number, or a whole number too large for a tally.
+        ValueError: It is not a number, or no count that a tally can hold.
     """
     number = _number(value, column.name)
-    if column.integral and (number != int(number) or abs(number) >= _MOST):
+    least = -_MOST if column.label else 0
+    if column.integral and (number != int(number) or not least <= number < _MOST):
         raise ValueError(f"{column.name} is {shown(value)}")
     return int(number) if column.integral else float(number)
 
@@ -323,9 +324,7 @@ def read_calibration(folder: str | Path, signature: str) -> Calibration | None:
     path = Path(folder) / CALIBRATION
     if not path.exists():
         return None
-    content = read_json(path)
-    with ArchiveError.of_content(f"{path}: not a calibration", "run hallujudge calibrate again"):
-        found = Calibration.from_json(content if isinstance(content, dict) else {})
+    found = read_stored(path, Calibration, "a calibration", "run hallujudge calibrate again")
     if found.run_signature != signature:
         raise ArchiveError(
             f"{path}: calibrates another run than report.json; run hallujudge calibrate again"

@@ -231,6 +231,8 @@ def test_a_margin_set_by_hand_promises_nothing() -> None:
         ({"cascade": "{}"}, "not a cascade.json"),
         ({"cascade": cascade(schema="other")}, "its schema is 'other'"),
         ({"cascade": cascade(target="high")}, "not a cascade.json"),
+        ({"cascade": cascade(target=float("nan"))}, "not a cascade.json"),
+        ({"cascade": cascade(confidence=float("inf"))}, "not a cascade.json"),
         ({"cascade": cascade(escalate_below=None)}, "too few labels"),
     ],
 )

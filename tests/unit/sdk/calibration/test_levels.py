@@ -10,6 +10,7 @@ from support.messages import expected_message
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally, TriHeMetric
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
+from hallujudge.sdk.archives.json_files import stored_value
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate_items
 from hallujudge.sdk.calibration.calibration_tables import calibration_page
 from hallujudge.sdk.errors import InvalidInputError
@@ -55,7 +56,7 @@ def test_margins_are_learnt_where_verdicts_have_them() -> None:
     found = calibrate_items(report, metric, sure, labels, agreement=0.7)
     assert found.cascade is not None
     assert (found.cascade.escalate_below, found.cascade.kept) == (0.5, 1.0)
-    assert Calibration.from_json(json.loads(found.to_text())) == found
+    assert stored_value(json.loads(found.to_text()), Calibration) == found
     assert expected_message(
         "sdk.calibration.calibration_tables:verdicts-that-agree-with-labels-in"
     ) in render_page(calibration_page(found))

@@ -42,9 +42,17 @@ def test_a_calibration_is_read_again(folder: Path, tmp_path: Path) -> None:
     assert read_calibration(tmp_path / "other", "s") is None
     with pytest.raises(ArchiveError, match="calibrates another run"):
         read_calibration(tmp_path, "other")
-    (tmp_path / "calibration.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ArchiveError, match="not a calibration"):
-        read_calibration(tmp_path, "other")
+    odd: tuple[dict[str, object], ...] = (
+        {"kappa": float("nan")},
+        {"labels": "many"},
+        {"labels": -5},
+        {"scores": 5},
+        {"accuracy": {}},
+    )
+    for change in odd:
+        path.write_text(json.dumps(kept | change), encoding="utf-8")
+        with pytest.raises(ArchiveError, match="not a calibration"):
+            read_calibration(tmp_path, found.run_signature)
 
 
 def test_other_runs_and_labels_are_refused(folder: Path, tmp_path: Path) -> None:
