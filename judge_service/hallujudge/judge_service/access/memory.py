@@ -65,6 +65,9 @@ class MemoryBudget:
 class CallMemory:
     """What one call holds of the memory budget.
 
+    Work that outlives its call, such as that of a cancelled stream, holds nothing in its name any
+    more: nobody would give it back.
+
     Args:
         budget: The budget of the process.
     """
@@ -74,6 +77,7 @@ class CallMemory:
         self._messages: deque[int] = deque()
         self._results: deque[int] = deque()
         self._kept = 0
+        self._ended = False
 
     def take(self, size: int) -> None:
         """Take bytes for a message of the call.
@@ -81,8 +85,9 @@ class CallMemory:
         Raises:
             OverloadedError: They do not fit.
         """
-        self._budget.take(size)
-        self._messages.append(size)
+        if not self._ended:
+            self._budget.take(size)
+            self._messages.append(size)
 
     def grow(self, size: int) -> None:
         """Take more bytes for the newest message.
@@ -90,8 +95,9 @@ class CallMemory:
         Raises:
             OverloadedError: They do not fit.
         """
-        self._budget.take(size)
-        self._messages[-1] += size
+        if not self._ended:
+            self._budget.take(size)
+            self._messages[-1] += size
 
     def keep(self, size: int) -> None:
         """Take bytes that stay until the call ends.
@@ -99,13 +105,15 @@ class CallMemory:
         Raises:
             OverloadedError: They do not fit.
         """
-        self._budget.take(size, "what is kept of its items")
-        self._kept += size
+        if not self._ended:
+            self._budget.take(size, "what is kept of its items")
+            self._kept += size
 
     def result(self, size: int) -> None:
         """Count a result that waits to be sent, until :meth:`answered`."""
-        self._budget.add(size)
-        self._results.append(size)
+        if not self._ended:
+            self._budget.add(size)
+            self._results.append(size)
 
     @property
     def busy(self) -> bool:
@@ -120,6 +128,7 @@ class CallMemory:
 
     def close(self) -> None:
         """Give back everything: the call has ended."""
+        self._ended = True
         while self._messages or self._results:
             self.answered()
         self._budget.give_back(self._kept)

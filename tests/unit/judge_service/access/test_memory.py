@@ -58,6 +58,18 @@ def graph(name: str, words: int) -> InlineGraph:
     return InlineGraph(name=name, text="\n".join(f"{name}{n}, b{name}{n}" for n in range(words)))
 
 
+def test_work_that_outlives_its_call_holds_nothing() -> None:
+    budget = MemoryBudget(1000)
+    memory = CallMemory(budget)
+    memory.take(100)
+    memory.close()
+    memory.result(2900)
+    memory.grow(10)
+    memory.keep(10)
+    memory.take(10)
+    assert (budget.held, memory.busy) == (0, False)
+
+
 def test_kept_graphs_give_way_to_new_ones() -> None:
     resources = Resources(memory=MemoryBudget(100_000))
     for name in "acd":
