@@ -172,7 +172,7 @@ class JobLimits:
     retention_days: float = 30.0
     """Days for which a job is kept after its end."""
     max_running: int = 4
-    """Jobs that run at the same time, with and without a judge, beside one of each owner."""
+    """Jobs that run at once, with and without a judge, in addition to one of each owner."""
 
 
 class Suspect(NamedTuple):

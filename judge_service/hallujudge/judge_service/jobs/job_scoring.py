@@ -245,11 +245,11 @@ class Lanes:
     """Lets chunks of jobs begin: owners take turns, by their weight.
 
     Every owner has at least one chunk under way in each lane, so that chunks that wait for a judge
-    hold back neither another owner's nor those that need no judge. Beside these, at most two of
+    hold back neither another owner's nor those that need no judge. In addition, at most two of
     each other owner of its weight begin between two chunks of an owner that waits.
 
     Args:
-        places: Chunks under way in each lane, beside every owner's first one.
+        places: Chunks under way in each lane, in addition to every owner's first one.
     """
 
     def __init__(self, places: int) -> None:

@@ -412,7 +412,7 @@ class MetricsPage:
         registry: The metrics.
         alive: Returns why the process should be restarted; empty if it need not be.
         ready: Returns why no calls should be sent here; empty if they may be.
-        names: Names of this server that requests may have, beside addresses.
+        names: Names of this server that requests may have, in addition to addresses.
         idle_seconds: How long a client may be silent.
 
     Raises:

@@ -117,7 +117,7 @@ class Outbox:
         self._unanswered.extendleft([item] for item in reversed(items))
         if len(items) == 1:
             self._deaths += 1
-        # Nothing else is under way beside a suspect.
+        # A suspect is under way alone.
         self._suspects, self._sent = max(self._suspects, len(items)), 0
         self._connection += 1
         self._wake()

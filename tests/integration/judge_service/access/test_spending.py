@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from support.database_mishaps import copied, deleted, log_deleted, replaced, set_back
 from support.messages import expected_message
 from support.threads import until
 
@@ -117,19 +118,6 @@ async def test_concurrent_calls_exceed_neither_the_keys_nor_the_judges_budget(pa
     again.close()
 
 
-def deleted(path: Path, _old: Path) -> None:
-    path.unlink()
-
-
-def replaced(path: Path, old: Path) -> None:
-    old.replace(path)
-
-
-def set_back(path: Path, old: Path) -> None:
-    with closing(sqlite3.connect(old)) as source, closing(sqlite3.connect(path)) as target:
-        source.backup(target)
-
-
 def emptied(path: Path, _old: Path) -> None:
     with closing(sqlite3.connect(path)) as file:
         file.execute("DROP TABLE hallujudge_state")
@@ -137,18 +125,12 @@ def emptied(path: Path, _old: Path) -> None:
         file.commit()
 
 
-def log_deleted(path: Path, _old: Path) -> None:
-    path.with_name(f"{path.name}-wal").unlink()
-
-
 @pytest.mark.parametrize("mishap", [deleted, replaced, set_back, emptied, log_deleted])
 async def test_a_file_that_is_another_now_pays_no_budget_again(
     path: Path, mishap: Callable[[Path, Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger, ana = Ledger(path), caller(judge_calls_per_day=2)
-    old = path.with_name("old.sqlite")
-    with closing(sqlite3.connect(path)) as file, closing(sqlite3.connect(old)) as copy:
-        file.backup(copy)
+    old = copied(path)
     for _ in range(2):
         assert isinstance(await ledger.take(ana, 0.0, priced=False), Hold)
     mishap(path, old)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.database_mishaps import copied, deleted, log_deleted, replaced, set_back
 from support.jobs import postgres_address
 
 from hallujudge.judge_service.errors import UnavailableError
@@ -48,26 +49,9 @@ def store(path: Path) -> Iterator[JobStore]:
         yield JobStore(database, JobLimits())
 
 
-def deleted(path: Path, _old: Path) -> None:
-    path.unlink()
-
-
-def replaced(path: Path, old: Path) -> None:
-    old.replace(path)
-
-
-def set_back(path: Path, old: Path) -> None:
-    with closing(sqlite3.connect(old)) as source, closing(sqlite3.connect(path)) as target:
-        source.backup(target)
-
-
 def emptied(path: Path, _old: Path) -> None:
     with closing(sqlite3.connect(path)) as file:
         file.execute("DROP TABLE hallujudge_state")
-
-
-def log_deleted(path: Path, _old: Path) -> None:
-    path.with_name(f"{path.name}-wal").unlink()
 
 
 @pytest.mark.parametrize("mishap", [deleted, replaced, set_back, emptied, log_deleted])
@@ -77,9 +61,7 @@ def test_no_job_is_taken_into_a_file_that_is_another_now(
     mishap: Callable[[Path, Path], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    old = path.with_name("old.sqlite")
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(old)) as copy:
-        source.backup(copy)
+    old = copied(path)
     created(store, "before")
     mishap(path, old)
     assert refusals(store, caplog) == {"JOBS_LOST"}

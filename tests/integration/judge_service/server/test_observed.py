@@ -1,27 +1,20 @@
-"""What a server shows of its work: metrics, health over HTTP, the access log, traces."""
+"""What a server shows of its work: metrics, health over HTTP, the access log."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
 import socket
-import urllib.error
-import urllib.request
-from collections.abc import AsyncIterator, Iterator, Sequence
-from concurrent import futures
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
-from opentelemetry.sdk.trace import TracerProvider
 from prometheus_client import CollectorRegistry, Counter
-from prometheus_client.parser import text_string_to_metric_families
-from support import scripted_llm as llm
+from support.observed_servers import ITEM, JUDGED, judging, page, running, samples
 from support.rpc import health_stub, raw_call
 from support.threads import PATIENCE
 
@@ -31,79 +24,17 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
-from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.errors import HallujudgeError, InvalidInputError
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.observe.prometheus import MetricsPage
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem, Item, ItemResult
-from hallujudge.metrics.framework.claims import Triplet
-from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, Secret
-from hallujudge.sdk.backends.channel import trace_headers
 
 _HOSTILE = 'x{y="z"}\n# HELP evil' + "a" * 1000
-
-
-@asynccontextmanager
-async def running(engine: Engine | None = None, **settings: Any) -> AsyncIterator[RunningServer]:
-    server = await start(ServerSettings(port=0, **settings), engine)
-    try:
-        yield server
-    finally:
-        await server.stop(0)
-
-
-async def page(server: RunningServer, path: str = "/metrics") -> tuple[int, str]:
-    def read() -> tuple[int, str]:
-        url = f"http://{server.metrics_address}{path}"
-        try:
-            with urllib.request.urlopen(url, timeout=PATIENCE) as response:
-                return response.status, response.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
-    return await asyncio.to_thread(read)
-
-
-async def samples(server: RunningServer) -> dict[tuple[str, str], float]:
-    """Return the samples by name and the values of their labels."""
-    _, text = await page(server)
-    return {
-        (sample.name, "/".join(sample.labels.values())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-
-
-@asynccontextmanager
-async def judging(**settings: Any) -> AsyncIterator[RunningServer]:
-    """A server with a language model."""
-    async with llm.ScriptedLlm(model="judge-model") as at:
-        judges = JudgeSettings(
-            llm_url=at.url, llm_model="judge-model", llm_price_prompt=1, llm_price_completion=2
-        )
-        resources = Resources(lambda: JudgeFactory(judges))
-        try:
-            async with running(Engine(resources), **settings) as server:
-                yield server
-        finally:
-            await resources.close()
-
-
-ITEM = TriHeItem(
-    id="1",
-    group_id="a",
-    question="What?",
-    claims=(Triplet("man", "riding", "horse"),),
-    reference_triplets=(Triplet("man", "riding", "horse"),),
-)
-JUDGED = ScoreSpec(metric="tri-he", options={"judge": "llm"})
 
 
 async def test_calls_items_and_judge_calls_are_counted() -> None:
@@ -402,142 +333,3 @@ def _has_ipv6() -> bool:
     except OSError:
         return False
     return True
-
-
-class Collector(trace_service_pb2_grpc.TraceServiceServicer):
-    """A collector of OpenTelemetry that keeps what it receives."""
-
-    def __init__(self) -> None:
-        self.spans: list[Any] = []
-
-    def Export(self, request: Any, context: Any) -> Any:
-        for resource in request.resource_spans:
-            for scope in resource.scope_spans:
-                self.spans.extend(scope.spans)
-        return trace_service_pb2.ExportTraceServiceResponse()
-
-
-@contextmanager
-def collecting() -> Iterator[tuple[Collector, str]]:
-    """A collector, and its address."""
-    collector = Collector()
-    receiver = grpc.server(futures.ThreadPoolExecutor(1))
-    add = trace_service_pb2_grpc.add_TraceServiceServicer_to_server
-    add(collector, receiver)  # type: ignore[no-untyped-call]  # OpenTelemetry's
-    port = receiver.add_insecure_port("127.0.0.1:0")
-    receiver.start()
-    yield collector, f"http://127.0.0.1:{port}"
-    receiver.stop(None)
-
-
-async def test_a_trace_goes_from_the_client_to_the_judge() -> None:
-    tracer = TracerProvider().get_tracer("a program")
-    with collecting() as (collector, endpoint):
-        async with (
-            judging(trace_endpoint=endpoint, trace_ratio=0) as server,
-            AsyncClient(server.address) as client,
-        ):
-            with tracer.start_as_current_span("its work") as span:
-                await client.score_items(JUDGED, [ITEM])
-            # Without a client's decision the ratio decides: this call is not traced.
-            await client.server_info()
-    trace = span.get_span_context().trace_id.to_bytes(16)
-    assert {one.trace_id for one in collector.spans} == {trace}
-    names = {one.span_id: one.name for one in collector.spans}
-    names[span.get_span_context().span_id.to_bytes(8)] = "its work"
-    parents = {(one.name, names[one.parent_span_id]) for one in collector.spans}
-    scored = "hallujudge.judge.v1.JudgeService/ScoreStream"
-    assert (scored, "its work") in parents
-    assert ("evaluate", scored) in parents
-    assert ("chat judge-model", "evaluate") in parents
-
-
-async def test_jobs_are_not_in_the_trace_of_the_call_that_created_the_first(
-    tmp_path: Path,
-) -> None:
-    item = ChairItem(id="1", group_id="1", response="A dog.", reference_objects=("dog",))
-    spec = spec_to_proto(ScoreSpec(metric="chair"))
-    engine = Engine()
-    with collecting() as (collector, endpoint):
-        jobs = JobService(str(tmp_path / "jobs.sqlite"), engine, WireCodec())
-        server = await start(ServerSettings(port=0, trace_endpoint=endpoint), engine, jobs)
-        async with grpc.aio.insecure_channel(server.address) as channel:
-            stub: Any = jobs_pb2_grpc.ScoringJobServiceStub(channel)
-            for name in ("first", "second"):
-                request = jobs_pb2.CreateJobRequest(
-                    request_id=name, spec=spec, items=[item_to_proto(item)]
-                )
-                job = (await stub.CreateJob(request, timeout=PATIENCE)).job
-                async for _ in stub.WatchJob(jobs_pb2.WatchJobRequest(job_id=job.id)):
-                    pass
-        await server.stop(0)
-    calls = {one.trace_id for one in collector.spans if "/" in one.name}
-    scored = [one.trace_id for one in collector.spans if one.name == "evaluate"]
-    assert len(scored) == 2
-    assert not calls & set(scored)
-
-
-async def test_spans_have_the_attributes_of_the_conventions() -> None:
-    item = ChairItem(id="1", group_id="1", response="A dog.", reference_objects=("dog",))
-    with collecting() as (collector, endpoint):
-        async with (
-            judging(trace_endpoint=endpoint) as server,
-            grpc.aio.insecure_channel(server.address) as channel,
-        ):
-            judge_service, jobs = (
-                pb_grpc.JudgeServiceStub(channel),
-                jobs_pb2_grpc.ScoringJobServiceStub(channel),
-            )
-            request = pb.ScoreRequest(spec=spec_to_proto(JUDGED), items=[item_to_proto(ITEM)])
-            await judge_service.Score(request, timeout=PATIENCE)
-            wrong = ScoreSpec(metric="chair", variant="none")
-            request = pb.ScoreRequest(spec=spec_to_proto(wrong), items=[item_to_proto(item)])
-            with pytest.raises(grpc.aio.AioRpcError):
-                await judge_service.Score(request, timeout=PATIENCE)
-            with pytest.raises(grpc.aio.AioRpcError):
-                await jobs.GetJob(jobs_pb2.GetJobRequest(job_id="none"), timeout=PATIENCE)
-    calls = [
-        (one.name, values["rpc.service"], values["rpc.method"], values["rpc.grpc.status_code"])
-        for one in collector.spans
-        if "rpc.service" in (values := _values(one))
-    ]
-    ours = "hallujudge.judge.v1.JudgeService"
-    bad = grpc.StatusCode.INVALID_ARGUMENT.value[0]
-    assert calls[:2] == [
-        (f"{ours}/Score", ours, "Score", 0),
-        (f"{ours}/Score", ours, "Score", bad),
-    ]
-    assert calls[2][:3] == (
-        "hallujudge.judge.v1.ScoringJobService/GetJob",
-        "hallujudge.judge.v1.ScoringJobService",
-        "GetJob",
-    )
-    chat = next(one for one in collector.spans if one.name == "chat judge-model")
-    values = _values(chat)
-    assert values["server.address"] == "127.0.0.1"
-    assert values["server.port"] > 0
-
-
-def _values(span: Any) -> dict[str, Any]:
-    """Return the attributes of a span."""
-    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes}
-
-
-@pytest.mark.parametrize(
-    "endpoint", ["foo", "localhost:4317", "ftp://host", "http://", "http://[::1", "http://h:99999"]
-)
-async def test_an_address_that_takes_no_traces_is_refused(endpoint: str) -> None:
-    with pytest.raises(
-        InvalidInputError, match=re.escape(f"trace_endpoint is '{endpoint}'; write")
-    ):
-        await start(ServerSettings(port=0, trace_endpoint=endpoint))
-
-
-async def test_a_password_in_the_address_for_traces_is_refused_and_not_shown() -> None:
-    with pytest.raises(InvalidInputError, match="trace_endpoint is 'http://") as caught:
-        await start(ServerSettings(port=0, trace_endpoint="http://ana:secret@host:4317"))
-    assert "secret" not in str(caught.value)
-
-
-async def test_a_program_without_traces_sends_no_headers() -> None:
-    assert trace_headers() == ()
