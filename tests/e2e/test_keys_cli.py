@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.messages import expected_message
-from support.running import here
+from support.running import assert_refused, here
 from support.threads import eventually
 
 from hallujudge.judge_service.server.server import start
@@ -59,6 +59,51 @@ def test_a_key_is_shown_once_listed_and_revoked(keys: Path) -> None:
     assert key not in listed
     assert here("keys", "revoke", key[3:11]).stdout == f"revoked {key[3:11]} (ana)\n"
     assert "ana  revoked" in here("keys", "list").stdout
+
+
+def test_a_key_is_edited_and_rotated(keys: Path) -> None:
+    old = here("keys", "create", "ana", "--scope", "score", "--cost-per-day", "2").stdout.strip()
+    id = old[3:11]
+    edited = here(
+        *("keys", "edit", id, "--name", "Ana B.", "--scope", "score,judge", "--expires", "90d"),
+        *("--no-limit", "cost-per-day", "--calls-per-minute", "60", "--weight", "2"),
+    )
+    assert edited.returncode == 0, edited.stderr
+    line = edited.stdout.strip()
+    assert line.startswith(f"{id}  Ana B.  valid  score,judge  created ")
+    assert line.endswith("  calls per minute 60  weight 2")
+    assert here("keys", "list").stdout.strip() == line
+    assert "never ends" in here("keys", "edit", id, "--expires", "never").stdout
+    rotated = here("keys", "rotate", id, "--old-until", "2h")
+    assert (rotated.returncode, rotated.stdout[:12]) == (0, old[:12]), rotated.stderr
+    assert rotated.stdout.strip() != old
+    assert expected_message("sdk.cli.server_commands:until-then-the-old-secret") in rotated.stderr
+    assert "old secret until 2" in here("keys", "list").stdout
+    again = here("keys", "rotate", id)
+    assert expected_message("sdk.cli.server_commands:the-old-secret-has-ended") in again.stderr
+    assert "old secret" not in here("keys", "list").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("edit", "ID"), "nothing to change"),
+        (("edit", "ID", "--no-limit", "money"), "choose from calls-per-minute"),
+        (("edit", "ID", "--no-limit", "weight"), "choose from calls-per-minute"),
+        (("edit", "ID", "--scope", "all"), "choose from score, extract, judge, admin"),
+        (("edit", "ID", "--expires", "soon"), "write 90d, 12h, or a day"),
+        (("edit", "ID", "--cost-per-day", "2", "--no-limit", "cost-per-day"), "give one of them"),
+        (("edit", "aaaaaaaa", "--name", "b"), "hallujudge keys list shows the ids"),
+        (("rotate", "ID", "--old-until", "0h"), "--old-until 0h"),
+        (("rotate", "ID", "--old-until", "yesterday"), "--old-until 'yesterday'"),
+        (("rotate", "aaaaaaaa"), "hallujudge keys list shows the ids"),
+    ],
+)
+def test_mistakes_of_changes_are_told(keys: Path, arguments: tuple[str, ...], said: str) -> None:
+    id = here("keys", "create", "ana", "--scope", "score").stdout[3:11]
+    before = keys.read_bytes()
+    assert_refused(here("keys", *(id if part == "ID" else part for part in arguments)), said)
+    assert keys.read_bytes() == before
 
 
 @pytest.mark.parametrize(

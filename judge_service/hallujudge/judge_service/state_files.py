@@ -12,6 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
+try:
+    import fcntl
+except ImportError:  # Windows: two processes must not change a file at the same moment
+    fcntl = None  # type: ignore[assignment]  # checked where it is used
+
 _LOG = logging.getLogger(__name__)
 _LOGS = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file, with the same permissions."""
@@ -216,3 +221,35 @@ def _take_access(path: Path) -> None:
     else:
         outcome = f"its mode is now {mode & 0o700:03o}"
     _LOG.warning("other users of this machine could use %s (mode %03o); %s", path, mode, outcome)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let one process at a time change a file, by a lock on a file next to it.
+
+    Raises:
+        OSError: The folder can't be written.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    create_folder(path.parent)
+    create_private(lock)
+    with lock.open("a") as holder:
+        if fcntl is not None:
+            fcntl.flock(holder, fcntl.LOCK_EX)
+        yield
+
+
+def replace_private(path: Path, text: str) -> None:
+    """Replace a file at once; only its owner may read it.
+
+    Raises:
+        OSError: The file can't be written.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    # An earlier writer may have died; its file may have other permissions.
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    fresh.replace(path)

@@ -29,7 +29,7 @@ with MissingExtraError.unless_installed("hallujudge top", "top"):
 _MAX_BYTES = 8 << 20
 _TIMEOUT_SECONDS = 5.0
 
-_CLIENTS = ("client", "waiting", "calls/s", "items/s", "errors/s", "judge calls", "cost")
+_CLIENTS = ("client", "name", "waiting", "calls/s", "items/s", "errors/s", "judge calls", "cost")
 _JUDGES = (
     "judge", "state", "running", "waiting", "limit", "calls/s", "failures/s", "seconds", "tokens/s",
     "cost",
@@ -125,6 +125,8 @@ class Client:
 
     key: str
     """The id of the key, or a label for callers without one."""
+    name: str
+    """The name of the key; empty for callers without one."""
     waiting: int
     """Waiting calls."""
     calls: float
@@ -277,10 +279,13 @@ def summarize(before: Reading, now: Reading) -> Summary:
 
 def _clients(pair: _Pair) -> tuple[Client, ...]:
     now = pair.now
-    names = now.values("key", "hallujudge_key_calls_total", "hallujudge_waiting_calls")
+    keys = now.values("key", "hallujudge_key_calls_total", "hallujudge_waiting_calls")
+    infos = now.samples.get("hallujudge_key_info", ())
+    names = {labels["key"]: labels["name"] for labels, _ in infos}
     found = [
         Client(
             key=key,
+            name=names.get(key, ""),
             waiting=int(now.total("hallujudge_waiting_calls", key=key)),
             calls=pair.rate("hallujudge_key_calls_total", key=key),
             items=pair.rate("hallujudge_key_items_total", key=key),
@@ -289,7 +294,7 @@ def _clients(pair: _Pair) -> tuple[Client, ...]:
             judge_calls=int(now.total("hallujudge_key_judge_calls_total", key=key)),
             cost=now.total("hallujudge_key_cost_total", key=key),
         )
-        for key in names
+        for key in keys
     ]
     return tuple(sorted(found, key=lambda one: (-one.waiting, -one.calls, one.key)))
 

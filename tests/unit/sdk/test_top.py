@@ -14,6 +14,7 @@ hallujudge_ready 1.0
 hallujudge_memory_bytes 25.0
 hallujudge_memory_limit_bytes 100.0
 hallujudge_waiting_calls{{key="k1"}} 2.0
+hallujudge_key_info{{key="k1",name="ana"}} 1.0
 hallujudge_key_calls_total{{key="k1",status="OK"}} {calls}
 hallujudge_key_calls_total{{key="k1",status="INTERNAL"}} 4.0
 hallujudge_calls_total{{method="Score",status="OK"}} {calls}
@@ -39,7 +40,8 @@ def test_rates_are_those_between_two_readings() -> None:
     assert (found.cost, found.cost_per_hour) == (30.0, 7200.0)
     assert found.cache_hits == 0.75
     [client], [judge], [metric] = found.clients, found.judges, found.metrics
-    assert (client.key, client.waiting, client.calls, client.errors) == ("k1", 2, 2.0, 0.0)
+    assert (client.key, client.name, client.waiting) == ("k1", "ana", 2)
+    assert (client.calls, client.errors) == (2.0, 0.0)
     assert (judge.state, judge.limit, judge.seconds) == ("not called", 8, 0.5)
     assert (metric.scored, metric.unscored, metric.reason) == (30, 3, "RESPONSE_EMPTY")
 

@@ -73,6 +73,8 @@ class Caller:
     """The id of its key, if it has one."""
     key_name: str = ""
     """The name of its key, if it has one."""
+    secret: str = field(default="", compare=False, repr=False)
+    """The hash of the secret that it showed, if it has a key."""
     scopes: frozenset[Scope] = field(default_factory=frozenset)
     """What it may do."""
     limits: Limits = field(default_factory=Limits)

@@ -13,21 +13,16 @@ import os
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, NotFoundError, OutputError, UnauthenticatedError
-from ..state_files import create_folder, create_private
+from ..state_files import locked, replace_private
 from .caller import MAX_LIMIT, Caller, Limits, Scope
-
-try:
-    import fcntl
-except ImportError:  # Windows: two administrators must not change keys at the same moment
-    fcntl = None  # type: ignore[assignment]  # checked where it is used
 
 _LOG = logging.getLogger(__name__)
 KEY_PATTERN = re.compile(r"hj_(?P<id>[a-z2-7]{8})_(?P<secret>[A-Za-z0-9_-]{43})")
@@ -43,7 +38,7 @@ _MAX_FILE_BYTES = 16 << 20
 _MAX_NAME = 80
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?", re.ASCII)
-_TEXTS = ("id", "name", "sha256", "created", "expires", "revoked")
+_TEXTS = ("id", "name", "sha256", "created", "expires", "revoked", "old_sha256", "old_until")
 _LEAST = {"calls_per_minute": 1, "max_concurrency": 1, "judge_calls_per_day": 0, "cost_per_day": 0}
 
 
@@ -67,6 +62,10 @@ class ApiKey:
     """When it was revoked (UTC); empty if it was not."""
     limits: Limits = field(default_factory=Limits)
     """What may be used with it."""
+    old_sha256: str = ""
+    """The hash of the secret before this one; empty for none."""
+    old_until: str = ""
+    """When that secret ends (UTC)."""
 
     def state(self, moment: str = "") -> str:
         """Return ``revoked``, ``expired`` or ``valid``.
@@ -78,16 +77,43 @@ class ApiKey:
             return "revoked"
         return "expired" if self.expires and self.expires <= (moment or now()) else "valid"
 
-    def caller(self) -> Caller:
-        """Return the caller to whom this key belongs."""
+    def caller(self, secret: str) -> Caller:
+        """Return the caller to whom this key belongs.
+
+        Args:
+            secret: The hash of the secret that it showed.
+        """
         return Caller(
             id=f"key:{self.id}",
             name=f"key {self.id} ({self.name})",
             key_id=self.id,
             key_name=self.name or self.id,
+            secret=secret,
             scopes=frozenset(self.scopes),
             limits=self.limits,
         )
+
+    def check(self, secret: str) -> None:
+        """Check that the key is valid now, with a secret that was its own.
+
+        Args:
+            secret: The hash of the secret.
+
+        Raises:
+            UnauthenticatedError: The key or the secret has ended.
+        """
+        if (state := self.state()) != "valid":
+            raise _ended(self.id, f"the API key {self.id} is {state}", "another")
+        if secret != self.sha256 and not (secret == self.old_sha256 and self.old_until > now()):
+            raise _ended(
+                self.id, f"the secret of the API key {self.id} was replaced", "the new one"
+            )
+
+
+def _ended(key_id: str, problem: str, remedy: str) -> UnauthenticatedError:
+    return UnauthenticatedError(
+        f"{problem}; ask the server's administrator for {remedy}", metadata={"key": key_id}
+    )
 
 
 def now() -> str:
@@ -130,7 +156,6 @@ def create_key(
     Raises:
         InvalidInputError: A value is invalid, or the file is not a file of keys.
     """
-    _check(name, scopes)
     key_id = "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     key = ApiKey(
@@ -142,10 +167,7 @@ def create_key(
         expires=expires,
         limits=limits or Limits(),
     )
-    try:
-        _check_values(key)
-    except ValueError as err:
-        raise InvalidInputError(str(err)) from err
+    _check_new(key)
     _change(path, lambda keys: [*keys, key], missing_ok=True)
     return f"hj_{key_id}_{secret}"
 
@@ -157,20 +179,66 @@ def revoke_key(path: Path, key_id: str) -> ApiKey:
         NotFoundError: The file has no such key.
         InvalidInputError: The file is not a file of keys.
     """
-    moment = now()
+    return _change_one(path, key_id, lambda key: replace(key, revoked=key.revoked or now()))
 
-    def revoked(keys: list[ApiKey]) -> list[ApiKey]:
-        if key_id not in {key.id for key in keys}:
-            raise NotFoundError(
-                f"{path} has no key {key_id!r:.80}; hallujudge keys list shows the ids",
-                metadata={"key": key_id},
-            )
-        return [
-            replace(key, revoked=key.revoked or moment) if key.id == key_id else key for key in keys
-        ]
 
-    changed = _change(path, revoked)
-    return next(key for key in changed if key.id == key_id)
+def edit_key(
+    path: Path, key_id: str, *, limits: Mapping[str, Any] | None = None, **more: Any
+) -> ApiKey:
+    """Change a key; its secret, jobs and spending stay. Running servers learn of it in a second.
+
+    Args:
+        path: The file.
+        key_id: The key.
+        limits: Limits to change by name; None for no limit.
+        more: Other fields to change: ``name``, ``scopes`` and ``expires``.
+
+    Raises:
+        NotFoundError: The file has no such key.
+        InvalidInputError: The key is revoked, a value is invalid, or the file is not of keys.
+    """
+
+    def edited(key: ApiKey) -> ApiKey:
+        try:
+            changed = replace(key.limits, **limits or {})
+        except ValueError as err:
+            raise InvalidInputError(str(err)) from err
+        return _revised(key, limits=changed, **more)
+
+    return _change_one(path, key_id, edited)
+
+
+def rotate_key(path: Path, key_id: str, *, old_until: str = "") -> str:
+    """Give a key another secret, and return the key; its jobs, budgets and name stay.
+
+    Args:
+        path: The file.
+        key_id: The key.
+        old_until: When the old secret ends (UTC); empty for now.
+
+    Raises:
+        NotFoundError: The file has no such key.
+        InvalidInputError: The key is revoked, or the file is not a file of keys.
+    """
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
+
+    def rotated(key: ApiKey) -> ApiKey:
+        old = {"old_sha256": key.sha256, "old_until": old_until or now()}
+        return _revised(key, sha256=secret_hash(secret), **old)
+
+    _change_one(path, key_id, rotated)
+    return f"hj_{key_id}_{secret}"
+
+
+def _revised(key: ApiKey, **changes: Any) -> ApiKey:
+    if key.revoked:
+        raise InvalidInputError(
+            f"the key {key.id} ({key.name}) is revoked; create another key",
+            metadata={"key": key.id},
+        )
+    changed = replace(key, **changes)
+    _check_new(changed)
+    return changed
 
 
 def read_keys(path: Path) -> list[ApiKey]:
@@ -238,12 +306,13 @@ def _check_texts(key: ApiKey) -> None:
         value = getattr(key, name)
         if type(value) is not str:
             raise ValueError(f"{name} of a key is {value!r:.40}, not a text")
-    if not _HASH.fullmatch(key.sha256):
+    if not _HASH.fullmatch(key.sha256) or not _HASH.fullmatch(key.old_sha256 or key.sha256):
         raise ValueError(f"sha256 of the key {key.id!r:.40} is not 64 hexadecimal digits")
-    if key.expires and not _is_moment(key.expires):
-        raise ValueError(
-            f"the key {key.id!r:.40} expires {key.expires!r:.40}; write 2027-01-31T00:00:00Z"
-        )
+    for ends, moment in (("expires", key.expires), ("'s old secret ends", key.old_until)):
+        if moment and not _is_moment(moment):
+            raise ValueError(
+                f"the key {key.id!r:.40} {ends} {moment!r:.40}; write 2027-01-31T00:00:00Z"
+            )
 
 
 def _is_moment(text: str) -> bool:
@@ -263,31 +332,60 @@ def _check_limits(key: ApiKey) -> None:
             )
 
 
-def _check(name: str, scopes: Sequence[Scope]) -> None:
-    if not name.strip() or len(name) > _MAX_NAME or not name.isprintable():
+def _check_new(key: ApiKey) -> None:
+    """Check a key that is to be written.
+
+    Raises:
+        InvalidInputError: A value is invalid.
+    """
+    if not key.name.strip() or len(key.name) > _MAX_NAME or not key.name.isprintable():
         raise InvalidInputError(
-            f"the name {name!r:.100} is not valid; give a key the name of its user, at most "
+            f"the name {key.name!r:.100} is not valid; give a key the name of its user, at most "
             f"{_MAX_NAME} printable characters"
         )
-    if not scopes:
+    if not key.scopes:
         raise InvalidInputError(
             f"the key has no scope; choose from {', '.join(scope.value for scope in Scope)}"
         )
+    try:
+        _check_values(key)
+    except ValueError as err:
+        raise InvalidInputError(str(err)) from err
 
 
 def _change(
     path: Path, change: Callable[[list[ApiKey]], list[ApiKey]], *, missing_ok: bool = False
-) -> list[ApiKey]:
-    with locked(path):
-        keys = [] if missing_ok and not path.exists() else read_keys(path)
-        changed = change(keys)
-        content = {"version": _VERSION, "keys": [asdict(key) for key in changed]}
-        replace_private(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-    return changed
+) -> None:
+    try:
+        with locked(path):
+            keys = [] if missing_ok and not path.exists() else read_keys(path)
+            content = {"version": _VERSION, "keys": [asdict(key) for key in change(keys)]}
+            replace_private(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    except OSError as err:
+        raise OutputError(
+            f"{path} can't be written: {err.strerror or err}; check its folder"
+        ) from err
+
+
+def _change_one(path: Path, key_id: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
+    """Change one key of a file, and return it."""
+    made: list[ApiKey] = []
+
+    def changed(keys: list[ApiKey]) -> list[ApiKey]:
+        made.extend(change(key) for key in keys if key.id == key_id)
+        if not made:
+            raise NotFoundError(
+                f"{path} has no key {key_id!r:.80}; hallujudge keys list shows the ids",
+                metadata={"key": key_id},
+            )
+        return [made[0] if key.id == key_id else key for key in keys]
+
+    _change(path, changed)
+    return made[0]
 
 
 # Compared for unknown ids, so that they take as long as known ones.
-_NO_HASH = secret_hash("")
+_NOBODY = Caller(id="", name="", secret=secret_hash(""))
 
 
 class KeyStore:
@@ -326,15 +424,14 @@ class KeyStore:
             UnauthenticatedError: The key is not valid.
         """
         match = KEY_PATTERN.fullmatch(text)
-        known = self._keys.get(match["id"]) if match else None
-        key, caller = known or (None, None)
-        right = same_hash(
-            secret_hash(match["secret"] if match else ""), key.sha256 if key else _NO_HASH
-        )
-        if not right or key is None or caller is None:
+        key, callers = self._keys.get(match["id"] if match else "", (None, (_NOBODY, _NOBODY)))
+        shown = secret_hash(match["secret"] if match else "")
+        # Both are compared in any case.
+        right = [one for one in callers if same_hash(shown, one.secret)]
+        if not right or key is None:
             raise UnauthenticatedError("the API key is not valid; check it, or ask for another")
-        _check_state(key)
-        return caller
+        key.check(shown)
+        return right[0]
 
     def check(self, caller: Caller) -> None:
         """Check that the key of a caller, which was valid when its call began, still is.
@@ -344,20 +441,9 @@ class KeyStore:
         """
         known = self._keys.get(caller.key_id)
         if known is None:
-            raise UnauthenticatedError(
-                f"the API key {caller.key_id} is no longer known; ask the server's "
-                "administrator for another",
-                metadata={"key": caller.key_id},
-            )
-        _check_state(known[0])
-
-
-def _check_state(key: ApiKey) -> None:
-    if (state := key.state()) != "valid":
-        raise UnauthenticatedError(
-            f"the API key {key.id} is {state}; ask the server's administrator for another",
-            metadata={"key": key.id},
-        )
+            id = caller.key_id
+            raise _ended(id, f"the API key {id} is no longer known", "another")
+        known[0].check(caller.secret)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -368,48 +454,9 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _by_id(path: Path) -> dict[str, tuple[ApiKey, Caller]]:
-    return {key.id: (key, key.caller()) for key in read_keys(path)}
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Let one process at a time change a file, by a lock on a file next to it.
-
-    Raises:
-        OutputError: The folder can't be written.
-    """
-    try:
-        lock = path.with_name(f".{path.name}.lock")
-        create_folder(path.parent)
-        create_private(lock)
-        holder = lock.open("a")
-    except OSError as err:
-        raise _unwritable(path, err) from err
-    with holder:
-        if fcntl is not None:
-            fcntl.flock(holder, fcntl.LOCK_EX)
-        yield
-
-
-def replace_private(path: Path, text: str) -> None:
-    """Replace a file at once; only its owner may read it.
-
-    Raises:
-        OutputError: The file can't be written.
-    """
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        # An earlier writer may have died; its file may have other permissions.
-        fresh.unlink(missing_ok=True)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        fresh.replace(path)
-    except OSError as err:
-        raise _unwritable(path, err) from err
-
-
-def _unwritable(path: Path, err: OSError) -> OutputError:
-    return OutputError(f"{path} can't be written: {err.strerror or err}; check its folder")
+def _by_id(path: Path) -> dict[str, tuple[ApiKey, tuple[Caller, Caller]]]:
+    """Return each key with its caller by the secret, and by the one before."""
+    return {
+        key.id: (key, (key.caller(key.sha256), key.caller(key.old_sha256 or _NOBODY.secret)))
+        for key in read_keys(path)
+    }

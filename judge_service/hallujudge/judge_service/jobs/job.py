@@ -260,8 +260,8 @@ def kept_caller() -> str:
     """Return the running call's caller as it is kept with a job: it pays for the job's calls."""
     from msgspec.json import encode
 
-    # Its levels are those of a connection.
-    return encode(replace(current_caller(), levels=()), order="deterministic").decode()
+    # Its levels are those of a connection, and its secret that of a call.
+    return encode(replace(current_caller(), levels=(), secret=""), order="deterministic").decode()
 
 
 def caller_of(kept: str) -> Caller:

@@ -16,7 +16,10 @@ _LOG = logging.getLogger(__name__)
 _MAX_ERROR = 500
 _STANDARD_OUTPUT = 1
 # What a line has of a call as it is.
-_COPIED = ("request_id", "key", "peer", "method", "metric", "items", "scored", "unscored")
+_COPIED = (
+    *("request_id", "key", "key_name", "peer", "method", "metric"),
+    *("items", "scored", "unscored"),
+)
 
 
 class AccessLog(Recorder):

@@ -104,7 +104,8 @@ class MetricsRecorder(Recorder):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._key = BoundedLabel(_MAX_KEYS)
+        self._label = BoundedLabel(_MAX_KEYS)
+        self._key_names: dict[str, str] = {}
         self._name = BoundedLabel(_MAX_NAMES)
         make = _Maker(registry)
         self._calls = _CallMetrics(make)
@@ -114,7 +115,7 @@ class MetricsRecorder(Recorder):
     def call_waits(self, call: CallRecord) -> None:
         """Count a call among the waiting ones."""
         super().call_waits(call)
-        self._calls.waiting.labels(self._key(call.key)).inc()
+        self._calls.waiting.labels(self._key(call.key, call.key_name)).inc()
 
     def call_runs(self, call: CallRecord) -> None:
         """Count a call among the running ones."""
@@ -129,7 +130,7 @@ class MetricsRecorder(Recorder):
         super().call_ended(call)
         if call.stage is Stage.WAITING:
             self._left_queue(call)
-        method, key = self._name(call.method), self._key(call.key)
+        method, key = self._name(call.method), self._key(call.key, call.key_name)
         self._calls.ended.labels(method, call.status).inc()
         self._calls.seconds.labels(method).observe(call.seconds)
         self._calls.by_key.labels(key, call.status).inc()
@@ -149,7 +150,7 @@ class MetricsRecorder(Recorder):
 
     def judge_called(self, call: JudgeCall) -> None:
         """Count a call to a language model, its tokens and its cost."""
-        model, key = self._name(call.model), self._key(key_label(current_caller()))
+        model, key = self._name(call.model), self._current_key()
         self._judges.calls.labels(model, call.outcome).inc()
         self._judges.seconds.labels(model).observe(call.seconds)
         self._judges.by_key.labels(key).inc()
@@ -161,7 +162,7 @@ class MetricsRecorder(Recorder):
 
     def budget_refused(self) -> None:
         """Count a call that a budget refused, by the caller's key."""
-        self._judges.refused_by_key.labels(self._key(key_label(current_caller()))).inc()
+        self._judges.refused_by_key.labels(self._current_key()).inc()
 
     def looked_up(self, found: str) -> None:
         """Count a look-up of a reply."""
@@ -171,8 +172,22 @@ class MetricsRecorder(Recorder):
         """Count a claim that went on to the next judge."""
         self._judges.fallbacks.labels(self._name(judge), self._name(reason)).inc()
 
+    def _current_key(self) -> str:
+        caller = current_caller()
+        return self._key(key_label(caller), caller.key_name)
+
+    def _key(self, key: str, name: str) -> str:
+        """Return the label of a key, and show its newest name."""
+        label, before = self._label(key), self._key_names.get(key)
+        if name and name != before and label != OTHER:
+            if before is not None:
+                self._calls.key_info.remove(label, before)
+            self._key_names[key] = name
+            self._calls.key_info.labels(label, name).set(1)
+        return label
+
     def _left_queue(self, call: CallRecord) -> None:
-        key = self._key(call.key)
+        key = self._key(call.key, call.key_name)
         self._calls.waiting.labels(key).dec()
         self._calls.wait_seconds.observe(call.waited_seconds)
         self._calls.wait_by_key.labels(key).inc(call.waited_seconds)
@@ -242,6 +257,7 @@ class _CallMetrics:
             "hallujudge_key_wait_seconds", "Time waited, by key.", "key"
         )
         self.by_key = make.counter("hallujudge_key_calls", "Ended calls by key.", "key", "status")
+        self.key_info = make.gauge("hallujudge_key_info", "Names of keys; 1.", "key", "name")
         self.items_by_key = make.counter(
             "hallujudge_key_items", "Items of ended calls, by key.", "key"
         )

@@ -43,6 +43,8 @@ class CallRecord:
     """The caller's address."""
     key: str = NO_CALLER
     """The id of the caller's key, or the kind of caller; see :func:`key_label`."""
+    key_name: str = ""
+    """The name of its key, if it has one."""
     stage: Stage = Stage.BEGUN
     """How far it has come."""
     wait_began: float = 0.0
@@ -96,7 +98,8 @@ class JobsActivity:
 def key_label(caller: Caller) -> str:
     """Return the label of a caller in metrics and logs.
 
-    The id of a key is ours. Addresses and names in certificates are not: they share one word each.
+    The id of a key is ours, and so is its name, which :attr:`CallRecord.key_name` has. Addresses
+    and names in certificates are not: they share one word each.
     """
     if caller.key_id:
         return caller.key_id
@@ -151,7 +154,7 @@ def begin_recording(to: Recorder, call: CallRecord | None = None) -> None:
 def record_caller(caller: Caller) -> None:
     """Record who makes the running call."""
     if (running := _CALL.get()) is not None:
-        running[1].key = key_label(caller)
+        running[1].key, running[1].key_name = key_label(caller), caller.key_name
 
 
 def record_waiting() -> None:

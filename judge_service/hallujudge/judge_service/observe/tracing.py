@@ -78,6 +78,7 @@ class Tracing(Recorder):
                 "rpc.grpc.status_code": grpc.StatusCode[call.status].value[0],
                 "hallujudge.request_id": call.request_id,
                 "hallujudge.key": call.key,
+                "hallujudge.key_name": call.key_name,
                 "hallujudge.metric": call.metric,
                 "hallujudge.items": call.items,
                 "hallujudge.waited_seconds": call.waited_seconds,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hallujudge.judge_service.access.caller import MAX_LIMIT, MAX_WEIGHT
+from hallujudge.judge_service.access.caller import MAX_LIMIT, MAX_WEIGHT, Scope
 
 from ..errors import InvalidInputError
 from .app import (
@@ -135,68 +136,153 @@ _File = Annotated[
 _PERIOD = re.compile(r"(?P<number>\d{1,7})(?P<unit>[hd])", re.ASCII)
 # A century.
 _MOST_DAYS = 36_500
+_LIMITS = ("calls_per_minute", "max_concurrency", "judge_calls_per_day", "cost_per_day")
 
 
-@keys_app.command(epilog=examples("hallujudge keys create ana --scope score --expires 90d"))
-def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is.")],
-    *,
-    scope: Annotated[
-        list[str],
-        access_option(metavar="SCOPE", help="score, extract, judge or admin; repeatable."),
-    ],
-    expires: Annotated[
-        str, access_option(metavar="WHEN", help="End: 90d, 12h, or a day such as 2027-01-31.")
-    ] = "",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLimits:
+    """The limits of a key."""
+
     calls_per_minute: Annotated[
         int | None, budget_option(min=1, max=MAX_LIMIT, help="Most calls in a minute.")
-    ] = None,
+    ] = None
     max_concurrency: Annotated[
         int | None, budget_option(min=1, max=MAX_LIMIT, help="Most calls at once.")
-    ] = None,
+    ] = None
     judge_calls_per_day: Annotated[
         int | None,
         budget_option(min=0, max=MAX_LIMIT, help="Most calls to language models in a day (UTC)."),
-    ] = None,
+    ] = None
     cost_per_day: Annotated[
         float | None,
         budget_option(min=0, max=MAX_LIMIT, help="Most money for language models in a day (UTC)."),
-    ] = None,
+    ] = None
     weight: Annotated[
-        int, budget_option(min=1, max=MAX_WEIGHT, help="Share of a caller where several queue.")
-    ] = 1,
+        int | None,
+        budget_option(min=1, max=MAX_WEIGHT, help="Share of a caller where several queue; 1."),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the limits that are given."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+_Scopes = Annotated[
+    list[str],
+    access_option(metavar="SCOPE", help="score, extract, judge or admin; repeatable."),
+]
+_KeyId = Annotated[str, typer.Argument(metavar="ID", help="Id of the key, from keys list.")]
+
+
+@keys_app.command(epilog=examples("hallujudge keys create ana --scope score --expires 90d"))
+@grouped
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is.")],
+    *,
+    scope: _Scopes,
+    expires: Annotated[
+        str, access_option(metavar="WHEN", help="End: 90d, 12h, or a day such as 2027-01-31.")
+    ] = "",
+    limits: KeyLimits,
     file: _File = None,
 ) -> None:
     """Make a key and print it, once."""
-    from hallujudge.judge_service.access.caller import Limits, Scope
+    from hallujudge.judge_service.access.caller import Limits
     from hallujudge.judge_service.access.key_store import create_key
 
-    known = {one.value: one for one in Scope}
-    scopes = [part.strip() for text in scope for part in text.split(",")]
-    if unknown := [one for one in scopes if one not in known]:
-        raise InvalidInputError(
-            f"--scope {unknown[0]!r:.80} does not exist; choose from {', '.join(known)}"
-        )
     path = _keys_path(file)
     key = create_key(
         path,
         name,
-        scopes=[known[one] for one in dict.fromkeys(scopes)],
-        expires=_expiry(expires),
-        limits=Limits(
-            calls_per_minute=calls_per_minute,
-            max_concurrency=max_concurrency,
-            judge_calls_per_day=judge_calls_per_day,
-            cost_per_day=cost_per_day,
-            weight=weight,
-        ),
+        scopes=_scopes(scope),
+        expires=_end("--expires", expires),
+        limits=Limits(**limits.given()),
     )
+    _show_key(key, path)
+
+
+def _scopes(given: Sequence[str]) -> tuple[Scope, ...]:
+    known = {one.value: one for one in Scope}
+    scopes = [part.strip() for text in given for part in text.split(",")]
+    if unknown := [one for one in scopes if one not in known]:
+        raise InvalidInputError(
+            f"--scope {unknown[0]!r:.80} does not exist; choose from {', '.join(known)}"
+        )
+    return tuple(known[one] for one in dict.fromkeys(scopes))
+
+
+def _show_key(key: str, path: Path, more: str = "") -> None:
     typer.echo(key)
     typer.echo(
         f"note: {path} keeps only its hash, so this is the only time that the key is shown. Give "
-        "it to clients as HALLUJUDGE_API_KEY, or in a file that HALLUJUDGE_API_KEY_FILE names",
+        "it to clients as HALLUJUDGE_API_KEY, or in a file that HALLUJUDGE_API_KEY_FILE names"
+        f"{more}",
         err=True,
     )
+
+
+@keys_app.command(epilog=examples("hallujudge keys edit k3jd7a2m --cost-per-day 40"))
+@grouped
+def edit(
+    key_id: _KeyId,
+    *,
+    name: Annotated[str | None, access_option(help="Whose key it is.")] = None,
+    scope: _Scopes = [],  # noqa: B006 - Typer copies it
+    expires: Annotated[
+        str, access_option(metavar="WHEN", help="End: 90d, 12h, a day, or never.")
+    ] = "",
+    limits: KeyLimits,
+    no_limit: Annotated[
+        list[str],
+        budget_option(metavar="LIMIT", help="Limit to remove; repeatable."),
+    ] = [],  # noqa: B006 - Typer copies it
+    file: _File = None,
+) -> None:
+    """Change a key; its secret, jobs and what it spent stay."""
+    from hallujudge.judge_service.access.key_store import edit_key, now
+
+    changes: dict[str, Any] = {} if name is None else {"name": name}
+    changes |= {"scopes": _scopes(scope)} if scope else {}
+    if expires:
+        changes["expires"] = "" if expires == "never" else _end("--expires", expires)
+    given = limits.given() | _removed(no_limit, limits)
+    if not changes and not given:
+        raise InvalidInputError(
+            "there is nothing to change; give --name, --scope, --expires, a limit or --no-limit"
+        )
+    key = edit_key(_keys_path(file), key_id, limits=given, **changes)
+    typer.echo(_key_line(key, now(), None))
+
+
+def _removed(names: Sequence[str], limits: KeyLimits) -> dict[str, None]:
+    """Return the limits to remove."""
+    known = {name.replace("_", "-"): name for name in _LIMITS}
+    for name in names:
+        if name not in known:
+            raise InvalidInputError(f"--no-limit {name!r:.80}: choose from {', '.join(known)}")
+        if known[name] in limits.given():
+            raise InvalidInputError(f"--no-limit {name} contradicts --{name}; give one of them")
+    return dict.fromkeys(known[name] for name in names)
+
+
+@keys_app.command(epilog=examples("hallujudge keys rotate k3jd7a2m --old-until 2h"))
+def rotate(
+    key_id: _KeyId,
+    *,
+    old_until: Annotated[
+        str,
+        access_option(metavar="WHEN", help="End of the old secret: 2h, 1d; now."),
+    ] = "",
+    file: _File = None,
+) -> None:
+    """Give a key another secret and print it, once; jobs, budgets and name stay."""
+    from hallujudge.judge_service.access.key_store import rotate_key
+
+    path, until = _keys_path(file), _end("--old-until", old_until)
+    key = rotate_key(path, key_id, old_until=until)
+    ended = f"The old secret works until {until}" if until else "The old secret has ended"
+    _show_key(key, path, f". {ended}; running servers learn of both within a second")
 
 
 @keys_app.command("list", epilog=examples("hallujudge keys list --file keys.json"))
@@ -215,7 +301,7 @@ def list_keys(file: _File = None) -> None:
 
 @keys_app.command(epilog=examples("hallujudge keys revoke k3jd7a2m --file keys.json"))
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, from keys list.")],
+    key_id: _KeyId,
     *,
     file: _File = None,
 ) -> None:
@@ -247,8 +333,8 @@ def _ledger() -> Ledger | None:
     return Ledger(path) if path.exists() else None
 
 
-def _expiry(text: str) -> str:
-    """Return when a key ends, as the file has it."""
+def _end(option: str, text: str) -> str:
+    """Return when a key or a secret ends, as the file has it."""
     if not text:
         return ""
     moment = datetime.now(UTC)
@@ -256,34 +342,30 @@ def _expiry(text: str) -> str:
         left = timedelta(hours=int(match["number"]) * (24 if match["unit"] == "d" else 1))
         problem = "such a key is never valid"
     else:
-        left = _day(text) - moment
+        left = _day(option, text) - moment
         problem = "a key ends as that day begins (00:00 UTC), which is past"
     if left <= timedelta():
-        raise InvalidInputError(f"--expires {text:.40}: {problem}; give a later end")
+        raise InvalidInputError(f"{option} {text:.40}: {problem}; give a later end")
     if left > timedelta(days=_MOST_DAYS):
         raise InvalidInputError(
-            f"--expires {text:.40}: that is more than {_MOST_DAYS} days; give an earlier end, or "
+            f"{option} {text:.40}: that is more than {_MOST_DAYS} days; give an earlier end, or "
             "leave --expires out for a key without an end"
         )
     return (moment + left).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _day(text: str) -> datetime:
+def _day(option: str, text: str) -> datetime:
     """Return the beginning of a day."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError as err:
         raise InvalidInputError(
-            f"--expires {text!r:.40}: write 90d, 12h, or a day such as 2027-01-31"
+            f"{option} {text!r:.40}: write 90d, 12h, or a day such as 2027-01-31"
         ) from err
 
 
 def _key_line(key: ApiKey, moment: str, ledger: Ledger | None) -> str:
-    limits = {
-        name: value
-        for name in ("calls_per_minute", "max_concurrency", "judge_calls_per_day", "cost_per_day")
-        if (value := getattr(key.limits, name)) is not None
-    }
+    limits = {name: value for name in _LIMITS if (value := getattr(key.limits, name)) is not None}
     parts = [
         key.id,
         key.name,
@@ -291,6 +373,7 @@ def _key_line(key: ApiKey, moment: str, ledger: Ledger | None) -> str:
         ",".join(scope.value for scope in key.scopes),
         f"created {key.created}",
         f"ends {key.expires}" if key.expires else "never ends",
+        *([f"old secret until {key.old_until}"] if key.old_until > moment else []),
         *(f"{name.replace('_', ' ')} {value:g}" for name, value in limits.items()),
         *([f"weight {key.limits.weight}"] if key.limits.weight > 1 else []),
     ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,19 @@ from support.rpc import health_stub, raw_call, refused
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.access.caller import Limits, Scope
-from hallujudge.judge_service.access.key_store import create_key, revoke_key
+from hallujudge.judge_service.access.key_store import (
+    create_key,
+    edit_key,
+    revoke_key,
+    rotate_key,
+)
+from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.streams import RunProgress
+from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server import judge_servicer
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
 from hallujudge.sdk.errors import (
@@ -41,9 +49,13 @@ def keys(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def serving(keys: Path | None = None, **more: object) -> AsyncIterator[RunningServer]:
-    file = str(keys) if keys else ""
-    server = await start(ServerSettings(port=0, keys_file=file, **more))  # type: ignore[arg-type]  # by the tests
+async def serving(
+    keys: Path | None = None, jobs: Path | None = None, **more: object
+) -> AsyncIterator[RunningServer]:
+    file, engine = str(keys) if keys else "", Engine()
+    service = JobService(str(jobs), engine, WireCodec()) if jobs else None
+    settings = ServerSettings(port=0, keys_file=file, **more)  # type: ignore[arg-type]  # by the tests
+    server = await start(settings, engine, service)
     try:
         yield server
     finally:
@@ -168,6 +180,41 @@ async def test_a_stream_that_waits_for_the_quota_of_its_key_says_so(
             assert await said == "key ana, 7 calls a minute"
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
+
+
+async def test_a_running_server_takes_over_edits_and_rotations(keys: Path) -> None:
+    """Jobs stay with the key, and both secrets work until the old one ends."""
+    old = create_key(keys, "ana", scopes=[Scope.SCORE])
+    async with serving(keys, keys.parent / "jobs.sqlite") as server:
+        async with client_with(server, old) as client:
+            job = await client.submit("chair", **RUN)
+            with pytest.raises(PermissionDeniedError):
+                await client.normalize(["dog"])
+            edit_key(keys, old[3:11], scopes=(Scope.SCORE, Scope.EXTRACT))
+            assert await _succeeds(lambda: client.normalize(["dog"]))
+        new = rotate_key(keys, old[3:11], old_until="2999-01-01T00:00:00Z")
+        async with client_with(server, new) as client, client_with(server, old) as before:
+            assert await _succeeds(client.server_info)
+            assert [one.id for one in await client.jobs()] == [job.id]
+            assert await before.server_info()
+            rotate_key(keys, old[3:11])
+            async with asyncio.timeout(PATIENCE):
+                with pytest.raises(UnauthenticatedError):
+                    await _until_refused(before)
+
+
+async def _until_refused(client: AsyncClient) -> None:
+    while True:  # the server looks at the file of keys every half second
+        await client.server_info()
+
+
+async def _succeeds(call: Callable[[], Awaitable[Any]]) -> bool:
+    """Return whether a call succeeds once the server has read its file of keys again."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(PermissionDeniedError, UnauthenticatedError):
+                await call()
+                return True
 
 
 async def test_calls_at_the_same_time_are_limited(keys: Path) -> None:

@@ -77,7 +77,7 @@ async def test_nothing_that_callers_write_becomes_a_label() -> None:
     assert "aaaa" not in text
 
 
-async def test_a_key_is_known_by_its_id_alone(tmp_path: Path) -> None:
+async def test_a_key_is_known_by_its_id_and_name(tmp_path: Path) -> None:
     log = tmp_path / "access.jsonl"
     key = create_key(tmp_path / "keys.json", "Ada", scopes=[Scope.SCORE])
     id, secret = key.split("_", 2)[1:]
@@ -94,8 +94,9 @@ async def test_a_key_is_known_by_its_id_alone(tmp_path: Path) -> None:
     assert found["hallujudge_key_calls_total", f"{id}/PERMISSION_DENIED"] == 1
     assert found["hallujudge_key_calls_total", "unknown/UNAUTHENTICATED"] == 1
     lines = log.read_text(encoding="utf-8")
-    assert f'"key": "{id}"' in lines
-    for hidden in (secret, "guessed", "Ada"):
+    assert f'"key": "{id}", "key_name": "Ada"' in lines
+    assert found["hallujudge_key_info", f"{id}/Ada"] == 1
+    for hidden in (secret, "guessed"):
         assert hidden not in text + lines
 
 

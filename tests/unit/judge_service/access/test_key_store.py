@@ -5,13 +5,25 @@ from __future__ import annotations
 import json
 import re
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.messages import expected_message
+from support.threads import PATIENCE
 
 from hallujudge.judge_service.access.caller import MAX_LIMIT, Limits, Scope
-from hallujudge.judge_service.access.key_store import KeyStore, create_key, read_keys, revoke_key
+from hallujudge.judge_service.access.key_store import (
+    KeyStore,
+    create_key,
+    edit_key,
+    read_keys,
+    revoke_key,
+    rotate_key,
+)
 from hallujudge.judge_service.errors import (
     InvalidInputError,
     NotFoundError,
@@ -54,6 +66,108 @@ def test_a_running_store_learns_of_new_and_revoked_keys(tmp_path: Path) -> None:
     assert store.caller(second).name == f"key {second[3:11]} (ben)"
     with pytest.raises(UnauthenticatedError, match=f"{first[3:11]} is revoked"):
         store.caller(first)
+
+
+_FUTURE, _PAST = "2999-01-01T00:00:00Z", "2001-01-01T00:00:00Z"
+
+
+def _moved_end(path: Path, end: str) -> None:
+    """Change when an old secret ends, as time would."""
+    path.write_text(path.read_text().replace(f'"old_until": "{_FUTURE}"', f'"old_until": "{end}"'))
+
+
+def test_a_rotated_key_keeps_everything_but_its_secret(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    old = create_key(path, "ana", scopes=[Scope.SCORE], limits=Limits(cost_per_day=1.5))
+    before = KeyStore(path).caller(old)
+    new = rotate_key(path, old[3:11], old_until=_FUTURE)
+    assert (new[:12], new != old) == (old[:12], True)
+    store = KeyStore(path)
+    assert store.caller(new) == store.caller(old) == before
+    _moved_end(path, _PAST)
+    store.look()
+    assert store.caller(new) == before
+    with pytest.raises(
+        UnauthenticatedError,
+        match=expected_message("judge_service.access.key_store:the-secret-was-replaced"),
+    ):
+        store.caller(old)
+    with pytest.raises(UnauthenticatedError, match="is not valid"):
+        store.caller(f"{old[:12]}{'A' * 43}")
+
+
+def test_calls_under_way_end_with_the_secret_that_they_showed(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    first = create_key(path, "ana", scopes=[Scope.SCORE])
+    second = rotate_key(path, first[3:11], old_until=_FUTURE)
+    store = KeyStore(path)
+    old, new = store.caller(first), store.caller(second)
+    store.check(old)
+    _moved_end(path, _PAST)
+    store.look()
+    store.check(new)
+    with pytest.raises(UnauthenticatedError):
+        store.check(old)
+    # Without a time, the old secret ends at once.
+    rotate_key(path, first[3:11])
+    store.look()
+    for caller in (old, new):
+        with pytest.raises(UnauthenticatedError):
+            store.check(caller)
+
+
+def test_an_edited_key_keeps_what_is_not_named(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    key = create_key(
+        path, "ana", scopes=[Scope.SCORE], limits=Limits(cost_per_day=1.5, max_concurrency=2)
+    )
+    (before,) = read_keys(path)
+    edited = edit_key(path, key[3:11], name="Ana B.", limits={"cost_per_day": 3, "weight": 2})
+    assert edited == read_keys(path)[0]
+    assert edited == replace(
+        before, name="Ana B.", limits=Limits(cost_per_day=3, max_concurrency=2, weight=2)
+    )
+    edited = edit_key(
+        path, key[3:11], scopes=(Scope.JUDGE,), expires=_FUTURE, limits={"cost_per_day": None}
+    )
+    assert (edited.scopes, edited.expires) == ((Scope.JUDGE,), _FUTURE)
+    assert edited.limits == Limits(max_concurrency=2, weight=2)
+    assert KeyStore(path).caller(key).name == f"key {key[3:11]} (Ana B.)"
+
+
+def test_what_can_not_be_edited_or_rotated_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    id = create_key(path, "ana", scopes=[Scope.SCORE])[3:11]
+    before = path.read_bytes()
+    changes: list[dict[str, Any]] = [{"name": " "}, {"scopes": ()}, {"limits": {"weight": 0}}]
+    for change in changes:
+        with pytest.raises(InvalidInputError):
+            edit_key(path, id, **change)
+    for work in (edit_key, rotate_key):
+        with pytest.raises(NotFoundError):
+            work(path, "aaaaaaaa")
+    assert path.read_bytes() == before
+    revoke_key(path, id)
+    for work in (edit_key, rotate_key):
+        with pytest.raises(
+            InvalidInputError,
+            match=expected_message("judge_service.access.key_store:create-another-key"),
+        ):
+            work(path, id)
+
+
+def test_edits_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    ids = [create_key(path, f"user {n}", scopes=[Scope.SCORE])[3:11] for n in range(8)]
+    together = threading.Barrier(len(ids))
+
+    def work(key_id: str) -> None:
+        together.wait(PATIENCE)
+        edit_key(path, key_id, name=f"{key_id} edited")
+
+    with ThreadPoolExecutor(len(ids)) as threads:
+        list(threads.map(work, ids))
+    assert [key.name for key in read_keys(path)] == [f"{key_id} edited" for key_id in ids]
 
 
 def test_a_store_keeps_its_keys_while_the_file_is_broken(

@@ -14,7 +14,7 @@ from hallujudge.judge_service.observe.recorder import CallRecord
 
 
 def record(**fields: object) -> CallRecord:
-    call = CallRecord(method="Score", request_id="r1", key="k1", **fields)  # type: ignore[arg-type]  # by the tests
+    call = CallRecord(method="Score", request_id="r1", key="k1", key_name="ana", **fields)  # type: ignore[arg-type]  # by the tests
     call.scored, call.unscored = 2, 1
     return call
 
@@ -25,6 +25,7 @@ def test_a_line_says_who_asked_for_what_and_how_it_ended() -> None:
     assert line == {
         "request_id": "r1",
         "key": "k1",
+        "key_name": "ana",
         "peer": "",
         "method": "Score",
         "metric": "chair",

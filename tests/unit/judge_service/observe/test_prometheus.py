@@ -47,6 +47,20 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
     return registry.get_sample_value(name, labels)
 
 
+def test_a_key_has_its_newest_name(registry: CollectorRegistry) -> None:
+    recorder = MetricsRecorder(registry)
+    for name in ("ana", "Ana B."):
+        recorder.call_ended(CallRecord(method="Score", key="k1", key_name=name))
+    recorder.call_ended(CallRecord(method="Score", key="anonymous"))
+    infos = [
+        sample.labels
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == "hallujudge_key_info"
+    ]
+    assert infos == [{"key": "k1", "name": "Ana B."}]
+
+
 def test_a_call_waits_runs_and_ends(registry: CollectorRegistry) -> None:
     recorder = MetricsRecorder(registry)
     call = CallRecord(method="Score", key="k1")
