@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.messages import expected_message
+from support.qa_samples import write_lines
 from support.running import ServerProcess, assert_refused, here, read_rows
 from support.tri_he_samples import FALSE, TRUE, answer, report_of, score
 
@@ -109,6 +110,20 @@ def test_every_view_says_who_decided_and_what_was_paid(
     )
     assert "6 replies from the cache, verdicts: llm 6" in again.stderr.splitlines()[-1]
     assert again.stdout == ran.stdout
+
+
+def test_a_run_without_a_judge_says_nothing_of_replies(
+    tmp_path: Path, model: llm.ScriptedLlm
+) -> None:
+    score(tmp_path, [answer("1", TRUE)], *flags(model))
+    caption = write_lines(tmp_path / "c.jsonl", [{"image_id": "1", "caption": "A dog."}])
+    objects = write_lines(tmp_path / "o.jsonl", [{"image_id": "1", "objects": ["dog"]}])
+    for path in (tmp_path / "out").iterdir():
+        if path.name != "verdicts.sqlite":
+            path.unlink()
+    ran = here("score", "chair", "-r", caption, "-R", objects, "-o", tmp_path / "out")
+    assert ran.returncode == 0, ran.stderr
+    assert "replies" not in ran.stderr
 
 
 def test_a_resumed_run_says_what_is_not_paid_again(

@@ -63,8 +63,10 @@ async def score_into_folder(
         watch: Receives the progress of the run.
     """
     run, spec, items = prepared.run, prepared.spec, prepared.items
-    paid = kept_replies(folder.folder / VERDICTS)
     async with _keeping_verdicts(backend, spec, folder) as keeping:
+        # A run without calls to models may share the folder of one that made some.
+        used = keeping is not backend
+        paid = await asyncio.to_thread(kept_replies, folder.folder / VERDICTS) if used else 0
         header = await keeping.header(spec)
         notes = await asyncio.to_thread(reference_notes, spec, items)
         header = replace(header, notes=(*notes, *header.notes))
