@@ -130,6 +130,7 @@ class AsyncClient:
             report = await self.score_items(
                 spec, source, on_batch=on_batch, on_progress=progress.waits
             )
+            progress.judged(report.judging)
             report = replace(report, notes=(*reference_notes(spec, source), *report.notes))
         return RunReport.of(report, items, run.paths())
 

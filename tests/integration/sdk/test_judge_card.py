@@ -29,6 +29,25 @@ from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.schemas import judge_card_schema
 
 
+def test_the_last_line_of_a_call_says_who_decided(capsys: pytest.CaptureFixture[str]) -> None:
+    server = llm.ScriptedLlm(judge_step)
+    stop = server.in_thread()
+    try:
+        with Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client:
+            client.score(
+                "tri-he",
+                responses=[{"image_id": 1, "claims": SCENE}],
+                references=[{"image_id": 1, "triplets": SCENE}],
+                options={"judge": "llm"},
+                progress=True,
+            )
+    finally:
+        stop()
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("scored 1 of 1 (100 %), ")
+    assert line.endswith(", verdicts: llm 2")
+
+
 def test_a_language_models_margins_state_probabilities(tmp_path: Path) -> None:
     server = llm.ScriptedLlm(judge_step)
     stop = server.in_thread()
