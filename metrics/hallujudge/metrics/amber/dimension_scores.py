@@ -13,8 +13,9 @@ from ..answers.answer_scores import (
     count,
     is_any,
     is_right,
+    unparsed_rate,
 )
-from ..framework.columns_and_scores import ScoreDefinition, ratio, share
+from ..framework.columns_and_scores import ScoreDefinition, ratio
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, Sums
@@ -70,13 +71,6 @@ _COUNTS = {
         *(
             Count(name=name, meaning=meaning, of=lambda _: 0)
             for name, meaning in _DESCRIPTION_COLUMNS.items()
-        ),
-        count("questions", "questions", unread=True),
-        count(
-            "unparsed",
-            "answers that could not be parsed",
-            lambda answer: bool(answer.unparsed),
-            unread=True,
         ),
         *(
             count(f"{dimension}_{name}", f"{meaning}: {dimension}", _within(dimension, when))
@@ -278,16 +272,8 @@ def _scores(formulas: _Formulas) -> tuple[AnswerScore, ...]:
         value=_amber(chair.value, f1.value),
         smooth=_amber(chair.smooth, f1.smooth) if chair.smooth and f1.smooth else None,
     )
-    unparsed = share(
-        "unparsed_rate",
-        "answers that could not be parsed / questions",
-        "unparsed",
-        "questions",
-        direction="lower",
-        bounded=False,
-    )
-    scores = (*generative, *(score for row in by_dimension for score in row), amber, unparsed)
-    return tuple(
+    scores = (*generative, *(score for row in by_dimension for score in row), amber)
+    made = (
         AnswerScore(
             definition=score,
             counts=tuple(_COUNTS[name] for name in score.columns),
@@ -295,6 +281,7 @@ def _scores(formulas: _Formulas) -> tuple[AnswerScore, ...]:
         )
         for score in scores
     )
+    return (*made, unparsed_rate("questions", "questions"))
 
 
 PUBLISHED = _scores(_RELEASED)

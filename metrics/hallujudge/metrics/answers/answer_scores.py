@@ -220,6 +220,28 @@ def share(
     return AnswerScore(definition=definition, counts=_once((*top, *bottom)), own=own)
 
 
+def unparsed_rate(answers: str, meaning: str) -> AnswerScore:
+    """Return the share of answers that could not be parsed.
+
+    Args:
+        answers: Column of the number of answers, parsed or not.
+        meaning: Short description of this column.
+    """
+    return share(
+        "unparsed_rate",
+        f"answers that could not be parsed / {meaning.partition(' ')[0]}",
+        count(
+            "unparsed",
+            "answers that could not be parsed",
+            lambda answer: bool(answer.unparsed),
+            unread=True,
+        ),
+        count(answers, meaning, unread=True),
+        direction="lower",
+        bounded=False,
+    )
+
+
 def all_right(
     name: str,
     meaning: str,

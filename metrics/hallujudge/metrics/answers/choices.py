@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .answer_text import MAX_KEPT_CHARS, NEGATIONS, folded, plain, says_it_is_unsure, words_of
+from .closed_questions import Answer, Parsed
+from .yes_no import YES_NO_PARSERS
 
 
 class ParsedChoice(NamedTuple):
@@ -211,3 +213,43 @@ _AROUND_LETTER = frozenset(
 def _is_letter_alone(words: str) -> bool:
     rest = [word for word in words.split() if word not in _AROUND_LETTER]
     return len(rest) == 1 and len(rest[0]) == 1 and rest[0].isascii() and rest[0].isalpha()
+
+
+_LETTER = re.compile(r"[\s(\[]*([A-Za-z])[\s)\].:]*")
+# "B. opening the door"; few questions have more than eight options, and "J. K. Rowling" is a name.
+_LETTER_AND_TEXT = re.compile(r"\s*[(\[]?([A-Ha-h])[)\].:]\s+(\S.*)", re.DOTALL)
+
+
+def parse_as_labelled(answer: Answer) -> Parsed:
+    """Parse an answer by its options or, without any, in the way that its label is written.
+
+    A label is a letter, ``yes`` or ``no`` (by the strict parser), or free text. One such as
+    ``B. opening the door`` matches its letter and its text.
+    """
+    options = tuple(sorted(answer.options.items()))
+    return _parsed_as_labelled(answer.response or "", answer.label, options)
+
+
+@lru_cache(maxsize=1 << 15)
+def _parsed_as_labelled(response: str, label: str, options: tuple[tuple[str, str], ...]) -> Parsed:
+    reading, wanted = _read_as_labelled(response, label, dict(options))
+    right = reading.choice is not None and reading.choice == wanted
+    return Parsed(reading.choice, right, reading.how, says_it_is_unsure(response))
+
+
+def _read_as_labelled(
+    response: str, label: str, options: Mapping[str, str]
+) -> tuple[ParsedChoice, str | None]:
+    """Return what an answer chooses, and what its label does."""
+    if options:
+        return read_choice(response, options), read_choice(label, options).choice
+    if letter := _LETTER.fullmatch(label):
+        return read_choice(response), letter[1].upper()
+    if (word := label.strip().casefold()) in ("yes", "no"):
+        return ParsedChoice(YES_NO_PARSERS["strict"](response), "strict"), word
+    if lettered := _LETTER_AND_TEXT.fullmatch(label):
+        reading = read_choice(response)
+        if reading.choice is not None:
+            return reading, lettered[1].upper()
+        label = lettered[2]
+    return read_free_answer(response, label), read_free_answer(label, label).choice

@@ -31,7 +31,6 @@ unparsed answers count as wrong; under shuffle and reverse, as changed.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -46,10 +45,10 @@ from ..answers.answer_scores import (
     kept,
     named,
     share,
+    unparsed_rate,
 )
-from ..answers.answer_text import says_it_is_unsure
 from ..answers.answers_metric import AnswersMetric, metric_of
-from ..answers.choices import read_choice, read_free_answer
+from ..answers.choices import parse_as_labelled, read_choice
 from ..answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -57,9 +56,7 @@ from ..answers.closed_questions import (
     Bundling,
     ClosedQuestions,
     Keys,
-    Parsed,
 )
-from ..answers.yes_no import YES_NO_PARSERS
 from ..framework.metric import OptionDefinition, Paper
 from ..framework.reasons import UnscoredReason
 from .operators import (
@@ -77,49 +74,6 @@ from .operators import (
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import Direction, FloatArray
-
-
-_LETTER = re.compile(r"[\s(\[]*([A-Za-z])[\s)\].:]*")
-# "B. opening the door"; few questions have more than eight options, and "J. K. Rowling" is a name.
-_LETTER_AND_TEXT = re.compile(r"\s*[(\[]?([A-Ha-h])[)\].:]\s+(\S.*)", re.DOTALL)
-
-
-def _parse(answer: Answer) -> Parsed:
-    """Parse one answer.
-
-    With options, the shared parser of choices is used. Without options, the label decides: a
-    letter, ``yes`` or ``no`` (by the strict parser), or free text. A label such as ``B. opening the
-    door`` matches its letter and its text.
-    """
-    said, options = answer.response or "", tuple(sorted(answer.options.items()))
-    return _parsed(said, answer.label, options)
-
-
-@lru_cache(maxsize=1 << 15)
-def _parsed(response: str, label: str, options: tuple[tuple[str, str], ...]) -> Parsed:
-    value, right, how = _answer(response, label, dict(options))
-    return Parsed(value, value is not None and right, how, says_it_is_unsure(response))
-
-
-def _answer(response: str, label: str, options: Mapping[str, str]) -> tuple[str | None, bool, str]:
-    letter = _LETTER.fullmatch(label)
-    if options:
-        wanted = read_choice(label, options).choice
-        reading = read_choice(response, options)
-        return reading.choice, reading.choice == wanted, reading.how
-    if letter:
-        reading = read_choice(response)
-        return reading.choice, reading.choice == letter[1].upper(), reading.how
-    if label.strip().casefold() in ("yes", "no"):
-        said = YES_NO_PARSERS["strict"](response)
-        return said, said == label.strip().casefold(), "strict"
-    if lettered := _LETTER_AND_TEXT.fullmatch(label):
-        reading = read_choice(response)
-        if reading.choice is not None:
-            return reading.choice, reading.choice == lettered[1].upper(), reading.how
-        label = lettered[2]
-    reading = read_free_answer(response, label)
-    return reading.choice, reading.choice == read_free_answer(label, label).choice, reading.how
 
 
 OVERCONFIDENT = 0.7
@@ -260,19 +214,7 @@ SCORES: tuple[AnswerScore, ...] = (
     _split_share(
         "knowledge_gap_share", "knowledge_gap", "knowledge gap", "at most 0.4 or unsure", "neither"
     ),
-    share(
-        "unparsed_rate",
-        "answers that could not be parsed / answers",
-        count(
-            "unparsed",
-            "answers that could not be parsed",
-            lambda answer: bool(answer.unparsed),
-            unread=True,
-        ),
-        count("runs", "answers under any operator", unread=True),
-        direction="lower",
-        bounded=False,
-    ),
+    unparsed_rate("runs", "answers under any operator"),
 )
 """The scores, in the order of the report."""
 
@@ -435,7 +377,7 @@ BENCHMARK = ClosedQuestions(
         AnswerVariant(
             name="paper",
             meaning="Follows the paper; no script is public.",
-            parse=_parse,
+            parse=parse_as_labelled,
             unparsed="unscored",
         ),
     ),

@@ -49,7 +49,7 @@ from ..answers.answer_scores import (
     share,
 )
 from ..answers.answers_metric import AnswersMetric, metric_of
-from ..answers.choices import read_choice
+from ..answers.choices import parse_as_labelled
 from ..answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -73,11 +73,6 @@ def _chosen_as_released(answer: Answer) -> Parsed:
     caption = answer.options.get(label, "")
     right = said == label or (caption != "" and caption.lower().strip(".") in said)
     return Parsed(label if right else said if said in answer.options else None, right, "published")
-
-
-def _chosen(answer: Answer) -> Parsed:
-    reading = read_choice(answer.response or "", dict(sorted(answer.options.items())))
-    return Parsed(reading.choice, reading.choice == answer.label, reading.how)
 
 
 def _ordered(
@@ -396,7 +391,7 @@ MCQA = _declared(
         AnswerVariant(
             name="corrected",
             meaning="Parses letters and captions however they are written; others are unscored.",
-            parse=_chosen,
+            parse=parse_as_labelled,
             unparsed="unscored",
         ),
     ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.metrics.answers.answer_text import says_it_is_unsure
-from hallujudge.metrics.answers.choices import read_choice, read_free_answer
+from hallujudge.metrics.answers.choices import parse_as_labelled, read_choice, read_free_answer
+from hallujudge.metrics.answers.closed_questions import Answer
 
 ORGANS = {"A": "Stomach", "B": "Liver", "C": "Lungs"}
 
@@ -106,3 +107,22 @@ def test_words_are_not_letters(text: str) -> None:
 @pytest.mark.parametrize("said", ["B", "(B)", "Answer: B", "The correct option is B."])
 def test_a_letter_is_not_an_answer_where_options_are_unknown(said: str) -> None:
     assert read_free_answer(said, "opening the door").choice is None
+
+
+@pytest.mark.parametrize(
+    ("response", "label", "options", "value", "right"),
+    [
+        ("(B)", "B", {}, "B", True),
+        ("Yes.", "yes", {}, "yes", True),
+        ("No.", " Yes", {}, "no", False),
+        ("B", "B. opening the door", {}, "B", True),
+        ("a red car", "a red car", {}, "a red car", True),
+        ("red", "A", {"A": "red", "B": "blue"}, "A", True),
+        ("???", "A", {"A": "red", "B": "blue"}, None, False),
+    ],
+)
+def test_an_answer_is_parsed_in_the_way_that_its_label_is_written(
+    response: str, label: str, options: dict[str, str], value: str | None, right: bool
+) -> None:
+    found = parse_as_labelled(Answer(response=response, label=label, options=options))
+    assert (found.value, found.right) == (value, right)
