@@ -111,13 +111,6 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     return answer._replace(response=answer.response if said else None, fields={"kind": kind})
 
 
-def _kind(item: AnswersItem) -> str:
-    """Return the kind of an item, which results may be grouped by."""
-    if isinstance(item, AmberItem):
-        return GENERATIVE
-    return item.answers[0].fields.get("kind", "") if item.answers else ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Descriptions(AnswersMetric):
     """What descriptions add to the metric of the questions."""
@@ -209,7 +202,6 @@ BENCHMARK = ClosedQuestions(
         fields={"kind": ("type",)},
     ),
     seen=("kind",),
-    derived={"kind": _kind},
     question_files=True,
     tables=(
         InputTable(

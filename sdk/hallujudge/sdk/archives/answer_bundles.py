@@ -82,6 +82,12 @@ class _Entry(NamedTuple):
     inner: Record
     """The answer, which may be the record itself."""
 
+    @property
+    def whole(self) -> Mapping[str, object]:
+        """The values of the record and of the answer."""
+        same = self.outer is self.inner.values
+        return self.outer if same else {**self.outer, **self.inner.values}
+
 
 class _Bundles:
     """Builds items from records, and collects faults by kind."""
@@ -104,7 +110,8 @@ class _Bundles:
         if declared.bundle.names:
             of_answers.update(declared.bundle.by)
         self._own = [name for name in declared.keys.fields if name not in of_answers]
-        known = (*self._own, *declared.derived)
+        self._of_first = [name for name in group_by if name in declared.seen]
+        known = (*self._own, *declared.derived, *self._of_first)
         self._group_by = tuple(key for key in group_by if key not in known)
         # Whether records are single questions of bundles that may have names; set by the first.
         self._flat = None if declared.bundle.names else True
@@ -175,7 +182,7 @@ class _Bundles:
                 self._faults.add(_UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
                 return
             self._check_line_id(record)
-            inner = record._replace(values=self._mapped(record.values, {}), place=bundle)
+            inner = Record(self._mapped(record.values, {}), record.position, bundle)
             if self._options.allow_duplicates:
                 number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
                 bundle += f"#{number}" * (number > 1)
@@ -312,11 +319,11 @@ class _Bundles:
         self, inner: Mapping[str, object], outer: Mapping[str, object]
     ) -> Mapping[str, object]:
         """Return an answer's values with those that the user named, of itself or its record."""
-        found = {}
+        found: dict[str, object] = {}
         for name, key in self._options.key_map.items():
             value = value_at(inner, key)
             found[name] = value_at(outer, key) if value is None else value
-        return {**inner, **found}
+        return {**inner, **found} if found else inner
 
     def _item(self, entries: Sequence[_Entry]) -> AnswersItem:
         first = entries[0]
@@ -330,7 +337,7 @@ class _Bundles:
             own = optional_text(entry.inner, self._keys.media)
             media.append(own or optional_text(outer, self._keys.media))
             place = f"{entry.bundle} ({entry.name})" if entry.name else entry.bundle
-            self._media.add(media[-1], place, {**entry.outer, **entry.inner.values})
+            self._media.add(media[-1], place, entry.whole)
         if self._bundle.same and len(answers) == len(entries):
             self._check_same(entries, tuple(answers.values()))
         fields = {name: text for entry in reversed(entries) for name, text in entry.fields.items()}
@@ -341,11 +348,12 @@ class _Bundles:
                 f"{self._declared.unit} have no {' and no '.join(lacking)} answer",
                 *[first.bundle] * bool(lacking),
             )
+        of_first = {name: answers[first.name].fields.get(name, "") for name in self._of_first}
         item = AnswersItem(
             id=first.bundle,
             # Some questions are duplicates with the halves of a video in the other order.
             group_id=min(filter(None, media), default=first.bundle),
-            fields={**fields, **fields_of(self._group_by, first.outer)},
+            fields={**fields, **fields_of(self._group_by, first.outer), **of_first},
             answers=tuple(
                 [answers[name] for name in self._bundle.names if name in answers]
                 or answers.values()
@@ -362,11 +370,11 @@ class _Bundles:
         response_key, label_key = self._chosen
         label = label_of(self._declared, record.values.get(label_key))
         unknown = record.values.get(label_key) is None and self._options.allow_unknown
-        needed = self._keys.label and not self._asked.is_special(entry.outer)
-        if label is None and not unknown and needed:
+        needed = label is None and not unknown and self._keys.label
+        if needed and not self._asked.is_special(entry.outer):
             found = shown(record.values.get(label_key))
             self._faults.add(_bad_label(self._declared), f"{record.place} ({entry.name}: {found})")
-        whole = record._replace(values={**entry.outer, **record.values})
+        whole = Record(entry.whole, 0, record.place)
         answer = Answer(
             response=text_of(record, response_key),
             label=label or "",
@@ -381,8 +389,7 @@ class _Bundles:
         """Return an answer with what only its benchmark reads of its record."""
         if (complete := self._declared.complete) is None:
             return answer
-        values = {**entry.outer, **entry.inner.values}
-        return self._checked(entry, answer, lambda: complete(answer, values))
+        return self._checked(entry, answer, lambda: complete(answer, entry.whole))
 
     def _checked(self, entry: _Entry, known: _T, make: Callable[[], _T]) -> _T:
         """Return what a function of the benchmark makes; what is known if it finds a fault."""

@@ -76,8 +76,8 @@ class AskedQuestions:
             if key not in self.questions and not self._options.allow_unknown:
                 self._faults.add(_UNKNOWN, key, remedy=_REMEDY)
             self._joined.add(key)
-            known = self.questions.get(key, {})
-            record = record._replace(values={**known, **record.values})
+            if (known := self.questions.get(key)) is not None:
+                record = Record({**known, **record.values}, record.position, record.place)
         return self.with_tables(record)
 
     def check(self) -> None:
@@ -92,6 +92,7 @@ class AskedQuestions:
         if not self._tables:
             return record
         key = bundle_id(self._declared, record, self._options)
+        values: Mapping[str, object] = record.values
         for table, held in self._tables.items():
             lacks = table.required and key not in held
             if lacks and (key in self.questions or not self._options.allow_unknown):
@@ -99,11 +100,10 @@ class AskedQuestions:
                 remedy = f"Give the {table.name} file of the same release"
                 self._faults.add(fault, key, remedy=remedy)
             if table.form == "records":
-                found = cast("Mapping[str, object]", held.get(key, {}))
-                record = record._replace(values={**found, **record.values})
+                values = {**cast("Mapping[str, object]", held.get(key, {})), **values}
             elif table.form == "by id":
-                record = record._replace(values={**record.values, table.name: held.get(key)})
-        return record
+                values = {**values, table.name: held.get(key)}
+        return Record(values, record.position, record.place)
 
     def answering(self, gathered: Container[str]) -> Iterator[Record]:
         """Yield the records of tables that count as answers, where there is no other."""
