@@ -108,7 +108,7 @@ class AsyncClient:
         from .progress_bar import Progress, shown_progress
         from .runs import RunFolder, RunItem, RunItems, RunReport
         from .runs.scoring import ProgressWatch
-        from .spec_parts import reference_notes
+        from .spec_parts import input_notes
 
         spec, source = prepared.spec, prepared.items
         total, items = len(source), RunItems()
@@ -131,7 +131,8 @@ class AsyncClient:
                 spec, source, on_batch=on_batch, on_progress=progress.waits
             )
             progress.judged(report.judging)
-            report = replace(report, notes=(*reference_notes(spec, source), *report.notes))
+            notes = await asyncio.to_thread(input_notes, spec, source)
+            report = replace(report, notes=(*notes, *report.notes))
         return RunReport.of(report, items, run.paths())
 
     async def score_items(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from hallujudge.judge_service.engine.registry import metric_entry
@@ -14,7 +15,7 @@ from hallujudge.judge_service.engine.spec import (
     ScoreSpec,
     ShippedGraph,
 )
-from hallujudge.metrics import IntervalSettings
+from hallujudge.metrics import IntervalSettings, Item
 from hallujudge.synonym_graphs import (
     GraphError,
     is_pickle,
@@ -26,6 +27,8 @@ from hallujudge.synonym_graphs import (
 
 from .errors import InvalidInputError, NotFoundError
 
+# Enough to find a word that a metric's rules miss; larger archives are not read twice for it.
+_FIRST_ITEMS = 1_000
 _MAX_GRAPH_BYTES = 16 << 20
 
 
@@ -109,15 +112,17 @@ def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
     return tuple(notes[:20])
 
 
-def reference_notes(spec: ScoreSpec, items: Iterable[object]) -> tuple[str, ...]:
-    """Return notes for the report on words of the references, if they are known.
+def input_notes(spec: ScoreSpec, items: Iterable[Item]) -> tuple[str, ...]:
+    """Return notes for the report on words of the references, if they are known, and of responses.
 
     Args:
         spec: How the items are scored.
         items: The items; those of an archive know the words of its references.
     """
+    entry = metric_entry(spec.metric)
     names: frozenset[str] = getattr(items, "reference_names", frozenset)()
-    return metric_entry(spec.metric).reference_notes(spec, names) if names else ()
+    about_references = entry.reference_notes(spec, names) if names else ()
+    return (*about_references, *entry.response_notes(spec, islice(items, _FIRST_ITEMS)))
 
 
 def _graph_text(path: Path) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Metric, MetricError
 from hallujudge.metrics.families import FAMILIES, benchmarks_of, families, has_module
@@ -111,6 +111,8 @@ class MetricEntry:
     """Returns whether a run loads models, such as sentence encoders."""
     reference_notes: Callable[[ScoreSpec, Collection[str]], tuple[str, ...]] = lambda *_: ()
     """Returns notes on words of the references, such as those that its graph does not know."""
+    response_notes: Callable[[ScoreSpec, Iterable[Any]], tuple[str, ...]] = lambda *_: ()
+    """Returns notes on the responses of the first items, such as words that its rules miss."""
     open: Callable[[ScoreSpec, Resources], Pipeline]
     """Builds the pipeline of a validated spec."""
 

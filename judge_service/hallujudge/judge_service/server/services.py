@@ -6,6 +6,7 @@ HTTP registers the same services, with the same interceptors, at routes of its o
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -262,6 +263,8 @@ def bind(
         InvalidInputError: The address cannot be listened on.
     """
     address = with_port(settings.host, settings.port)
+    if not _is_free(settings.host, settings.port):
+        raise _cannot_listen(address)
     try:
         port = (
             server.add_insecure_port(address)
@@ -273,6 +276,26 @@ def bind(
     if port == 0:
         raise _cannot_listen(address)
     return port
+
+
+def _is_free(host: str, port: int) -> bool:
+    """Return whether a socket can be bound; gRPC's own attempt would print a line of its log."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        return True
+    return any(_binds(family, place) for family, _, _, _, place in found)
+
+
+def _binds(family: int, place: Any) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            # The port of a server that has just ended is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError:
+        return False
+    return True
 
 
 def _cannot_listen(address: str) -> InvalidInputError:

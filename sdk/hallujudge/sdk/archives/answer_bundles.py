@@ -244,10 +244,11 @@ class _Bundles:
         for name in self._bundle.names:
             if first:
                 choose_key(record, None, (name,), f"the {name} answer")
-            if not isinstance(record.values.get(name), Mapping):
+            held = structured(record.values.get(name))
+            if not isinstance(held, Mapping):
                 self._faults.add(_NO_ANSWER, f"{bundle} ({name})")
                 return
-            entries.append(self._inner(bundle, name, fields, record, record.values[name]))
+            entries.append(self._inner(bundle, name, fields, record, held))
             self._chosen = self._chosen or self._choose(entries[0].inner)
         yield from entries
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -56,6 +56,11 @@ class ArchiveFile:
         return named if isinstance(named, str) and named else self._folder()
 
     @property
+    def aborted(self) -> bool:
+        """Whether the file is the log of a run that did not end well, and may lack samples."""
+        return self.content.status not in ("", "success")
+
+    @property
     def task(self) -> str:
         """Name of the task in the name of a tool's log, such as ``pope_adv``."""
         stem = re.split(r"\.(?:json|eval)", self.file.path.name)[0]
@@ -90,7 +95,17 @@ def open_file(file: FoundFile) -> ArchiveFile:
         candidates = list(first_values(content.source))
     found = next(((values, r) for values in candidates if (r := recognised(values))), None)
     values, reader = found or (candidates[-1] if candidates else {}, None)
+    status = content.status or _status_of(candidates)
+    if status not in ("", "success"):
+        note = f"{file.path}: the status of its run is {status!r:.40}, so it may lack samples"
+        content = replace(content, status=status, notes=(*content.notes, note))
     return ArchiveFile(file=file, content=content, reader=reader, first=values)
+
+
+def _status_of(candidates: Sequence[Mapping[str, object]]) -> str:
+    """Return the status of Inspect AI's log in JSON; empty if a file is not one."""
+    found = (v["status"] for v in candidates if {"version", "status", "eval"} <= v.keys())
+    return str(next(found, ""))
 
 
 def first_values(source: Path | Records | list[Record]) -> Iterator[Mapping[str, object]]:
@@ -149,6 +164,8 @@ def gathered(
         chosen = _shards(opened)
     if not chosen:
         raise _nothing(opened, given, metric, notes)
+    chosen, aborted = _without_aborted(chosen)
+    notes = (*notes, *aborted)
     _refuse_mixed(chosen, given, metric)
     _refuse_other_benchmarks(chosen, given, metric)
     if len(chosen) > 1:
@@ -196,6 +213,25 @@ def _of_benchmark(chosen: Sequence[ArchiveFile], metric: str) -> list[ArchiveFil
     """
     own = [archive for archive in chosen if _is_named(archive, metric)]
     return [a for a in chosen if a in own or not own or not _has_only_labels(a)]
+
+
+def _without_aborted(
+    chosen: Sequence[ArchiveFile],
+) -> tuple[list[ArchiveFile], tuple[str, ...]]:
+    """Return the files without aborted logs of tasks that were run again, and notes on these."""
+    ended = {(archive.model, archive.task) for archive in chosen if not archive.aborted}
+    out = [a for a in chosen if a.aborted and (a.model, a.task) in ended]
+    return [a for a in chosen if a not in out], tuple(
+        f"left out: {aborted_reason(a.file.name, a.content.status)}" for a in out
+    )
+
+
+def aborted_reason(name: str, status: str) -> str:
+    """Return why an aborted log is left out."""
+    return (
+        f"{name}: the status of its run is {status!r:.40}, and another log is of a whole run of "
+        "its task; remove that log to score this one"
+    )
 
 
 def _shards(opened: Sequence[ArchiveFile]) -> list[ArchiveFile]:

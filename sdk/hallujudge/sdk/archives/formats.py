@@ -65,6 +65,8 @@ class Content:
     """What :func:`read_records` reads: the path itself of JSON and other text files."""
     notes: tuple[str, ...] = ()
     """Oddities of the file that need no action."""
+    status: str = ""
+    """How a log's run ended, in the log's own word, such as ``error``; empty if it is no log."""
 
 
 def read_format(path: Path) -> Content:
@@ -145,10 +147,12 @@ def _zip_content(path: Path) -> Content:
         return _workbook(path)
     with _zip_of(path) as archive:
         names = archive.namelist()
+        status = _log_status(archive, str(path)) if "header.json" in names else "started"
     if any(name.startswith("xl/") for name in names):
         return _workbook(path)
     if "header.json" in names or "_journal/start.json" in names:
-        return Content(format="eval", source=Records(lambda: _eval_records(path), str(path)))
+        records = Records(lambda: _eval_records(path), str(path))
+        return Content(format="eval", source=records, status=status)
     raise ArchiveError(
         f"{path}: a zip file that is neither an XLSX workbook nor a log of Inspect AI; unpack it "
         "and give the folder"
@@ -173,6 +177,12 @@ def _unpacked(path: Path, magic: bytes) -> Path | io.BytesIO:
     with path.open("rb") as file:
         plain = file.read(len(magic)) == magic
     return path if plain else io.BytesIO(read_bytes(path))
+
+
+def _log_status(archive: zipfile.ZipFile, place: str) -> str:
+    place = f"{place}, header.json"
+    header = read_json_bytes(_member(archive, archive.getinfo("header.json"), place), place)
+    return str(header.get("status", "")) if isinstance(header, Mapping) else ""
 
 
 def _eval_records(path: Path) -> Iterator[Record]:

@@ -74,6 +74,8 @@ class ArchiveSummary:
     """Responses that were cut off, by the limit of tokens or by Excel."""
     notes: tuple[str, ...] = ()
     """Oddities of the file."""
+    status: str = ""
+    """How a log's run ended if it did not end well, such as ``error``."""
     next_step: str = ""
     """Next step where no command scores the file."""
     needs_references: bool = False
@@ -150,6 +152,7 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
         failures=counts.failures,
         truncated=counts.truncated,
         notes=archive.content.notes,
+        status=archive.content.status if archive.aborted else "",
         next_step=_next_step(archive, metrics),
         variant="" if reader is None else reader.variant,
         allow_missing=reader is not None and reader.allow_missing,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .audit import HARNESSES, audit
+from .totals import PrintedTotal, TotalsAudit, audit_totals
 from .waterfall import Audit, AuditOptions, Cause, ItemShare, Printed, Row, ScoreAudit
 
 __all__ = [
@@ -12,7 +13,10 @@ __all__ = [
     "Cause",
     "ItemShare",
     "Printed",
+    "PrintedTotal",
     "Row",
     "ScoreAudit",
+    "TotalsAudit",
     "audit",
+    "audit_totals",
 ]

@@ -17,7 +17,7 @@ from ..archives.json_files import named
 from ..archives.layouts import vlmevalkit
 from ..archives.layouts.archive_reader import ArchiveReader, mapping_at
 from ..archives.layouts.benchmarks import CHAIR_SCRIPT_READERS
-from ..archives.layouts.harnesses import LMMS_EVAL_READERS
+from ..archives.layouts.harnesses import LMMS_EVAL_READERS, RESULTS_READERS
 from ..archives.records import read_records
 from ..errors import ArchiveError, InvalidInputError
 from . import chair, pope
@@ -164,6 +164,11 @@ def _one(file: ArchiveFile) -> tuple[ArchiveFile, str]:
     metric = next((name for name in metrics if name in _RATIOS), "")
     if not metric:
         what = "plain records" if file.reader is None else file.reader.name
+        if file.reader in RESULTS_READERS:
+            raise ArchiveError(
+                f"{file.file.name} is {what}: compare them with a run (--run RUN, "
+                "audit_totals), or give the folder that holds its sample files too"
+            )
         raise ArchiveError(
             f"{file.file.name} is {what}; an audit reads archives of lmms-eval, VLMEvalKit and "
             "LLaVA for POPE, and outputs of CHAIR scripts"
@@ -367,8 +372,8 @@ def rows_counted(archive: ArchiveFile, harness: str) -> tuple[int, str] | None:
 
 def _our_name(metric: str, name: object) -> str:
     """Return our name of a score; lmms-eval adds the filter after a comma."""
-    plain = str(name).partition(",")[0].strip()
-    return _NAMES[metric].get(plain.casefold(), plain.casefold())
+    plain = str(name).partition(",")[0].strip().casefold()
+    return _NAMES.get(metric, {}).get(plain, plain)
 
 
 def _of_chair(archive: ArchiveFile, scores: Sequence[str]) -> dict[str, Printed]:
@@ -382,9 +387,26 @@ def _of_lmms(archive: ArchiveFile, metric: str, scores: Sequence[str]) -> dict[s
     path, task = _results_of(archive)
     if path is None:
         return {}
-    entry = mapping_at(mapping_at(read_mapping(path, "results"), "results"), task)
+    return numbers_of_results(path, metric, scores).get(task, {})
+
+
+def numbers_of_results(
+    path: Path, metric: str, scores: Sequence[str]
+) -> dict[str, dict[str, Printed]]:
+    """Return the numbers of each task that a results file of lmms-eval has of a metric.
+
+    Raises:
+        ArchiveError: The file can't be read, or a score in it is not a number.
+    """
+    tasks = mapping_at(read_mapping(path, "results"), "results")
     percent = metric in _LMMS_PERCENT
-    return _numbers(metric, entry, f"{path.name}, task {task}", scores, percent=percent)
+    found = {
+        task: _numbers(
+            metric, mapping_at(tasks, task), f"{path.name}, task {task}", scores, percent=percent
+        )
+        for task in tasks
+    }
+    return {task: numbers for task, numbers in found.items() if numbers}
 
 
 def _results_of(archive: ArchiveFile) -> tuple[Path | None, str]:

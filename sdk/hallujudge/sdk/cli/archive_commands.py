@@ -238,6 +238,9 @@ def audit(
         str, input_option(metavar="NAME", help="Join by auto, id, text or order.")
     ] = "auto",
     variant: Annotated[str, metric_option(metavar="NAME", help="Variant of our metric.")] = "",
+    run: Annotated[
+        Path | None, input_option(metavar="RUN", help="Run to compare a file of totals with.")
+    ] = None,
     items: Annotated[
         Path | None, output_option(metavar="FILE", help="JSON lines file of each cause's items.")
     ] = None,
@@ -247,9 +250,14 @@ def audit(
 
     The number is taken from the results next to the archive, or from --printed.
     """
-    from ..audit import AuditOptions
+    from ..audit import AuditOptions, audit_totals
     from ..audit import audit as audit_archive
 
+    if run is not None:
+        if items is not None:
+            raise InvalidInputError("--items needs answers, which a file of totals does not hold")
+        show_result(audit_totals(archive, run), output_format)
+        return ExitCode.OK
     options = AuditOptions(
         references=tuple(references or ()),
         printed=tuple(printed or ()),

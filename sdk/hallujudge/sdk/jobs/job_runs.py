@@ -18,7 +18,7 @@ from ..runs.parts import Part, PartMaker, batches
 from ..runs.run_inputs import PreparedRun, manifest_of
 from ..runs.scoring import score_parts
 from ..score_run import SaveOptions
-from ..spec_parts import reference_notes
+from ..spec_parts import input_notes
 from .remote_jobs import JobContent, RemoteJobs
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def submit_run(
     header = await backend.header(spec)
     # Hashing reads every file, so that a thread does it.
     manifest = await asyncio.to_thread(manifest_of, prepared, header, backend.origin())
-    notes = await asyncio.to_thread(reference_notes, spec, items)
+    notes = await asyncio.to_thread(input_notes, spec, items)
     note = with_notes(manifest, notes).to_text()
     jobs = RemoteJobs(backend)
     made = hashlib.sha256(note.encode()).hexdigest()[:32]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..archives.archive_files import aborted_reason
 from ..archives.found_files import FoundFile, found_files, is_url
 from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import folder_files
@@ -95,8 +96,12 @@ def plan_of(folder: str | Path, out: Path, references: Iterable[str]) -> Plan:
     kept, others = _with_responses(summaries)
     beside = tuple(LeftOut(archive=other.path, reason=_kind(other)) for other in others)
     runs = list(whole)
-    left_out = []
-    for summary in kept:
+    aborted = _run_again(kept)
+    left_out = [
+        LeftOut(archive=s.path, reason=aborted_reason(s.path, s.status), command=s.command)
+        for s in aborted
+    ]
+    for summary in (s for s in kept if s not in aborted):
         planned = list(_runs_of(summary, paths[summary.path], known, root))
         runs += planned
         if not planned:
@@ -166,6 +171,12 @@ def _with_responses(
     ]
     paths = {summary.path for summary in kept}
     return kept, [summary for summary in summaries if summary.path not in paths]
+
+
+def _run_again(summaries: Sequence[ArchiveSummary]) -> list[ArchiveSummary]:
+    """Return the logs of aborted runs whose tasks have a log of a whole run."""
+    ended = {(s.model, s.task) for s in summaries if s.role == "responses" and not s.status}
+    return [s for s in summaries if s.status and (s.model, s.task) in ended]
 
 
 def _kind(summary: ArchiveSummary) -> str:

@@ -14,7 +14,7 @@ from hallujudge.metrics import Report, Tally
 
 from ..backends.base import BatchResult
 from ..errors import InternalError
-from ..spec_parts import reference_notes
+from ..spec_parts import input_notes
 from .manifest import VERDICTS
 from .parts import Part, PartMaker, PartSource, batches_async
 from .run_inputs import PreparedRun, manifest_of
@@ -68,7 +68,7 @@ async def score_into_folder(
         used = keeping is not backend
         paid = await asyncio.to_thread(kept_replies, folder.folder / VERDICTS) if used else 0
         header = await keeping.header(spec)
-        notes = await asyncio.to_thread(reference_notes, spec, items)
+        notes = await asyncio.to_thread(input_notes, spec, items)
         header = replace(header, notes=(*notes, *header.notes))
         # Hashing reads every file; other work on the event loop goes on.
         manifest = await asyncio.to_thread(manifest_of, prepared, header, keeping.origin())

@@ -17,6 +17,7 @@ from hallujudge.sdk.archives.chair_references import Objects, coco_number, read_
 from hallujudge.sdk.archives.inputs import CheckedArchive, References
 from hallujudge.sdk.archives.json_lines import Mark, Marks
 from hallujudge.sdk.errors import ArchiveError
+from hallujudge.synonym_graphs import load_graph
 
 IMAGES = [{"id": 40468, "file_name": "COCO_val2014_000000040468.jpg"}, {"id": 7}, {"id": 8}]
 INSTANCES: dict[str, Any] = {
@@ -194,6 +195,45 @@ def test_they_lower_the_recall_and_the_report_names_them() -> None:
     assert report["recall"].value == 0.25
     assert report.notes[0].startswith(SAID)
     assert not any("reference objects" in note for note in known.notes)
+
+
+def test_words_that_the_published_rules_miss_are_named() -> None:
+    responses = {"1": "A red bus next to a lorry.", "2": "A bus and a dog.", "3": None}
+    shown = {"1": ["bus"], "2": ["dog"], "3": ["bus"]}
+    with Client.embedded() as client:
+        published = client.score("chair", responses=responses, references=shown)
+        corrected = client.score(
+            "chair", responses=responses, references=shown, variant="corrected"
+        )
+        seen = client.score("chair", responses={"1": "Two buses."}, references={"1": ["bus"]})
+    assert published.notes[0].startswith(
+        "In 1 of 3 captions, the published rules miss words for objects that the images show: "
+        "'bus' (1). These captions score worse"
+    )
+    for report in (corrected, seen):
+        assert not any("rules miss words" in note for note in report.notes)
+
+
+def test_the_named_words_are_those_that_the_published_rules_do_not_find() -> None:
+    entries = [
+        (word, row[0])
+        for row in load_graph("coco-published").rows
+        for word in row
+        if word.isalpha() and word.islower()
+    ]
+    captions = {word: f"There is a {word} and a teddy bear." for word, _ in entries}
+    shown = {word: [root, "teddy bear"] for word, root in entries}
+    with Client.embedded() as client:
+        report = client.score("chair", responses=captions, references=shown)
+    lost = {item.id for item in report.items if (item.scores["recall"] or 0) < 0.75}
+    assert lost == {"bus", "airbus", "minibus"}
+    assert not any("rules miss words" in note for note in report.notes), "three of hundreds"
+    few = {word: captions[word] for word in (*lost, "dog", "car")}
+    with Client.embedded() as client:
+        report = client.score("chair", responses=few, references=shown)
+    words = "'airbus' (1), 'bus' (1), 'minibus' (1). These"
+    assert report.notes[0].startswith("In 3 of 5 captions")
+    assert words in report.notes[0]
 
 
 def test_a_graph_that_knows_them_is_not_blamed(tmp_path: Path) -> None:

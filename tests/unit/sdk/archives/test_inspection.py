@@ -105,6 +105,40 @@ def test_one_bad_file_does_not_stop_the_rest(tmp_path: Path) -> None:
     assert "No such file" in summaries[-1].problem
 
 
+QA = [{"question": "Is he cooking?", "answer": "No.", "prediction": "No."}]
+VIDEO = {"id": "entire_001", "split": "entire", "qa": QA, "description": "A man.", "judgement": ""}
+PAIR = {
+    name: {"video": "1.mp4", "answer": "yes", "predict": "Yes"}
+    for name in ("basic", "hallucination")
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "metric"),
+    [
+        (VIDEO, "event-hallusion"),
+        ([VIDEO], "event-hallusion"),
+        ({**VIDEO, "qa": json.dumps(QA)}, "event-hallusion"),
+        ({"entire": [VIDEO]}, "event-hallusion"),
+        ({"set": "temporal", **PAIR}, "video-hallucer"),
+        ([PAIR], "video-hallucer"),
+        ({"temporal": [PAIR], "fact_detect": [PAIR]}, "video-hallucer"),
+    ],
+)
+def test_rows_of_video_benchmarks_have_their_family(
+    tmp_path: Path, content: object, metric: str
+) -> None:
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps(content))
+    assert one(path).metrics == (metric,)
+
+
+def test_a_list_of_other_questions_is_not_of_a_video(tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps({"id": 1, "qa": ["Is it?"]}))
+    assert one(path).layout == ""
+
+
 def test_the_summary_of_a_run_is_explained(tmp_path: Path) -> None:
     QUESTION_LAYOUTS["lmms-eval C"](tmp_path, QUESTIONS)
     (results,) = [s for s in inspect_archives([tmp_path]) if s.path.endswith("results.json")]

@@ -13,7 +13,8 @@ from support.archive_samples import QUESTION_LAYOUTS, QUESTIONS, write_lines
 from support.archive_values import Row
 from support.messages import expected_message
 
-from hallujudge.sdk.audit import Audit, AuditOptions, ScoreAudit, audit
+from hallujudge.sdk import Client
+from hallujudge.sdk.audit import Audit, AuditOptions, ScoreAudit, audit, audit_totals
 from hallujudge.sdk.cli import main
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
@@ -334,3 +335,55 @@ def test_other_archives_are_refused(tmp_path: Path) -> None:
     path = lmms_archive(tmp_path, ANSWERS, {})
     with pytest.raises(InvalidInputError, match="choose from pope, llava, opera, lmms-eval"):
         audit(path, AuditOptions(harness="chair"))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of POPE with an accuracy of 0.75."""
+    answers = [("yes", "Yes"), ("no", "no"), ("yes", "yes"), ("no", "yes")]
+    rows = [
+        {"question": f"Is there a {n}?", "image": f"{n}.jpg", "label": label, "response": said}
+        for n, (label, said) in enumerate(answers)
+    ]
+    with Client.embedded() as client:
+        return client.score("pope", responses=rows).save(tmp_path / "run")
+
+
+def totals(folder: Path, **scores: object) -> Path:
+    path = folder / "results.json"
+    path.write_text(json.dumps({"results": {"pope": {f"{n},none": v for n, v in scores.items()}}}))
+    return path
+
+
+def test_totals_alone_are_compared_with_a_run(tmp_path: Path, run: Path) -> None:
+    path = totals(tmp_path, alias="pope", pope_accuracy=0.75, pope_f1_score=0.66, gpt_eval=3)
+    found = audit_totals(path, run)
+    rows = [(each.task, each.score, each.printed, each.ours) for each in found.totals]
+    assert rows == [("pope", "accuracy", 0.75, 0.75), ("pope", "f1", 0.66, 0.8)]
+    assert [round(each.difference, 9) for each in found.totals] == [0.0, 0.14]
+
+
+def test_totals_that_agree_in_their_digits_do_not_differ(tmp_path: Path, run: Path) -> None:
+    [total] = audit_totals(totals(tmp_path, pope_precision="66.7"), run).totals
+    assert total.difference == 0.0
+
+
+def test_totals_without_a_run_say_how_they_are_compared(
+    tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = totals(tmp_path, pope_accuracy=0.75)
+    assert main(["audit", str(path)]) == 2
+    assert expected_message("sdk.audit.audit:compare-them-with-a-run") in capsys.readouterr().err
+    assert main(["audit", str(path), "--run", str(run), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["totals"][0]["ours"] == 0.75
+
+
+def test_only_totals_of_the_metric_are_compared(tmp_path: Path, run: Path) -> None:
+    with pytest.raises(
+        InvalidInputError, match=expected_message("sdk.audit.totals:no-task-has-a-number")
+    ):
+        audit_totals(totals(tmp_path, coco_cap_chair_i=12.0), run)
+    with pytest.raises(
+        ArchiveError, match=expected_message("sdk.audit.totals:is-not-a-results-file")
+    ):
+        audit_totals(run / "items.jsonl", run)

@@ -15,6 +15,7 @@ _ENTRY_POINTS = "hallujudge.archive_readers"
 # The most specific layouts come first: several layouts share keys, and the first match counts.
 _BUILT_IN = (
     *harnesses.LMMS_EVAL_READERS,
+    *harnesses.RESULTS_READERS,
     *harnesses.LM_EVAL_READERS,
     *harnesses.INSPECT_AI_READERS,
     *vlmevalkit.READERS,

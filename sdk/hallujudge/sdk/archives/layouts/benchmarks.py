@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from ..table_files import structured
 from .archive_reader import ArchiveReader, converting, mapping_at, yes_or_no
 
 _OBJECTS = "-R objects.json"
@@ -58,6 +59,32 @@ def _is_event_hallusion(values: Mapping[str, object]) -> bool:
         bool(splits)
         and splits <= {"entire", "interleave", "misleading"}
         and all(isinstance(v, Mapping) and "qa" in v for of in videos for v in of.values())
+    )
+
+
+def _is_event_video(values: Mapping[str, object]) -> bool:
+    """Return whether the questions of a record are those of a video, with their answers."""
+    asked = structured(values.get("qa"))
+    return (
+        isinstance(asked, list)
+        and bool(asked)
+        and all(
+            isinstance(each, Mapping) and {"question", "answer"} <= each.keys() for each in asked
+        )
+    )
+
+
+def _is_video_hallucer(values: Mapping[str, object]) -> bool:
+    """Return whether an object maps sets to pairs of questions."""
+    sets = [value for key, value in values.items() if key != "id"]
+    pairs = [pair for held in sets if isinstance(held, list) for pair in held[:1]]
+    return (
+        bool(sets)
+        and len(pairs) == len(sets)
+        and all(
+            isinstance(pair, Mapping) and {"basic", "hallucination"} <= pair.keys()
+            for pair in pairs
+        )
     )
 
 
@@ -229,7 +256,20 @@ READERS = (
         "a file of VideoHallucer's answers", "basic hallucination", "video-hallucer", fields="id="
     ),
     _responses("a file of INFACT's answers", "question_id operator", "infact", fields="id="),
-    _responses("EventHallusion's predictions", "qa desc event_info", "event-hallusion"),
+    _responses(
+        "a file of VideoHallucer's answers",
+        "",
+        "video-hallucer",
+        fields="id=",
+        matches=_is_video_hallucer,
+        shape="sets of pairs of questions",
+    ),
+    _responses(
+        "EventHallusion's predictions",
+        "qa",
+        "event-hallusion",
+        matches=_is_event_video,
+    ),
     _responses(
         "a file of Mementos descriptions",
         "image_name description",

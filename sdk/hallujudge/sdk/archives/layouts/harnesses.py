@@ -172,16 +172,30 @@ LMMS_EVAL_READERS = (
         convert=converting(_general),
         remedy="name a metric that scores its answers, and give its references with references=…",
     ),
-    *(
-        ArchiveReader(
-            name="a summary of an lmms-eval or lm-evaluation-harness run, which has no responses",
-            keys=("results", more),
-            remedy="give its sample files, which --log_samples writes",
-            role="companion",
-        )
-        for more in ("versions", "configs")
+)
+
+
+def _holds_totals(values: Mapping[str, object]) -> bool:
+    """Return whether an object is the results of tasks: numbers, with the filter after a comma."""
+    tasks = mapping_at(values, "results").values()
+    return bool(tasks) and all(
+        isinstance(task, Mapping) and any("," in str(name) for name in task) for task in tasks
+    )
+
+
+RESULTS_READERS = (
+    ArchiveReader(
+        name="the results file of an lmms-eval or lm-evaluation-harness run, which holds totals "
+        "only, no responses",
+        keys=("results",),
+        matches=lambda values: "versions" in values or "configs" in values or _holds_totals(values),
+        shape="totals of tasks",
+        remedy="give its sample files, which --log_samples writes; `hallujudge audit` compares the "
+        "totals with a run",
+        role="companion",
     ),
 )
+"""The layout of a harness's totals."""
 
 
 # What a filter by a regular expression writes where the expression does not match.
@@ -343,7 +357,7 @@ INSPECT_AI_READERS = (
     ),
     ArchiveReader(
         name="an Inspect AI log without samples",
-        keys=("version", "status", "eval", "plan"),
+        keys=("version", "status", "eval"),
         matches=lambda values: not values.get("samples"),
         role="companion",
         remedy="give a log of a run that finished a sample",

@@ -8,12 +8,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support.archive_samples import write_lines
+from support.archive_samples import QUESTIONS, write_lines
+from support.inspect_samples import write_inspect_json
 from support.messages import expected_message
 
 from hallujudge.metrics import AnswersItem
 from hallujudge.sdk.archives import InputOptions, inspect_archives, read_items
 from hallujudge.sdk.errors import ArchiveError
+from hallujudge.sdk.overview.plan import plan_of
 
 
 def answers(path: Path) -> list[tuple[str, str | None, str | None]]:
@@ -80,6 +82,52 @@ def test_two_runs_of_one_task_are_named(tmp_path: Path) -> None:
     ) in str(caught.value)
 
 
+def aborted_log(folder: Path, kind: str, *, journal: bool = False) -> Path:
+    """Write a whole log, and one of a run that ended with an error after its first sample.
+
+    With ``journal``, the run was killed before it wrote its header.
+    """
+    whole = json.loads(write_inspect_json(folder, QUESTIONS).read_text())
+    header = {key: value for key, value in whole.items() if key != "samples"} | {"status": "error"}
+    path = folder / f"2026-01-02T03-04-05+00-00_pope_def.{kind}"
+    sample = json.dumps(whole["samples"][0])
+    if kind == "json":
+        path.write_text(json.dumps({**header, "samples": whole["samples"][:1]}))
+        return path
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("_journal/start.json", json.dumps(header))
+        archive.writestr("samples/1_epoch_1.json", sample)
+        if not journal:
+            archive.writestr("header.json", json.dumps(header))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["json", "eval"])
+def test_an_aborted_log_of_a_task_that_was_run_again_is_left_out(tmp_path: Path, kind: str) -> None:
+    path = aborted_log(tmp_path, kind)
+    source = read_items("pope", tmp_path, None)
+    assert len(source) == len(QUESTIONS)
+    assert f"left out: {path}: the status of its run is 'error'" in source.notes[0]
+    plan = plan_of(tmp_path, tmp_path / "out", ())
+    assert [run.archive.suffix for run in plan.runs] == [".json"]
+    assert [(each.archive, path.name in each.reason) for each in plan.left_out] == [
+        (str(path), True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "journal", "status"),
+    [("json", False, "error"), ("eval", False, "error"), ("eval", True, "started")],
+)
+def test_an_aborted_log_alone_is_scored_with_a_note(
+    tmp_path: Path, kind: str, journal: bool, status: str
+) -> None:
+    path = aborted_log(tmp_path, kind, journal=journal)
+    source = read_items("pope", path, None)
+    assert len(source) == 1
+    assert source.notes == (f"{path}: the status of its run is '{status}', so it may lack samples",)
+
+
 def test_shards_of_several_tasks_are_joined(tmp_path: Path) -> None:
     for shard, number in (("20250101_010203", 1), ("20250102_010203", 2)):
         for task in ("pope_adv", "pope_pop"):
@@ -99,13 +147,21 @@ def test_a_packed_parquet_file_is_read(tmp_path: Path) -> None:
 
 
 SUMMARY: dict[str, object] = {"results": {"pope": {}}, "versions": {}}
+TOTALS: dict[str, object] = {"results": {"pope": {"pope_accuracy,none": 0.75}}}
+STARTED: dict[str, object] = {"version": 2, "status": "started", "eval": {"model": "m"}}
 LOG: dict[str, object] = {"version": 2, "status": "error", "eval": {"model": "m"}, "plan": {}}
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (SUMMARY, "is a summary of an lmms-eval or lm-evaluation-harness run"),
+        (
+            SUMMARY,
+            "is the results file of an lmms-eval or lm-evaluation-harness run, which holds totals "
+            "only, no responses: give its sample files",
+        ),
+        (TOTALS, "is the results file of an lmms-eval"),
+        (STARTED, "is an Inspect AI log without samples"),
         (LOG, "is an Inspect AI log without samples: give a log of a run that finished a sample"),
     ],
 )
@@ -117,7 +173,7 @@ def test_a_file_without_responses_is_named_first(
     with pytest.raises(ArchiveError) as caught:
         answers(path)
     assert str(caught.value).startswith(f"{path} {said}")
-    with pytest.raises(ArchiveError, match=r"Found: .*results.json is an?"):
+    with pytest.raises(ArchiveError, match=r"Found: .*results.json is (an?|the) "):
         answers(tmp_path)
 
 
