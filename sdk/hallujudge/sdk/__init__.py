@@ -76,15 +76,19 @@ if TYPE_CHECKING:
     from .comparison import Pair as Pair
     from .comparison import PairCoverage as PairCoverage
     from .comparison import PairTest as PairTest
+    from .comparison import PaperTable as PaperTable
     from .comparison import RunLabel as RunLabel
     from .comparison import RunSource as RunSource
     from .comparison import ScoreChanges as ScoreChanges
     from .comparison import ScoreDifference as ScoreDifference
+    from .comparison import TableCell as TableCell
+    from .comparison import TableLayout as TableLayout
     from .comparison import changed_items as changed_items
     from .comparison import compare as compare
     from .comparison import gate as gate
     from .comparison import leaderboard as leaderboard
     from .comparison import leaderboards as leaderboards
+    from .comparison import paper_table as paper_table
     from .jobs import JobInfo as JobInfo
     from .jobs import OnJobChange as OnJobChange
     from .overview import LeftOut as LeftOut
@@ -120,8 +124,9 @@ _NAMES = {
     ".client": "Client",
     ".comparison": (
         "CompareOptions Comparison CorrectedDifference Gate GateCheck GateLimits ItemChange "
-        "Leaderboard LeaderboardRow Leaderboards Pair PairCoverage PairTest RunLabel RunSource "
-        "ScoreChanges ScoreDifference changed_items compare gate leaderboard leaderboards"
+        "Leaderboard LeaderboardRow Leaderboards Pair PairCoverage PairTest PaperTable RunLabel "
+        "RunSource ScoreChanges ScoreDifference TableCell TableLayout changed_items compare gate "
+        "leaderboard leaderboards paper_table"
     ),
     ".jobs": "JobInfo OnJobChange",
     ".overview": "LeftOut Overview ScoredRun score_all",

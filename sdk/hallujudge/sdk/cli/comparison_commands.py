@@ -192,3 +192,54 @@ def leaderboard(
     else:
         show_result(rank(*runs, score=score, options=options), output_format)
     return ExitCode.OK
+
+
+@app.command(
+    epilog=examples(
+        "hallujudge table runs/llava runs/minigpt --rows model --columns category,score -f latex"
+    )
+)
+@grouped
+def table(
+    *,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN", help="Folders of runs, or the folder of score all."),
+    ],
+    rows: Annotated[
+        str, input_option(metavar="KEYS", help="Keys of the rows, with commas.")
+    ] = "model",
+    columns: Annotated[
+        str, input_option(metavar="KEYS", help="Keys of the columns, with commas.")
+    ] = "score",
+    score: Annotated[
+        list[str] | None,
+        input_option(metavar="NAME", help="Score to show; repeatable."),
+    ] = None,
+    comparing: ComparingOptions,
+    tests: Annotated[bool, statistics_option(help="Test models against the best one.")] = True,
+    percent: Annotated[bool, output_option("--percent", help="Fractions in percent.")] = False,
+    digits: Annotated[int | None, output_option(help="Decimals; 4, in percent 1.")] = None,
+    intervals: Annotated[
+        bool, output_option("--intervals", help="Intervals in the cells.")
+    ] = False,
+    output_format: Format = "table",
+) -> ExitCode:
+    """The paper's table: models by scores, crossed by any keys, the best in bold."""
+    from ..comparison import TableLayout, paper_table
+
+    layout = TableLayout(
+        rows=_keys(rows),
+        columns=_keys(columns),
+        percent=percent,
+        digits=digits,
+        intervals=intervals,
+        tests=tests,
+    )
+    result = paper_table(*runs, layout=layout, options=comparing.options(score or ()))
+    show_result(result, output_format)
+    return ExitCode.OK
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in text.split(","))))

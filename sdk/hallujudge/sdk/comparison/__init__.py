@@ -14,6 +14,7 @@ from .leaderboards import (
     leaderboard,
     leaderboards,
 )
+from .paper_tables import PaperTable, paper_table
 from .results import (
     Comparison,
     CorrectedDifference,
@@ -23,6 +24,7 @@ from .results import (
     ScoreChanges,
     ScoreDifference,
 )
+from .table_cells import TableCell, TableLayout
 
 __all__ = [
     "CompareOptions",
@@ -38,13 +40,17 @@ __all__ = [
     "Pair",
     "PairCoverage",
     "PairTest",
+    "PaperTable",
     "RunLabel",
     "RunSource",
     "ScoreChanges",
     "ScoreDifference",
+    "TableCell",
+    "TableLayout",
     "changed_items",
     "compare",
     "gate",
     "leaderboard",
     "leaderboards",
+    "paper_table",
 ]

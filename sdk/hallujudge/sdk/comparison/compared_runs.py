@@ -80,6 +80,8 @@ class RunData:
     """Notes on how its items were paired with those of the first run."""
     calibration: Calibration | None = None
     """Its scores corrected by human labels; None without labels."""
+    comparable: bool = True
+    """Whether it was scored as the runs that it is shown with, so that they can be compared."""
 
     @property
     def name(self) -> str:
@@ -104,13 +106,25 @@ def read_runs(
         raise InvalidInputError(
             f"{len(sources)} run given; a comparison needs at least {least}. Give another folder"
         )
-    names = _names(sources, options.names)
+    names = run_names(sources, options.names)
     heads = [_Head.of(source) for source in sources]
     for head, name in zip(heads[1:], names[1:], strict=True):
         _refuse_other(heads[0], head, (names[0], name), options.allow)
     first, *others = (head.data(name) for head, name in zip(heads, names, strict=True))
     paired = _with_known_images([first, *(_paired(first, other) for other in others)])
     return (paired[0], *(_checked_references(paired[0], run, options.allow) for run in paired[1:]))
+
+
+def metrics_of(sources: Sequence[RunSource]) -> list[str]:
+    """Return the name of each run's metric.
+
+    Raises:
+        ArchiveError: A folder does not hold a complete run.
+    """
+    return [
+        source.metric if isinstance(source, RunReport) else read_run(source).report.metric
+        for source in sources
+    ]
 
 
 def checked_scores(metric: Metric, wanted: Sequence[str]) -> tuple[ScoreDefinition, ...]:
@@ -354,7 +368,7 @@ def _in_words(key: str, one: Mapping[str, str], other: Mapping[str, str]) -> str
     return f"{word} {' and '.join(values)}"
 
 
-def _names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
+def run_names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
     """Return a distinct name for each run: as given, or of its folder."""
     if given and len(given) != len(sources):
         raise InvalidInputError(

@@ -53,7 +53,7 @@ def leaderboard(
     options = options or CompareOptions()
     settings = options.settings()
     data = read_runs(runs, options)
-    chosen = _chosen(data[0], score)
+    chosen = main_score(data[0], score)
     compared = _over_common_items(data, chosen)
     ranked = sorted(
         (
@@ -97,7 +97,7 @@ def leaderboards(
     options = options or CompareOptions()
     boards: dict[str, Leaderboard] = {}
     left_out: list[str] = []
-    for name, runs in _runs_of(Path(folder)).items():
+    for name, runs in runs_of(Path(folder)).items():
         if len(runs) == 1:
             left_out.append(f"{name} has the run of {next(iter(runs))} alone")
             continue
@@ -112,7 +112,7 @@ def leaderboards(
     return Leaderboards(boards=boards, left_out=tuple(left_out))
 
 
-def _runs_of(folder: Path) -> dict[str, dict[str, Path]]:
+def runs_of(folder: Path) -> dict[str, dict[str, Path]]:
     """Return name -> model -> folder of the runs of an overview, which may have been moved."""
     found: dict[str, dict[str, Path]] = {}
     advice = "give the folder that hallujudge score all wrote"
@@ -314,7 +314,12 @@ def _shown_test(test: PairTest) -> tuple[str, ...]:
     )
 
 
-def _chosen(run: RunData, name: str) -> ScoreDefinition:
+def main_score(run: RunData, name: str) -> ScoreDefinition:
+    """Return the score by which runs are ranked: the named one, or the first with a better end.
+
+    Raises:
+        InvalidInputError: The score is unknown or has no better end.
+    """
     scores = checked_scores(run.metric, (name,) if name else ())
     directed = [score for score in scores if score.direction != "neither"]
     if not directed:

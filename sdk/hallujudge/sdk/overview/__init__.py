@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +12,22 @@ from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.inputs import InputOptions
 from ..archives.json_files import named
+from ..backends.base import metric_of
 from ..comparison.leaderboards import OVERVIEW
 from ..comparison.results import Shown
+from ..comparison.table_cells import (
+    BEST,
+    MODEL,
+    SCORE,
+    Entry,
+    TableLayout,
+    different_sizes,
+    table_cells,
+    table_grid,
+)
 from ..errors import HallujudgeError, OutputError
-from ..report.report_text import ABSENT, counted
-from ..report.table_pages import Cell, Grid, Page, show_number
+from ..report.report_text import counted
+from ..report.table_pages import Grid, Page
 from .plan import LeftOut, PlannedRun, plan_of
 
 if TYPE_CHECKING:
@@ -98,10 +109,12 @@ class Overview(Shown):
         return Page(
             title="Overview",
             grids=tuple(grids),
-            sentences=tuple(self._sentences()),
+            sentences=(*self._sentences(), *([BEST] if any(grid.bold for grid in grids) else [])),
             notes=(
                 *map(_left_out_note, self.left_out),
-                *_different_sizes(self.runs),
+                *different_sizes(
+                    (run.name, run.model, run.report.coverage.items) for run in self.runs
+                ),
                 *_unscored_notes(self.runs),
                 *more,
             ),
@@ -255,46 +268,24 @@ def _sources(runs: Iterable[ScoredRun]) -> dict[str, str]:
 
 def _scores(title: str, runs: Sequence[ScoredRun]) -> Grid:
     """Return one row for each model and one column for each score."""
-    columns = list(dict.fromkeys((run.name, name) for run in runs for name in _shown_scores(run)))
-    single = len({run.name for run in runs}) == 1
-    values: dict[str, dict[tuple[str, str], float | None]] = {}
+    columns = ("run", SCORE)
+    cells = list(table_cells(list(_entries(runs)), TableLayout(columns=columns)))
+    return table_grid(title, cells, (MODEL,), columns)
+
+
+def _entries(runs: Iterable[ScoredRun]) -> Iterator[Entry]:
     for run in runs:
-        row = values.setdefault(run.model, {})
-        row.update({(run.name, name): score.value for name, score in run.report.scores.items()})
-    keys = ("model", *(score if single else f"{run} {score}" for run, score in columns))
-    rows: list[tuple[Cell, ...]] = [
-        (model, *(row.get(column) for column in columns)) for model, row in values.items()
-    ]
-    return Grid(
-        title=title,
-        headings=keys,
-        rows=tuple((str(model), *map(_number, numbers)) for model, *numbers in rows),
-        keys=keys,
-        values=tuple(rows),
-    )
+        metric = metric_of(run.report.metric, run.report.variant, run.report.settings)
+        known = {score.name: score for score in metric.scores}
+        for name in _shown_scores(run):
+            keys = {MODEL: run.model, "run": run.name, SCORE: name}
+            score = run.report.scores[name]
+            yield Entry(keys=keys, score=score, definition=known[name], data=None)
 
 
 def _shown_scores(run: ScoredRun) -> list[str]:
     names = list(run.report.scores)
     return names if len(names) <= _MOST_SCORES else names[:_FIRST_SCORES]
-
-
-def _number(value: Cell) -> str:
-    return show_number(value) if isinstance(value, float) else ABSENT
-
-
-def _different_sizes(runs: Iterable[ScoredRun]) -> Iterable[str]:
-    """Yield a note for each column whose runs are not of the same number of items."""
-    sizes: dict[str, dict[int, str]] = {}
-    for run in runs:
-        sizes.setdefault(run.name, {}).setdefault(run.report.coverage.items, run.model)
-    for name, found in sizes.items():
-        if len(found) > 1:
-            shown = ", ".join(f"{items:,} ({model})" for items, model in found.items())
-            yield (
-                f"{name}: runs have different numbers of items, {shown}; they are comparable only "
-                "if they ask the same questions equally often"
-            )
 
 
 def _unscored_notes(runs: Iterable[ScoredRun]) -> Iterable[str]:

@@ -7,8 +7,8 @@ import html
 import io
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Report, Score
@@ -54,7 +54,8 @@ _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 _LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
-_LATEX_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?|<?\d\.\d+|–|")
+# A number, which may have an interval and a mark of significance.
+_LATEX_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?( \[\S+ \S+\])?\*?|<?\d\.\d+|–|")
 _LATEX_CELL_CHARS = 200
 
 # Characters that every font of pdfLaTeX has; the others depend on the font and its encoding.
@@ -164,6 +165,8 @@ def latex_table(
     *,
     notes: Iterable[str] = (),
     sources: Mapping[str, str] | None = None,
+    bold: Container[tuple[int, int]] = (),
+    over: Sequence[str] = (),
 ) -> str:
     r"""Return a table for ``\usepackage{booktabs,threeparttable}``.
 
@@ -172,15 +175,21 @@ def latex_table(
         rows: Cells as text; columns of numbers are aligned to the right.
         notes: Sentences below the table.
         sources: Name -> signature or method, below the table.
+        bold: Row and column of each cell in bold letters.
+        over: A second heading above each column, which neighbours share.
     """
     rows = [tuple(row) for row in rows]
     lines = [
         r"\begin{threeparttable}",
         rf"\begin{{tabular}}{{{_alignment(len(headings), rows)}}}",
         r"\toprule",
+        *_latex_spans(over),
         _latex_line(headings),
         r"\midrule",
-        *map(_latex_line, rows),
+        *(
+            _latex_line(row, [place for place in range(len(row)) if (at, place) in bold])
+            for at, row in enumerate(rows)
+        ),
         r"\bottomrule",
         r"\end{tabular}",
         *_footnotes(notes, sources or {}),
@@ -201,8 +210,35 @@ def _latex_needs(table: str) -> list[str]:
     return needs
 
 
-def _latex_line(cells: Iterable[str]) -> str:
-    first, *others = (latex_text(cut(cell, _LATEX_CELL_CHARS)) for cell in cells)
+def spans(over: Iterable[str]) -> list[tuple[str, int]]:
+    """Return each heading above several columns, and how many it is above."""
+    return [(heading, len(list(same))) for heading, same in groupby(over)]
+
+
+def _latex_spans(over: Sequence[str]) -> Iterator[str]:
+    """Yield the line of headings above several columns, with a rule under each."""
+    if not over:
+        return
+    cells, rules, first = [], [], 1
+    for heading, width in spans(over):
+        cells.append(
+            rf"\multicolumn{{{width}}}{{c}}{{{latex_text(heading)}}}"
+            if heading
+            else "&" * (width - 1)
+        )
+        if heading:
+            rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
+        first += width
+    yield " & ".join(cells) + r" \\"
+    yield " ".join(rules)
+
+
+def _latex_line(cells: Iterable[str], bold: Container[int] = ()) -> str:
+    first, *others = (
+        rf"\textbf{{{text}}}" if place in bold else text
+        for place, cell in enumerate(cells)
+        for text in [latex_text(cut(cell, _LATEX_CELL_CHARS))]
+    )
     return " & ".join((_guarded_cell(first), *others)) + r" \\"
 
 

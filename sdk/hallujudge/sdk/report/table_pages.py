@@ -6,12 +6,12 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from .export_formats import csv_cell, latex_table, markdown_table, markdown_text
+from .export_formats import csv_cell, latex_table, markdown_table, markdown_text, spans
 from .page.document import document
 from .page.first_screen import notebook_fragment
-from .page.markup import Markup, breakable, element
+from .page.markup import Content, Markup, breakable, element
 from .report_text import ABSENT, broken, clean, cut, signature_lines
 from .terminal_tables import print_to_text, score_table
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "str | int | float | bool | None"
 """A value of a table; None if it is undefined."""
 
+Text = TypeVar("Text")
+
+_BEST = "• "
 _NAME_CHARS = 60
 _WORD_CHARS = 12
 _GAP = 3
@@ -46,6 +49,28 @@ class Grid:
     """The values with all digits, row by row."""
     spare: tuple[str, ...] = ()
     """Headings of columns that a narrow terminal leaves out, in this order."""
+    bold: frozenset[tuple[int, int]] = frozenset()
+    """Row and column of each cell that is shown in bold; a terminal marks it by a dot."""
+    over: tuple[str, ...] = ()
+    """A second heading above each column, which neighbours share; empty for none."""
+
+    @property
+    def full_headings(self) -> tuple[str, ...]:
+        """The headings in one line each, for formats whose headings have one row."""
+        over = self.over or ("",) * len(self.headings)
+        return tuple(" ".join(filter(None, pair)) for pair in zip(over, self.headings, strict=True))
+
+    def cells(
+        self, embolden: Callable[[str], Text], plain: Callable[[str], Text]
+    ) -> list[list[Text]]:
+        """Return the rows with each cell made by one of two functions."""
+        return [
+            [
+                (embolden if (at, place) in self.bold else plain)(cell)
+                for place, cell in enumerate(row)
+            ]
+            for at, row in enumerate(self.rows)
+        ]
 
     def records(self) -> list[dict[str, Cell]]:
         """Return the values as one mapping for each row."""
@@ -118,9 +143,10 @@ def render_page(page: Page, *, width: int = 80) -> str:
 
 def _text_table(grid: Grid, width: int) -> Table:
     """Return a table whose cells break between words, and in long names after ``_ / . -``."""
+    shown = grid.cells(lambda cell: f"{_BEST}{cell}", str)
     columns = [
         [cut(clean(cell), _NAME_CHARS) for cell in column]
-        for column in zip(grid.headings, *grid.rows, strict=True)
+        for column in zip(grid.full_headings, *shown, strict=True)
     ]
     for heading in grid.spare:
         if _wide(columns) <= width:
@@ -165,8 +191,8 @@ def _wide(columns: Sequence[Sequence[str]]) -> int:
 def _markdown(page: Page) -> str:
     parts = [f"### {markdown_text(page.title)}"]
     for grid in page.grids:
-        rows = [[markdown_text(cell) for cell in row] for row in grid.rows]
-        head = [markdown_text(heading) for heading in grid.headings]
+        rows = grid.cells(lambda cell: f"**{markdown_text(cell)}**", markdown_text)
+        head = [markdown_text(heading) for heading in grid.full_headings]
         parts += [f"**{markdown_text(grid.title)}**", markdown_table(head, rows)]
     parts += [markdown_text(sentence, limit=_NOTE_CHARS) for sentence in page.sentences]
     parts += [f"> **Note:** {markdown_text(note, limit=_NOTE_CHARS)}" for note in page.notes]
@@ -191,7 +217,12 @@ def _latex(page: Page) -> str:
     """Return the first table, with sentences, notes and signatures as footnotes."""
     grid = page.grids[0]
     return latex_table(
-        grid.headings, grid.rows, notes=(*page.sentences, *page.notes), sources=page.sources
+        grid.headings,
+        grid.rows,
+        notes=(*page.sentences, *page.notes),
+        sources=page.sources,
+        bold=grid.bold,
+        over=grid.over,
     )
 
 
@@ -207,8 +238,7 @@ def notebook_page(page: Page) -> Markup:
 
 def _sections(page: Page) -> Sequence[Markup]:
     sections = [
-        element("section", element("h2", grid.title), _html_table(grid.headings, grid.rows))
-        for grid in page.grids
+        element("section", element("h2", grid.title), _html_table(grid)) for grid in page.grids
     ]
     sections += [element("p", sentence) for sentence in page.sentences]
     sections += [element("p", f"Note: {note}") for note in page.notes]
@@ -219,25 +249,33 @@ def _sections(page: Page) -> Sequence[Markup]:
     return sections
 
 
-def _html_table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> Markup:
-    head = element("tr", *(element("th", heading, scope="col") for heading in headings))
-    body = [
-        element(
-            "tr",
-            element("th", cut(first, _CELL_CHARS), scope="row"),
-            *map(_html_cell, cells),
-        )
-        for first, *cells in rows
+def _html_table(grid: Grid) -> Markup:
+    over = [
+        element("th", heading, scope="colgroup", colspan=str(width))
+        for heading, width in spans(grid.over)
     ]
-    table = element("table", element("thead", head), element("tbody", *body))
+    heads = [element("tr", *over)] if over else []
+    heads.append(element("tr", *(element("th", heading, scope="col") for heading in grid.headings)))
+    body = [
+        element("tr", element("th", first, scope="row"), *cells)
+        for first, *cells in _html_cells(grid)
+    ]
+    table = element("table", element("thead", *heads), element("tbody", *body))
     # A scrollable region must be reachable by keyboard.
     return element("div", table, _class="scroll", tabindex="0")
 
 
-def _html_cell(text: str) -> Markup:
+def _html_cells(grid: Grid) -> Iterable[list[Content]]:
+    """Yield the rows: text of the first cells, and elements of the others."""
+    made = grid.cells(lambda cell: _html_cell(cell, element("b", cell)), _html_cell)
+    for row, cells in zip(grid.rows, made, strict=True):
+        yield [cut(row[0], _CELL_CHARS), *cells[1:]]
+
+
+def _html_cell(text: str, content: Content = "") -> Markup:
     # Numbers stay in one line; sentences wrap.
     style = {"_class": "long"} if len(text) > _NAME_CHARS // 2 else {}
-    return element("td", cut(text, _CELL_CHARS), **style)
+    return element("td", content or cut(text, _CELL_CHARS), **style)
 
 
 PAGE_FORMATS: Mapping[str, Callable[[Page], str]] = {

@@ -1,0 +1,391 @@
+"""The paper's table: models by scores, crossed by any keys, with the best value marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hallujudge.metrics import IntervalSettings, Score, ScoreDefinition, Tally
+from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
+from hallujudge.metrics.framework.tally import MISSING, GroupCodes
+
+from ..archives.json_files import named
+from ..errors import InvalidInputError
+from ..report.report_text import counted
+from ..report.table_pages import Page
+from .compared_runs import (
+    CompareOptions,
+    RunData,
+    RunSource,
+    checked_scores,
+    metrics_of,
+    read_runs,
+    run_names,
+)
+from .differences import corrected, data_notes, pair_of
+from .item_pairs import PairedRuns
+from .leaderboards import OVERVIEW, main_score, runs_of
+from .results import Pair, Shown
+from .table_cells import (
+    BEST,
+    METRIC,
+    MODEL,
+    SCORE,
+    Entry,
+    TableCell,
+    TableLayout,
+    Tested,
+    best_of,
+    different_sizes,
+    rivals_of,
+    table_cells,
+    table_grid,
+)
+
+_Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperTable(Shown):
+    """Runs as the table of a paper."""
+
+    rows: _Key
+    """Keys of the rows."""
+    columns: _Key
+    """Keys of the columns."""
+    cells: tuple[TableCell, ...]
+    """The cells."""
+    runs: Mapping[str, str]
+    """Name of each run -> its signature."""
+    tests: int
+    """How many tests Holm's correction is for."""
+    confidence: float
+    """Confidence level of the intervals; 1 minus the level of the tests."""
+    method: str
+    """How intervals and p-values were made."""
+    notes: tuple[str, ...] = ()
+    """Warnings, one sentence each."""
+
+    def page(self) -> Page:
+        """Return the table and what its marks mean."""
+        title = f"{', '.join(self.rows)} by {', '.join(self.columns)}"
+        if SCORE not in (*self.rows, *self.columns):
+            title = f"{', '.join(dict.fromkeys(cell.score for cell in self.cells))}: {title}"
+        return Page(
+            title="Table",
+            grids=(table_grid(title, self.cells, self.rows, self.columns),),
+            sentences=tuple(self._sentences()),
+            notes=self.notes,
+            sources={**self.runs, **({"method": self.method} if self.tests else {})},
+        )
+
+    def _sentences(self) -> Iterator[str]:
+        if any(cell.best for cell in self.cells):
+            yield BEST
+        if self.tests:
+            yield (
+                "* differs from the best: p (Holm) of the paired permutation test, corrected for "
+                f"{counted(self.tests, 'test')}, is at most {1 - self.confidence:.4g}."
+            )
+
+
+def paper_table(
+    *runs: RunSource, layout: TableLayout | None = None, options: CompareOptions | None = None
+) -> PaperTable:
+    """Put the scores of runs into one table, without judging anything again.
+
+    Each value is that of the run's own report. In each column, the models are compared with the
+    best one over the items that both have scored; p-values are corrected by Holm's method.
+
+    Args:
+        runs: Folders of runs of any metrics, or reports that hold their items; or the one folder
+            that ``hallujudge score all`` wrote.
+        layout: What the table shows.
+        options: How runs are compared. Names are models, or keys with values: ``llava``, or
+            ``model=llava,split=random``.
+
+    Raises:
+        InvalidInputError: An option is wrong, a key is unknown, or two values have one cell.
+        ArchiveError: A folder does not hold a complete run.
+    """
+    layout, options = layout or TableLayout(), options or CompareOptions()
+    settings = options.settings()
+    layout.check()
+    sources, labels = _labelled(runs, options)
+    layout = _with_metric(layout, {label[METRIC] for label in labels})
+    data, notes = _read(sources, labels, options)
+    shown = (*layout.rows, *layout.columns)
+    _refuse_unknown(shown, data, labels, options)
+    entries = [
+        entry
+        for run, label in zip(data, labels, strict=True)
+        for entry in _entries(run, label, shown, options)
+    ]
+    tested, untested = _tested(entries, options) if layout.tests else ({}, ())
+    return PaperTable(
+        rows=tuple(layout.rows),
+        columns=tuple(layout.columns),
+        cells=tuple(table_cells(entries, layout, tested)),
+        runs=dict(_signatures(data, labels)),
+        tests=len(tested),
+        confidence=settings.confidence,
+        method=settings.text,
+        notes=(*notes, *untested, *_sizes(data, labels), *_unscored(data, labels)),
+    )
+
+
+def _labelled(
+    runs: Sequence[RunSource], options: CompareOptions
+) -> tuple[list[RunSource], list[dict[str, str]]]:
+    """Return the runs, each with the values of its own keys."""
+    only = runs[0] if len(runs) == 1 else None
+    if isinstance(only, (str, Path)) and (Path(only) / OVERVIEW).exists():
+        named = [
+            (folder, {MODEL: model, "task": name})
+            for name, models in runs_of(Path(only)).items()
+            for model, folder in models.items()
+        ]
+        sources: list[RunSource] = [folder for folder, _ in named]
+        labels = [label for _, label in named]
+    else:
+        sources = list(runs)
+        # Runs of several metrics may be of one model, so that names may be equal.
+        if options.names and len(options.names) != len(sources):
+            raise InvalidInputError(
+                f"{counted(len(options.names), 'name')} for {counted(len(sources), 'run')}; give "
+                "one name for each run"
+            )
+        labels = [_label(name) for name in options.names or run_names(sources, ())]
+    keys = {key for label in labels for key in label}
+    if lacking := [label for label in labels if label.keys() != keys]:
+        key = next(iter(sorted(keys - lacking[0].keys())))
+        raise InvalidInputError(
+            f"the run {_name(lacking[0])!r:.80} has no value of the key {key!r:.40}; give each "
+            "run the same keys"
+        )
+    metrics = metrics_of(sources)
+    return sources, [
+        label | {METRIC: metric} for label, metric in zip(labels, metrics, strict=True)
+    ]
+
+
+def _label(name: str) -> dict[str, str]:
+    """Return the keys of a run's name: of ``llava``, or of ``model=llava,split=random``."""
+    if "=" not in name:
+        return {MODEL: name}
+    pairs = [part.partition("=") for part in name.split(",")]
+    if not all(key.strip() and value.strip() for key, _, value in pairs):
+        raise InvalidInputError(
+            f"the name {name!r:.80}: give a name, or keys with values, such as "
+            "model=llava,split=random"
+        )
+    return {MODEL: "", **{key.strip(): value.strip() for key, _, value in pairs}}
+
+
+def _name(label: Mapping[str, str]) -> str:
+    metric = label.get(METRIC)
+    return "/".join(value for value in label.values() if value and value != metric)
+
+
+def _with_metric(layout: TableLayout, metrics: set[str]) -> TableLayout:
+    """Return the layout with the metric before the scores if there are several."""
+    if len(metrics) == 1 or METRIC in (*layout.rows, *layout.columns):
+        return layout
+    return replace(layout, columns=(METRIC, *layout.columns))
+
+
+def _read(
+    sources: Sequence[RunSource], labels: Sequence[Mapping[str, str]], options: CompareOptions
+) -> tuple[list[RunData], tuple[str, ...]]:
+    """Return the items of each run; those of runs that are compared are paired.
+
+    Runs that can't be compared are read alone, with a note.
+    """
+    families: dict[_Key, list[int]] = {}
+    for place, label in enumerate(labels):
+        families.setdefault(tuple(v for k, v in label.items() if k != MODEL), []).append(place)
+    found: dict[int, RunData] = {}
+    notes: list[str] = []
+    for places in families.values():
+        names = [_name(labels[place]) for place in places]
+        given = [sources[place] for place in places]
+        try:
+            data = read_runs(given, replace(options, names=names), least=1)
+            notes += data_notes(data, replace(options, names=names))
+        except InvalidInputError as err:
+            data = tuple(
+                read_runs([each], replace(options, names=[name]), least=1)[0]
+                for each, name in zip(given, names, strict=True)
+            )
+            notes.append(f"not tested: {err}")
+            data = tuple(replace(run, comparable=False) for run in data)
+        found |= dict(zip(places, data, strict=True))
+    return [found[place] for place in range(len(sources))], tuple(notes)
+
+
+def _entries(
+    run: RunData, label: Mapping[str, str], shown: Sequence[str], options: CompareOptions
+) -> Iterator[Entry]:
+    """Yield the scores of a run, for each group of the fields that the table shows."""
+    definitions = {score.name: score for score in _wanted(run, shown, options)}
+    fields = [key for key in shown if key not in label and key != SCORE]
+    for group, data, scores in _parts(run, fields, options.confidence):
+        for name, definition in definitions.items():
+            if name in scores:
+                keys = {**label, **group, SCORE: name}
+                yield Entry(keys=keys, score=scores[name], definition=definition, data=data)
+
+
+def _wanted(
+    run: RunData, shown: Sequence[str], options: CompareOptions
+) -> tuple[ScoreDefinition, ...]:
+    """Return the scores that a table shows of a run."""
+    known = {score.name for score in run.metric.scores}
+    wanted = [name for name in options.scores if name in known]
+    if options.scores and not wanted:
+        return ()
+    if not options.scores and SCORE not in shown:
+        return (main_score(run, ""),)
+    return checked_scores(run.metric, wanted)
+
+
+def _parts(
+    run: RunData, fields: Sequence[str], confidence: float
+) -> Iterator[tuple[dict[str, str], RunData, Mapping[str, Score]]]:
+    """Yield each group of several fields with its items and scores."""
+    if len(fields) > 1:
+        for value, part in _by_field(run, fields[0]):
+            for group, data, scores in _parts(part, fields[1:], confidence):
+                yield {fields[0]: value, **group}, data, scores
+        return
+    # Groups are scored as those of a report, where a repeated item may count once.
+    tally = Tally.of(run.metric, run.results.values(), fields)
+    report = tally.finish(IntervalSettings(confidence=confidence), version=run.fields.get("v", ""))
+    if not fields:
+        yield {}, run, report.scores
+        return
+    parts = dict(_by_field(run, fields[0]))
+    for value, scores in report.groups.get(fields[0], {}).items():
+        yield {fields[0]: value}, parts[value], scores
+
+
+def _by_field(run: RunData, key: str) -> Iterator[tuple[str, RunData]]:
+    """Yield the values of a field with their items; an item may list several values."""
+    codes = GroupCodes(split=key in run.metric.split_fields)
+    groups: dict[str, list[str]] = {}
+    for item_id, result in run.results.items():
+        for value in codes.parts(result.fields.get(key, MISSING)):
+            groups.setdefault(value, []).append(item_id)
+    for value in sorted(groups):
+        yield value, replace(run, results={each: run.results[each] for each in groups[value]})
+
+
+def _refuse_unknown(
+    shown: Sequence[str],
+    data: Sequence[RunData],
+    labels: Sequence[Mapping[str, str]],
+    options: CompareOptions,
+) -> None:
+    """Refuse keys that neither a run nor an item has, and scores that no metric has."""
+    fields = {name for run in data for result in run.results.values() for name in result.fields}
+    keys = dict.fromkeys((*labels[0], SCORE, *sorted(fields)))
+    if unknown := [key for key in shown if key not in keys]:
+        raise InvalidInputError(
+            f"no run and no item has the key {unknown[0]!r:.40}; known are {named(list(keys))}. "
+            "Score with the key in group_by, or name the runs key=value"
+        )
+    scores = dict.fromkeys(score.name for run in data for score in run.metric.scores)
+    if unknown := [name for name in options.scores if name not in scores]:
+        raise InvalidInputError(
+            f"no run has a score {unknown[0]!r:.40}; choose from {', '.join(scores)}"
+        )
+
+
+class _Tests:
+    """Gathers the tests of a table, so that all are corrected together."""
+
+    def __init__(self) -> None:
+        # A pair of runs is joined once for all scores whose best it has.
+        self._pairs: dict[tuple[int, int], tuple[PairedRuns, dict[str, int]]] = {}
+        self._problems: dict[str, None] = {}
+
+    def add(self, best: Entry, other: Entry, place: int) -> None:
+        """Add the test of an entry at a place against the best one."""
+        one, two = best.data, other.data
+        untested = other.definition.largest_of or other.score.value is None
+        if one is None or two is None or untested or not (one.comparable and two.comparable):
+            return
+        key = id(one), id(two)
+        try:
+            pair = self._pairs.get(key) or (PairedRuns.of(one, two), {})
+        except InvalidInputError as err:
+            self._problems[f"not tested: {err}"] = None
+            return
+        self._pairs[key] = pair
+        pair[1][other.definition.name] = place
+
+    def found(self, options: CompareOptions) -> tuple[dict[int, Tested], tuple[str, ...]]:
+        """Return the tests by the places of their entries, and notes on what was not tested."""
+        settings = options.settings()
+        pairs: list[Pair] = []
+        places: list[Mapping[str, int]] = []
+        for paired, of in self._pairs.values():
+            scores = tuple(score for score in paired.first.metric.scores if score.name in of)
+            try:
+                pairs.append(pair_of(paired, scores, settings))
+                places.append(of)
+            except InvalidInputError as err:
+                self._problems[f"not tested: {err}"] = None
+        few = [d.clusters for pair in pairs for d in pair.differences if d.clusters < FEW_CLUSTERS]
+        if few:
+            self._problems[
+                f"Tests are unreliable below {FEW_CLUSTERS} clusters (images or videos); the "
+                f"fewest of a test is {min(few)}."
+            ] = None
+        return {
+            of[each.score]: Tested(each.p, each.p_corrected, each.finding != "none")
+            for pair, of in zip(corrected(pairs, 1 - settings.confidence), places, strict=True)
+            for each in pair.differences
+            if each.p is not None and each.p_corrected is not None
+        }, tuple(self._problems)
+
+
+def _tested(
+    entries: Sequence[Entry], options: CompareOptions
+) -> tuple[dict[int, Tested], tuple[str, ...]]:
+    """Return the test of each entry against the best of its rivals, by its place."""
+    tests = _Tests()
+    for rivals in rivals_of(entries):
+        best = best_of(entries, rivals)
+        for place in rivals:
+            if best and place != best[0]:
+                tests.add(entries[best[0]], entries[place], place)
+    return tests.found(options)
+
+
+def _signatures(
+    data: Sequence[RunData], labels: Sequence[Mapping[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """Yield the signatures with the names of their runs."""
+    runs: dict[tuple[str, str], list[str]] = {}
+    for run, label in zip(data, labels, strict=True):
+        runs.setdefault((label[METRIC], run.label.signature), []).append(_name(label))
+    for (metric, signature), names in runs.items():
+        yield f"{metric} of {named(names)}", signature
+
+
+def _sizes(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> Iterable[str]:
+    return different_sizes(
+        (label[METRIC], _name(label), run.label.items)
+        for run, label in zip(data, labels, strict=True)
+    )
+
+
+def _unscored(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> Iterable[str]:
+    for run, label in zip(data, labels, strict=True):
+        if unscored := run.label.items - run.label.scored:
+            yield (
+                f"{_name(label)}: {unscored:,} of {counted(run.label.items, 'item')} unscored; "
+                "they count in no value"
+            )
