@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -233,6 +234,23 @@ def test_a_port_in_use_is_an_error_in_one_sentence(server: str) -> None:
     assert run.returncode == 2
     assert "cannot listen on" in run.stderr
     assert run.stderr.count("\n") == 1, "gRPC's own log has no line here"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("serve", "--port", "0", "--http-port", "{}"),
+        ("serve", "--port", "0", "--metrics-port", "{}"),
+        ("view", ".", "--no-browser", "--port", "{}"),
+    ],
+)
+def test_other_ports_in_use_are_one_line_too(command: tuple[str, ...]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        run = cli(*(word.format(port) for word in command))
+    assert run.returncode in (1, 2)
+    assert port in run.stderr
+    assert run.stderr.count("\n") == 1
 
 
 def test_doctor_and_config(server: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from dataclasses import replace
@@ -12,7 +13,8 @@ from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS,
 from support.archive_values import write_lines
 from support.messages import expected_message
 
-from hallujudge.sdk.archives import ArchiveSummary, inspect_archives
+from hallujudge.metrics import AnswersItem
+from hallujudge.sdk.archives import ArchiveSummary, inspect_archives, read_items
 from hallujudge.sdk.archives.layouts import archive_readers
 from hallujudge.sdk.cli import main
 
@@ -131,6 +133,18 @@ def test_rows_of_video_benchmarks_have_their_family(
     path = tmp_path / "answers.json"
     path.write_text(json.dumps(content))
     assert one(path).metrics == (metric,)
+
+
+def test_pairs_in_the_cells_of_a_table_are_named_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    with path.open("w", newline="") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(["set", *PAIR])
+        rows.writerow(["temporal", *map(json.dumps, PAIR.values())])
+    assert one(path).metrics == ("video-hallucer",)
+    [item] = read_items("video-hallucer", path, None)
+    assert isinstance(item, AnswersItem)
+    assert [answer.response for answer in item.answers] == ["Yes", "Yes"]
 
 
 def test_a_list_of_other_questions_is_not_of_a_video(tmp_path: Path) -> None:
