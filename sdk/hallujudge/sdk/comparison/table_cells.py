@@ -16,7 +16,7 @@ from ..report.table_pages import Grid, show_number
 from .compared_runs import RunData
 
 MODEL, METRIC, SCORE = "model", "metric", "score"
-BEST = "Bold (• in plain text): the best model of each score."
+BEST = "The best model of each score is in bold."
 """What marks of tables mean."""
 
 _DIGITS, _PERCENT_DIGITS = 4, 1

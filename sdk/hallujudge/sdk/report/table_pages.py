@@ -133,6 +133,7 @@ def render_page(page: Page, *, width: int = 80) -> str:
         widest = max(widest, table.width or 0)
         parts += [clean(grid.title), table, ""]
     parts += [clean(sentence) for sentence in page.sentences]
+    parts += ["A terminal shows bold as a dot."] if any(grid.bold for grid in page.grids) else []
     parts += [f"note: {clean(note)}" for note in page.notes]
     if page.sources:
         parts.append("")

@@ -161,6 +161,7 @@ def test_every_format_shows_the_marks(models: dict[str, RunReport]) -> None:
     assert r"\multicolumn{2}{c}{popular}" in shown["latex"]
     assert r"\cmidrule(lr){4-5}" in shown["latex"]
     assert r"\begin{tabular}{lrrrrrr}" in shown["latex"]
+    assert "pdfLaTeX may lack" not in shown["latex"]
     assert '<th scope="colgroup" colspan="2">popular</th>' in shown["html"]
     assert "<td><b>" in shown["html"]
     assert shown["csv"].startswith("model,adversarial accuracy,adversarial f1,popular accuracy")
