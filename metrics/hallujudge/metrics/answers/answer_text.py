@@ -19,8 +19,9 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 def plain(text: str) -> str:
     """Return text without tagged reasoning and mark-up, with plain quotes and letters, stripped."""
-    # NFKC makes full-width and styled letters plain ones.
-    text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
+    if not text.isascii():
+        # NFKC makes full-width and styled letters plain ones.
+        text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
     # A model's reasoning is not its answer.
     if "</think>" in text:
         text = _THOUGHT.sub(" ", text)

@@ -79,7 +79,7 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedChoice:
     text = plain(response)
     if not text:
         return ParsedChoice(None, "empty")
-    table = _Options(options)
+    table = _prepared(options)
     for rule in (_bare, _leading, _stated, _whole_text, _bracketed, _contained, _lone):
         found = rule(text, table)
         if len(found) == 1:
@@ -99,13 +99,18 @@ class _Options:
         self._letters = {letter.upper(): letter for letter, _ in options} or dict(
             zip(_ALPHABET, _ALPHABET, strict=True)
         )
-        self.texts = {letter: folded(text) for letter, text in options if folded(text)}
+        words = {letter: folded(text) for letter, text in options}
+        self.texts = {letter: text for letter, text in words.items() if text}
 
     def known(self, letters: Iterable[str]) -> list[str]:
         """Return the distinct letters that are options, in order."""
         return list(
             dict.fromkeys(self._letters[x.upper()] for x in letters if x.upper() in self._letters)
         )
+
+
+# A question has one list of options for all answers to it.
+_prepared = lru_cache(maxsize=1 << 10)(_Options)
 
 
 def _bare(text: str, options: _Options) -> list[str]:

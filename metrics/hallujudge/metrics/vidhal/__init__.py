@@ -262,34 +262,38 @@ def expand_orders(codes: FloatArray, weights: FloatArray) -> Mapping[str, FloatA
     return columns
 
 
-def _shown(answer: Answer, record: Mapping[str, object]) -> tuple[Answer, list[str]]:
-    """Return an answer with the letters that were shown, and these in the right order.
+def _shown(answer: Answer, record: Mapping[str, object]) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Return the captions of the letters that were shown, and the letters in the right order.
 
     Raises:
         ValueError: The captions, or the ranks of the letters, have another form.
     """
     display = record.get("options")
     if display is None:
-        return answer._replace(options={}), []
-    ranks, captions = _ranks_of(display), _by_rank(answer.options)
+        return {}, ()
+    given = display.items() if isinstance(display, Mapping) else ()
+    ranks = _ranks_of(tuple((str(letter), str(rank)) for letter, rank in given))
+    captions = _by_rank(answer.options)
     if captions and len(captions) != len(ranks):
         raise ValueError(
             "videos have a display order with more or fewer letters than captions",
             "Give the options file of the same release",
         )
-    shown = {letter: captions[n - 1] if captions else "" for letter, n in sorted(ranks.items())}
-    return answer._replace(options=shown), sorted(ranks, key=ranks.__getitem__)
+    shown = {letter: captions[n - 1] if captions else "" for letter, n in ranks.items()}
+    return shown, sorted(ranks, key=ranks.__getitem__)
 
 
-def _ranks_of(display: object) -> dict[str, int]:
-    given = display.items() if isinstance(display, Mapping) else ()
-    ranks = {str(letter).strip(): str(rank).strip() for letter, rank in given}
+# A benchmark has few display orders, which are permutations of a few letters.
+@lru_cache(maxsize=1024)
+def _ranks_of(display: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
+    """Return letter -> rank, in the order of the letters."""
+    ranks = {letter.strip(): rank.strip() for letter, rank in display}
     if len(ranks) < 2 or set(ranks.values()) != {str(n) for n in range(1, len(ranks) + 1)}:
         raise ValueError(
             "display orders that are not a permutation of the ranks",
             'Write each as an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
         )
-    return {letter: int(rank) for letter, rank in ranks.items()}
+    return {letter: int(rank) for letter, rank in sorted(ranks.items())}
 
 
 def _by_rank(captions: Mapping[str, str]) -> list[str]:
@@ -307,12 +311,12 @@ def _by_rank(captions: Mapping[str, str]) -> list[str]:
 
 def _with_letter(answer: Answer, record: Mapping[str, object]) -> Answer:
     shown, order = _shown(answer, record)
-    return shown._replace(label=order[0] if order else "")
+    return answer._replace(options=shown, label=order[0] if order else "")
 
 
 def _with_order(answer: Answer, record: Mapping[str, object]) -> Answer:
     shown, order = _shown(answer, record)
-    return shown._replace(label=", ".join(order))
+    return answer._replace(options=shown, label=", ".join(order))
 
 
 def _display_problem(item: AnswersItem) -> tuple[UnscoredReason, str] | None:

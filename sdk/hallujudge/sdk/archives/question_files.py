@@ -392,8 +392,10 @@ def known_questions(
 def question_key(declared: ClosedQuestions, record: Record, options: InputOptions) -> str:
     """Return what joins a record with its question: the place of the answer, or of the bundle."""
     bundle = declared.bundle
-    names = bundle.name if bundle.by else ()
-    return "_".join((bundle_id(declared, record, options), *place_of(declared, record, names)))
+    if not bundle.by:
+        return bundle_id(declared, record, options)
+    places = place_of(declared, record, bundle.name)
+    return "_".join((bundle_id(declared, record, options), *places))
 
 
 def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) -> str:

@@ -329,6 +329,9 @@ def canonical_id(value: object, place: str) -> str:
     """
     if type(value) is int:
         return str(value)
+    # Nearly all ids are of these two kinds, and there are many.
+    if type(value) is str and value.isalnum() and value.isascii():
+        return value
     if isinstance(value, str) and (text := value.strip()):
         whole = text.removesuffix(".0")
         return whole if whole.isascii() and whole.isdigit() else well_formed(text)
