@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from support.metric_runs import RUNS
 
 from hallujudge.judge_service.engine.pipelines import record_hash
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
@@ -15,7 +16,8 @@ from hallujudge.metrics import Answer, AnswersItem, Item
 from hallujudge.metrics.amber.descriptions import AmberObject
 from hallujudge.metrics.event_hallusion import EventQuestion
 from hallujudge.metrics.framework.claims import Triplet
-from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
+from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, parsed_signature
+from hallujudge.sdk import Client
 from hallujudge.sdk.backends.base import metric_of
 
 # What a model wrote, and what was made of it or judged: no part of the item or its reference.
@@ -144,3 +146,13 @@ def test_signatures_use_declared_fields_in_their_order(name: str) -> None:
     used = [key for key, _ in metric_of(name, "", {}).signature.fields]
     order = list(SIGNATURE_FIELDS)
     assert used == sorted(used, key=order.index)
+
+
+@pytest.mark.parametrize("name", list(RUNS))
+def test_signatures_of_runs_have_the_fields_that_the_metric_lists(name: str) -> None:
+    names = metric_entry(name).metric.signature_names()
+    with Client.embedded() as client:
+        report = client.score(name, **RUNS[name]())
+    used = list(parsed_signature(report.signature))
+    assert [name for name in used if name not in names] == []
+    assert {"var", "n", "items", "refs", "v"} <= {*names}

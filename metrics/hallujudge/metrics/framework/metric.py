@@ -6,12 +6,12 @@ Help texts, tables, tooltips and the wire's description of a metric are made fro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from ..errors import OptionError, UnknownVariantError
 from .columns_and_scores import Column, JudgedColumn, ScoreDefinition
-from .signature import Signature
+from .signature import OF_EVERY_RUN, SIGNATURE_FIELDS, Signature
 
 if TYPE_CHECKING:
     from .columns_and_scores import FloatArray
@@ -203,6 +203,16 @@ class Metric:
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the fields that the scores depend on in addition to the variant."""
         return ()
+
+    @classmethod
+    def signature_names(cls) -> tuple[str, ...]:
+        """Return the names of all fields that signatures of this metric may have, in order."""
+        # Fields that a run does not use are absent, so that every option is set to another value.
+        set_to = {o.name: next(filter(o.default.__ne__, o.choices), "set") for o in cls.options}
+        values = {field.name: set_to.get(field.name, "set") for field in fields(cls) if field.init}
+        whole = cls(**values | {"variant": cls.variants[0].name})
+        own = {name for name, _ in whole.signature.fields}
+        return tuple(name for name in SIGNATURE_FIELDS if name in own | OF_EVERY_RUN)
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:  # noqa: ARG002
         """Return more columns, of the same length, that need all items of a table.

@@ -20,6 +20,9 @@ ITEM_SET, REFERENCES = "items", "refs"
 OF_ITEMS = frozenset({"ci", "n", "unscored", ITEM_SET, REFERENCES})
 """The fields that say nothing about how items were scored. Intervals can be made again."""
 
+OF_EVERY_RUN = frozenset({*OF_ITEMS, "v", "labels", "calibrated"})
+"""The fields that numbers of every metric have, those of scores corrected by labels included."""
+
 SIGNATURE_FIELDS: Mapping[str, str] = {
     "var": "variant",
     "match": "object matcher",

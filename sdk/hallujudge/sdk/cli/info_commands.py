@@ -16,6 +16,7 @@ import typer
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 from hallujudge.metrics.framework.published_figures import published_rows
+from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from ..backends.base import Timeouts
 from ..client import Client
@@ -64,7 +65,7 @@ def show_metric(
     name: Annotated[str, typer.Argument(help="Name of the metric.")],
     format: ListingFormat = "table",  # the option's name
 ) -> ExitCode:
-    """Print a metric's papers, variants, options, scores and statistics."""
+    """Print a metric's papers, variants, options, scores, statistics and signature fields."""
     _check_listing_format(format)
     entry = metric_entry(name)
     if format == "json":
@@ -108,6 +109,7 @@ def _declared(entry: MetricEntry) -> dict[str, object]:
         "statistics": [
             {"name": column.name, "meaning": column.meaning} for column in metric.columns
         ],
+        "signature": {name: SIGNATURE_FIELDS[name] for name in metric.signature_names()},
         "published": [asdict(row) for row in published_rows(metric)],
     }
 
@@ -135,6 +137,9 @@ def _metric_page(entry: MetricEntry) -> Iterator[str]:
         "scores": ((score.name, score.sentence) for score in metric.score_definitions),
         f"statistics, over {metric.unit}": (
             (column.name, column.meaning) for column in metric.columns
+        ),
+        "fields of its signatures; those that a run does not use are absent": (
+            (name, SIGNATURE_FIELDS[name]) for name in metric.signature_names()
         ),
     }
     if published := published_rows(metric):

@@ -37,6 +37,7 @@ def test_a_page_shows_everything_in_80_columns(
         assert declared in words
     assert all(option.name in words for option in entry.options)
     assert all(column.name in words for column in entry.metric.columns)
+    assert all(name in words for name in entry.metric.signature_names())
 
 
 @pytest.mark.parametrize("name", metric_names())
