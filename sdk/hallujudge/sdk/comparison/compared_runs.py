@@ -205,23 +205,28 @@ def _paired(first: RunData, other: RunData) -> RunData:
     """Return a run with its items under the ids that the first run has for them.
 
     Items are paired by id. If ids contradict each other, or no id is in both runs, the items are
-    paired by image and question, where these name one item of each run.
+    paired by image and question, where these name one item of each run, or by the order of their
+    questions, where both runs have the same.
 
     Raises:
-        InvalidInputError: An id names an item of another image, and questions pair nothing.
+        InvalidInputError: An id names an item of another image, and questions pair too few items.
     """
     both = pairs_of(first, other).values()
     clash = next((pair for pair in both if not _may_be_one(*pair)), None)
     if both and clash is None:
         return other
     names = _names_by_question(first, other)
-    if names:
-        return _renamed(first, other, names)
+    # A few rare questions pair items that do not stand for the runs.
+    if 2 * len(names) >= min(len(first.results), len(other.results)):
+        return _renamed(first, other, names, "image and question")
+    if names := _names_by_order(first, other):
+        return _renamed(first, other, names, "the order of their questions")
     if clash is None:
         return other
     raise InvalidInputError(
         f"item {clash[0].id!r:.80} belongs to {clash[0].group_id!r:.80} in {first.name} and to "
-        f"{clash[1].group_id!r:.80} in {other.name}; give runs over the same images"
+        f"{clash[1].group_id!r:.80} in {other.name}; give runs over the same images, "
+        "with the images or equal ids in both"
     )
 
 
@@ -265,11 +270,24 @@ def _unique_questions(
     return {place: key for key, place in places.items() if counts[place] == 1}
 
 
-def _renamed(first: RunData, other: RunData, names: Mapping[str, str]) -> RunData:
+def _names_by_order(first: RunData, other: RunData) -> dict[str, str]:
+    """Return the same where both runs have the same questions in the same order.
+
+    A question that is asked of most images says nothing about their order.
+    """
+    mine, theirs = (
+        [result.question_hash for result in run.results.values()] for run in (first, other)
+    )
+    if mine != theirs or "" in mine or 2 * max(Counter(mine).values()) > len(mine):
+        return {}
+    return dict(zip(other.results, first.results, strict=True))
+
+
+def _renamed(first: RunData, other: RunData, names: Mapping[str, str], by: str) -> RunData:
     taken = first.results.keys()
     note = (
-        f"{len(names):,} items of {other.name} are paired with items of {first.name} by image and "
-        "question, because their ids differ."
+        f"{len(names):,} items of {other.name} are paired with items of {first.name} by {by}, "
+        "because their ids differ."
     )
     results = {
         # An id of another item must not pair it.

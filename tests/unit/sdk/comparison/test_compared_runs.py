@@ -187,6 +187,43 @@ def test_other_ids_are_paired_by_image_and_question() -> None:
     assert leaderboard(*pair, options=FAST).items == 12
 
 
+@pytest.mark.parametrize("first", [1, 500])
+@pytest.mark.parametrize("turned", [False, True])
+def test_other_ids_without_images_are_paired_by_the_order_of_questions(
+    first: int, turned: bool
+) -> None:
+    other = [
+        {**row, "question_id": n, "answer": "no" if n == first + 5 else "yes"}
+        for n, row in enumerate(without("image", WITH_IMAGES), first)
+    ]
+    pair = [pope(WITH_IMAGES), pope(other)]
+    found = compare(*reversed(pair) if turned else pair, options=FAST)
+    assert (found.pairs[0].coverage.compared, found["accuracy"].clusters) == (12, 4)
+    assert expected_message("sdk.comparison.compared_runs:are-paired-by-order") in found.notes[0]
+    assert [change.change for change in changed_items(*pair, options=FAST)] == ["worse"]
+
+
+def test_a_few_items_that_questions_pair_do_not_stand_for_a_run() -> None:
+    rare = {**WITH_IMAGES[0], "question": "Is there a snowboard?"}
+    rows = [rare, *WITH_IMAGES[1:]]
+    other = [
+        {**row, "question_id": n}
+        for n, row in enumerate(reversed(without("image", [*rows[1:5], rare, *rows[5:]])), 1)
+    ]
+    with pytest.raises(
+        InvalidInputError,
+        match=expected_message("sdk.comparison.compared_runs:give-images-or-ids"),
+    ):
+        compare(pope(rows), pope(other), options=FAST)
+
+
+def test_one_question_in_any_order_pairs_nothing() -> None:
+    asked = [{**row, "question": "Is it a photo?"} for row in WITH_IMAGES]
+    other = [{**row, "question_id": n} for n, row in enumerate(without("image", asked), 500)]
+    with pytest.raises(InvalidInputError, match="no item id is in all runs"):
+        compare(pope(asked), pope(other), options=FAST)
+
+
 def test_labels_that_differ_are_other_references_whatever_the_ids() -> None:
     other = [{**row, "question_id": 100 + n, "label": "yes"} for n, row in enumerate(WITH_IMAGES)]
     with pytest.raises(
