@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from hashlib import blake2b
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from .errors import BenchmarkError
@@ -41,8 +43,13 @@ FAMILIES = [
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"
 """The entry point group of packages that declare benchmarks."""
+_HASH_BYTES = 8
 _NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
+DECLARATION = "declaration"
+"""The option with which a caller tells a server the hash of its declaration."""
 _outside: dict[str, ClosedQuestions] = {}
+# Family -> what declares it, and the hash of that source; a value in memory has none.
+_declared_in: dict[str, tuple[str, str]] = {}
 _sources: dict[str, None] = {}
 # Whether installed packages are still to be asked, and may be.
 _waiting = [True]
@@ -76,9 +83,16 @@ def add_benchmarks(sources: Iterable[Source], *, alone: bool = False) -> None:
         if not isinstance(source, (str, Path)):
             _add(source, "the program")
         elif (name := _full(source)) not in _sources:
-            for declared in _declared(name):
-                _add(declared, name)
+            found, text = _declared(name)
+            digest = blake2b(text, digest_size=_HASH_BYTES).hexdigest() if text else ""
+            for declared in found:
+                _add(declared, name, digest)
             _sources[name] = None
+
+
+def declaration_hash(metric: str) -> str:
+    """Return the hash of the file or module that declares a benchmark from outside, or empty."""
+    return _declared_in.get(metric.replace("-", "_"), ("", ""))[1]
 
 
 def added_sources() -> tuple[str, ...]:
@@ -91,6 +105,7 @@ def remove_benchmarks() -> None:
     for family in _outside:
         FAMILIES.remove(family)
     _outside.clear()
+    _declared_in.clear()
     _sources.clear()
 
 
@@ -99,18 +114,25 @@ def has_module(package: str | None, family: str) -> bool:
     return family not in _outside and find_spec(f"{package}.{family}") is not None
 
 
-def _add(declared: ClosedQuestions, source: str) -> None:
+def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
     family = declared.name.replace("-", "_")
-    if _outside.get(family) is declared:
+    before, known = _declared_in.get(family, ("", ""))
+    if _outside.get(family) is declared or (digest and digest == known):
         return
     if not _NAME.fullmatch(declared.name):
         raise BenchmarkError(
             f"{source}: {declared.name!r} is no name of a benchmark; give small letters, digits "
             "and hyphens"
         )
+    if known:
+        raise BenchmarkError(
+            f"{source} declares {declared.name} in another way than {before} does: their hashes "
+            f"are {digest or 'unknown'} and {known}. Name one of the two, or rename one benchmark"
+        )
     if family in FAMILIES:
         raise BenchmarkError(f"{source}: the name {declared.name} is taken; give another one")
     _outside[family] = declared
+    _declared_in[family] = source, digest
     FAMILIES.append(family)
 
 
@@ -120,11 +142,12 @@ def _full(source: str | Path) -> str:
     return str(path.resolve()) if path.suffix == ".py" else str(source)
 
 
-def _declared(source: str) -> Iterator[ClosedQuestions]:
+def _declared(source: str) -> tuple[list[ClosedQuestions], bytes]:
+    """Return the benchmarks of a source, and its text, on which every number depends."""
     from .answers.closed_questions import ClosedQuestions
 
     try:
-        found = _loaded(source)
+        found, module = _loaded(source)
     except BenchmarkError:
         raise
     except Exception as err:
@@ -137,11 +160,12 @@ def _declared(source: str) -> Iterator[ClosedQuestions]:
         raise BenchmarkError(
             f"{source} declares no benchmark; list values of ClosedQuestions in BENCHMARKS"
         )
-    yield from declared
+    file = Path(module.__file__ or "")
+    return declared, b"\n".join(file.read_bytes().splitlines()) if file.is_file() else b""
 
 
-def _loaded(source: str) -> object:
-    """Return what a file lists in ``BENCHMARKS``, or what an entry point names."""
+def _loaded(source: str) -> tuple[object, ModuleType]:
+    """Return what a file lists in ``BENCHMARKS``, or what an entry point names, and its module."""
     if source.endswith(".py"):
         if not Path(source).is_file():
             raise BenchmarkError(f"{source}: no such file; name a Python file with BENCHMARKS")
@@ -152,10 +176,10 @@ def _loaded(source: str) -> object:
         assert spec.loader is not None, "a file that ends in .py has a loader"
         module = sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(module)
-        return getattr(module, "BENCHMARKS", ())
+        return getattr(module, "BENCHMARKS", ()), module
     for entry in entry_points(group=ENTRY_POINTS, name=source):
         found = entry.load()
-        return getattr(found, "BENCHMARKS", found)
+        return getattr(found, "BENCHMARKS", found), import_module(entry.module)
     known = ", ".join(sorted(entry_points(group=ENTRY_POINTS).names)) or "none"
     raise BenchmarkError(
         f"no installed benchmark is named {source!r}; installed: {known}. A file's name ends in .py"

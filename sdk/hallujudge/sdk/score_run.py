@@ -111,14 +111,18 @@ class ScoreRun:
             InvalidInputError: A graph file can't be read, or an interval argument is invalid.
         """
         from hallujudge.judge_service.engine.spec import ScoreSpec
+        from hallujudge.metrics.families import DECLARATION, declaration_hash
 
         from .spec_parts import graph_sources, group_keys, interval_settings
 
+        options = {name: _text(value) for name, value in (self.options or {}).items()}
+        if own := declaration_hash(self.metric):
+            options[DECLARATION] = own
         return ScoreSpec(
             metric=self.metric,
             variant=self.variant,
             graphs=graph_sources(self.metric, self.graph),
-            options={name: _text(value) for name, value in (self.options or {}).items()},
+            options=options,
             group_by=group_keys(self.metric, self.group_by),
             interval=interval_settings(self.confidence),
         )

@@ -38,9 +38,9 @@ def added() -> Iterator[ClosedQuestions]:
 
 
 @contextmanager
-def served(benchmarks: str) -> Iterator[str]:
+def served(benchmarks: str, *arguments: str) -> Iterator[str]:
     """Serve some benchmarks from outside in another process."""
-    server = ServerProcess(HALLUJUDGE_BENCHMARKS=benchmarks)
+    server = ServerProcess(*arguments, HALLUJUDGE_BENCHMARKS=benchmarks)
     try:
         yield server.address
     finally:
@@ -135,6 +135,53 @@ def test_a_server_scores_what_its_owner_names(answers: Path, tmp_path: Path, ser
     for file in ("report.json", "items.jsonl"):
         one, other = ((tmp_path / name / file).read_bytes() for name in ("remote", "embedded"))
         assert one == other
+
+
+@pytest.fixture
+def other_file(tmp_path: Path) -> Path:
+    """Another declaration under the same name, which counts more answers as right."""
+    text = FILE.read_text(encoding="utf-8").replace('strip(" .")', 'strip(" .!")')
+    path = tmp_path / "other" / "my_benchmark.py"
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_server_refuses_a_caller_with_another_declaration(
+    answers: Path, tmp_path: Path, other_file: Path
+) -> None:
+    score = ("score", "my-sides", "-r", answers)
+    with served("", "--benchmark", str(FILE)) as owner:
+        at = ("--server", owner, "--benchmark")
+        refused = cli(*score, "-o", tmp_path / "out", *at, other_file)
+        assert cli(*score, "-o", tmp_path / "same", *at, FILE).returncode == 0
+    assert refused.returncode == 2
+    assert "my-sides is declared in another way here" in refused.stderr
+    assert not (tmp_path / "out" / "report.json").exists()
+
+
+def test_two_files_with_one_name_are_refused_and_a_copy_is_not(
+    tmp_path: Path, other_file: Path, added: ClosedQuestions
+) -> None:
+    copy = tmp_path / "copy.py"
+    copy.write_bytes(FILE.read_bytes().replace(b"\n", b"\r\n"))
+    add_benchmarks([copy])
+    assert benchmarks_of("my_sides") == (added,)
+    with pytest.raises(BenchmarkError, match="in another way than") as caught:
+        add_benchmarks([other_file])
+    assert str(other_file) in str(caught.value)
+    assert str(FILE) in str(caught.value)
+
+
+def test_runs_by_two_declarations_are_not_compared(
+    answers: Path, tmp_path: Path, other_file: Path
+) -> None:
+    for name, file in (("one", FILE), ("two", other_file)):
+        done = cli("score", "my-sides", "-r", answers, "-o", tmp_path / name, "--benchmark", file)
+        assert done.returncode == 0, done.stderr
+    refused = cli("compare", tmp_path / "one", tmp_path / "two", "--benchmark", FILE)
+    assert refused.returncode == 2
+    assert "decl" in refused.stderr
 
 
 @pytest.mark.parametrize(("named", "code"), [("", 2), ("my-sides", 0)])

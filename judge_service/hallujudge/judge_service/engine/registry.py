@@ -9,7 +9,14 @@ from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Metric, MetricError
-from hallujudge.metrics.families import FAMILIES, benchmarks_of, families, has_module
+from hallujudge.metrics.families import (
+    DECLARATION,
+    FAMILIES,
+    benchmarks_of,
+    declaration_hash,
+    families,
+    has_module,
+)
 from hallujudge.metrics.framework.claims import Modality, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.synonym_graphs import Mention
@@ -235,6 +242,7 @@ def checked_entry(spec: ScoreSpec) -> MetricEntry:
         *_variant_violations(spec, entry),
         *_role_violations(spec, entry),
         *_option_violations(spec, entry),
+        *_declaration_violations(spec, entry),
     )
     if violations:
         raise InvalidInputError(
@@ -286,8 +294,20 @@ def _option_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, 
     return tuple(
         Violation(field=f"spec.options[{name!r}]", description=problem)
         for name, value in spec.options.items()
-        if (problem := _option_problem(name, value, entry))
+        if name != DECLARATION and (problem := _option_problem(name, value, entry))
     )
+
+
+def _declaration_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
+    """Refuse another declaration under the name: its numbers would be of another benchmark."""
+    here, given = declaration_hash(entry.name), spec.options.get(DECLARATION, "")
+    if not given or given == here:
+        return ()
+    problem = (
+        f"{entry.name} is declared in another way here (hash {here or 'unknown'}) than by the "
+        f"caller (hash {given}); use the same file in both places, or give one another name"
+    )
+    return (Violation(field=f"spec.options[{DECLARATION!r}]", description=problem),)
 
 
 def _option_problem(name: str, value: str, entry: MetricEntry) -> str:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from ..errors import OptionError
+from ..families import declaration_hash
 from ..framework.columns_and_scores import Column
 from ..framework.metric import Metric
 from ..framework.results import ScoredItem
@@ -85,8 +86,11 @@ class AnswersMetric(Metric):
         return self._variant.repeated_by
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the metric's options."""
-        return tuple((option.name, getattr(self, option.name)) for option in self.options)
+        """Return the hash of a declaration from outside, and the metric's options."""
+        own = declaration_hash(self.name)
+        declared = (("decl", own),) if own else ()
+        options = ((option.name, getattr(self, option.name)) for option in self.options)
+        return (*declared, *options)
 
     def read(self, answer: Answer) -> ReadAnswer:
         """Parse an answer that has a response."""

@@ -25,6 +25,7 @@ OF_EVERY_RUN = frozenset({*OF_ITEMS, "v", "labels", "calibrated"})
 
 SIGNATURE_FIELDS: Mapping[str, str] = {
     "var": "variant",
+    "decl": "hash of the declaration of a benchmark from outside",
     "match": "object matcher",
     "graph": "synonym graph",
     "count": "what chair_i counts",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hallujudge.judge_service.access.caller import MAX_LIMIT, MAX_WEIGHT, Scope
+from hallujudge.metrics.families import added_sources
 
 from ..errors import InvalidInputError
 from .app import (
@@ -124,7 +125,11 @@ def serve(
     """Serve scores over gRPC, and HTTP if asked, until SIGTERM or Ctrl-C."""
     from hallujudge.judge_service.__main__ import run_server
 
-    run_server(options.given() | judges.given(), config)
+    given = options.given() | judges.given()
+    # Files are named with --benchmark only; installed ones are served if the setting names them.
+    if files := [source for source in added_sources() if source.endswith(".py")]:
+        given["benchmarks"] = ",".join(files)
+    run_server(given, config)
 
 
 _File = Annotated[
