@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.messages import expected_message
@@ -392,6 +394,41 @@ def test_one_run_at_a_time_writes_to_a_folder(folder: Path) -> None:
     with RunFolder(out):
         assert_refused(score(folder, "good.jsonl"), f"another run writes to {out}", code=1)
     assert score(folder, "good.jsonl").returncode == 0
+
+
+READING = {
+    "report": ("report", "run", "-f", "html"),
+    "compare": ("compare", "run", "run2"),
+    "leaderboard": ("leaderboard", "run", "run2"),
+    "inspect": ("archive", "inspect", "good.jsonl"),
+    "score": ("score", "chair", "-r", "good.jsonl", "-R", "references.json", "-o", "out"),
+    "score all": ("score", "all", ".", "-o", "out"),
+}
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
+)
+@pytest.mark.parametrize("command", READING)
+def test_a_command_that_is_stopped_while_it_reads_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, number: int, name: str
+) -> None:
+    monkeypatch.chdir(folder)
+    assert score(folder, "good.jsonl", "--quiet").returncode == 0
+    (folder / "out").rename(folder / "run")
+    shutil.copytree(folder / "run", folder / "run2")
+    opened = Path.open
+
+    def stopped(path: Path, *args: Any, **kwargs: Any) -> Any:
+        if path.name in {"good.jsonl", "items.jsonl", "report.json"}:
+            signal.raise_signal(number)
+        return opened(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", stopped)
+    done = here(*READING[command])
+    assert done.stderr.splitlines()[-1] == f"error: stopped by {name}"
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
 
 
 LONG = 30_000

@@ -18,7 +18,7 @@ from typer.exceptions import TyperException
 from hallujudge.metrics.families import FAMILIES
 
 from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
-from .app import BENCHMARK, ExitCode, app, stopped_by
+from .app import BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by
 from .output import in_flags, usage_error
 
 __all__ = ["command_tree", "main"]
@@ -110,7 +110,8 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
     """
     fail = partial(_fail, typed)
     try:
-        code = command()
+        with stop_on_sigterm():
+            code = command()
     except typer.Exit as err:
         return err.exit_code
     except typer.Abort:

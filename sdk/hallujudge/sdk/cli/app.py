@@ -29,7 +29,7 @@ from hallujudge.metrics.families import (
     has_module,
 )
 
-from ..errors import InvalidInputError
+from ..errors import CancelledError, InvalidInputError
 
 # Typer's own placeholders are names of Python types, and a switch would seem to take a value.
 BENCHMARK = "--benchmark"
@@ -162,6 +162,25 @@ class _RootGroup(PlainGroup):
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of the help page."""
         return sorted(self.commands, key=_COMMANDS.index)
+
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        """Return the context of a command line; an interrupt is an error."""
+        with _interrupts():
+            return super().make_context(*args, **settings)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call the command of a context; an interrupt is an error."""
+        with _interrupts():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Raise an error in place of an interrupt, for which Typer exits with 130 and says nothing."""
+    try:
+        yield
+    except KeyboardInterrupt as err:
+        raise CancelledError(f"stopped by {stopped_by(err)}") from err
 
 
 def _add_commands(family: str) -> None:
@@ -327,7 +346,7 @@ class TerminatedError(KeyboardInterrupt):
 
 
 def stopped_by(err: KeyboardInterrupt) -> str:
-    """Return what stopped a run: ``Ctrl-C`` or ``SIGTERM``."""
+    """Return what stopped a command: ``Ctrl-C`` or ``SIGTERM``."""
     return "SIGTERM" if isinstance(err, TerminatedError) else "Ctrl-C"
 
 

@@ -21,7 +21,6 @@ from .app import (
     metric_option,
     output_option,
     score_app,
-    stop_on_sigterm,
 )
 from .declared_options import grouped
 from .options import ServerOptions
@@ -66,7 +65,7 @@ def score_all(
         )
     connection = at.connection()
     client = Client.embedded() if at.server is None else Client(at.server, connection=connection)
-    with stop_on_sigterm(), client:
+    with client:
         on_run = partial(_print_progress, context.obj)
         overview = score_folder(
             folder, out, client=client, references=known, workers=workers, on_run=on_run

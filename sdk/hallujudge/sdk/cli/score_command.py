@@ -28,7 +28,7 @@ from ..runs.run_inputs import PreparedRun
 from ..runs.scoring import ProgressWatch
 from ..score_run import ScoreRun
 from ..spec_parts import graph_notes
-from .app import ExitCode, stop_on_sigterm, stopped_by
+from .app import ExitCode, stopped_by
 from .output import estimate_line, in_flags, is_terminal, output_width, unscored_notes
 
 if TYPE_CHECKING:
@@ -151,7 +151,6 @@ class ScoreCommand:
         from ..runs.processes import early_workers
 
         with ExitStack() as stack:
-            stack.enter_context(stop_on_sigterm())
             spec = self.run.spec()
             # The processes of a large run start while its archive is read.
             workers = stack.enter_context(

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import signal
 import traceback
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from itertools import islice
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.reduction import ForkingPickler
@@ -194,7 +196,8 @@ class _Process:
     ) -> None:
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(other, work), daemon=True)
-        self._process.start()
+        with _sigint_blocked():
+            self._process.start()
         # The pipe closes with the process only if this process does not keep that end open.
         other.close()
 
@@ -209,6 +212,25 @@ class _Process:
     def end(self) -> None:
         """End the process; a thread that waits for its reply gets none."""
         self._process.terminate()
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """Block Ctrl-C in this thread, and in processes that are started meanwhile.
+
+    Ctrl-C reaches every process of a terminal. The fork server and workers ignore it, but not
+    before they have imported what they need; until then they would end with a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows has no masks
+        yield
+        return
+    # Starting it later would unblock the signal again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Failed(NamedTuple):

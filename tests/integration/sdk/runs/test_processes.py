@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import json
 import multiprocessing
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
@@ -45,6 +48,36 @@ def test_the_start_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         pool.start_soon()
         go_on.set()
         assert pool.result(None) is None
+
+
+# A module that workers import: Ctrl-C reaches them before they have imported everything.
+INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+WORKS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from support import process_tasks
+from hallujudge.sdk.runs.processes import Processes, Work
+
+if __name__ == "__main__":
+    work = Work(process_tasks.nothing, None, process_tasks.nothing)
+    pool = Processes(work, count=1, attempts=1, preload=("interrupted",))
+    print(pool.result(None))
+    pool.close()
+"""
+
+
+def test_ctrl_c_does_not_end_processes_that_start(tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    (tmp_path / "works.py").write_text(WORKS)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "works.py", tmp_path],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(process_tasks.__file__).parents[1])},
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("None\n", "", 0)
 
 
 def test_a_process_that_dies_while_it_writes_is_noticed(tmp_path: Path) -> None:
