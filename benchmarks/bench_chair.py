@@ -153,7 +153,17 @@ def _command_seconds(folder: Path, count: int) -> float:
     """Return the processor seconds of the command."""
     archive = write_archive(folder, count)
     out = str(folder / "results")
-    score = [str(BIN / "hallujudge"), "score", "chair", "-r", str(archive), "-o", out, "-q"]
+    score = [
+        str(BIN / "hallujudge"),
+        "score",
+        "chair",
+        "-r",
+        str(archive),
+        "-o",
+        out,
+        "-q",
+        "--overwrite",
+    ]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([*score, "--workers", "1"], capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

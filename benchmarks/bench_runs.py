@@ -139,7 +139,7 @@ def into_folder(captions: Path, objects: Path, out: Path) -> None:
     from hallujudge.sdk import Client
 
     with Client.embedded() as client:
-        client.score("chair", responses=captions, references=objects, folder=out)
+        client.score("chair", responses=captions, references=objects, folder=out, overwrite=True)
 
 
 def workers(folder: Path, rounds: int) -> None:
@@ -264,7 +264,9 @@ def score(
     pages = ("-f", "html") if page else ()
     command = (Path(sys.executable).parent / "hallujudge", "score", "chair", "-q", *pages)
     given = ("-r", folder / "captions.jsonl", "-R", folder / "objects.json", "-o", folder / out)
-    return measured(*command, *given, "--workers", str(workers), *more, until=until, strike=strike)
+    anew = () if "--resume" in more else ("--overwrite",)
+    flags = ("--workers", str(workers), *anew, *more)
+    return measured(*command, *given, *flags, until=until, strike=strike)
 
 
 def kill(process: int) -> None:

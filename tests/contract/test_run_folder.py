@@ -61,7 +61,7 @@ def test_lines_hold_everything_and_are_valid(client: Client, tmp_path: Path, met
     report = scored(client, metric)
     validator = Draft202012Validator(item_schema())
     for keep_text in (True, False):
-        report.save(tmp_path, keep_text=keep_text)
+        report.save(tmp_path, keep_text=keep_text, overwrite=True)
         for line in lines(tmp_path):
             validator.validate(line)
             assert line["signature"] == report.signature

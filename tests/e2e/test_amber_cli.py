@@ -71,7 +71,16 @@ def described(
     responses = [{"id": 1, "response": text}, {"id": 2, "response": "Leaves of a tree, and Trees."}]
     given = options(folder, responses=responses)
     at = given.index("--nouns-file")
-    return here("score", "amber", *given[:at], *given[at + 2 :], *more, "--out", folder / "out")
+    return here(
+        "score",
+        "amber",
+        *given[:at],
+        *given[at + 2 :],
+        *more,
+        "--out",
+        folder / "out",
+        "--overwrite",
+    )
 
 
 def test_nouns_by_rules(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_new_run_forgets_the_analysis_of_the_last(tmp_path: Path) -> None:
     score(tmp_path, ANSWERS)
     here("analyze", tmp_path / "out")
     assert (tmp_path / "out" / "analysis.json").exists()
-    score(tmp_path, ANSWERS)
+    score(tmp_path, ANSWERS, "--overwrite")
     assert not (tmp_path / "out" / "analysis.json").exists()
 
 

@@ -355,7 +355,7 @@ def test_a_run_that_fails_leaves_earlier_results_as_they_are(folder: Path) -> No
     before = contents(out)
     assert sorted(before) == [*RUN_FILES, "report.html", "report.json"]
     (out / "items.partial.jsonl").symlink_to("/dev/full")
-    assert score(folder, "good.jsonl").returncode == 1
+    assert score(folder, "good.jsonl", "--overwrite").returncode == 1
     (out / "items.partial.jsonl").unlink()
     assert before.items() <= contents(out).items()
     assert score(folder, "good.jsonl", "--format", "html", "--resume").returncode == 0
@@ -364,7 +364,7 @@ def test_a_run_that_fails_leaves_earlier_results_as_they_are(folder: Path) -> No
 
 def test_new_results_take_the_place_of_all_earlier_ones(folder: Path) -> None:
     assert score(folder, "good.jsonl", "--format", "html").returncode == 0
-    assert score(folder, "good.jsonl", "--confidence", "0.9").returncode == 0
+    assert score(folder, "good.jsonl", "--confidence", "0.9", "--overwrite").returncode == 0
     assert sorted(contents(folder / "out")) == [*RUN_FILES, "report.json"]
 
 

@@ -25,7 +25,15 @@ SET = [
 
 def score(folder: Path, rows: Sequence[Mapping[str, Any]], *more: str | Path) -> Any:
     path = write_lines(folder / "answers.jsonl", rows)
-    given = ("score", "hallusion-bench", "--responses", path, "--out", folder / "out")
+    given = (
+        "score",
+        "hallusion-bench",
+        "--responses",
+        path,
+        "--out",
+        folder / "out",
+        "--overwrite",
+    )
     return here(*given, *more)
 
 

@@ -26,7 +26,7 @@ LINE: dict[str, Any] = {
 
 def infact(folder: Path, lines: Sequence[Mapping[str, Any]]) -> Any:
     path = write_lines(folder / "lines.jsonl", lines)
-    return here("score", "infact", "--responses", path, "--out", folder / "out")
+    return here("score", "infact", "--responses", path, "--out", folder / "out", "--overwrite")
 
 
 def test_a_letter_and_a_label_in_words_is_unread(tmp_path: Path) -> None:

@@ -59,6 +59,17 @@ def test_a_job_writes_the_files_of_a_run(
         made, expected = tmp_path / "fetched" / name, tmp_path / "scored" / name
         assert made.read_bytes() == expected.read_bytes(), name
     assert fetched.stdout.replace("fetched", "scored") == scored.stdout
+    again = here("fetch", job, *at, "-o", tmp_path / "fetched")
+    assert f"{tmp_path / 'fetched'} holds this run already; nothing was written" in again.stdout
+    assert again.returncode == 3
+    corrected = here("submit", *files, "--variant", "corrected", *at).stdout.strip()
+    fetch = ("fetch", corrected, *at, "-o", tmp_path / "fetched", "--wait")
+    refused = here(*fetch)
+    assert refused.returncode == 2
+    assert "variant: published → corrected" in refused.stderr
+    assert "--overwrite" in refused.stderr
+    assert here(*fetch, "--overwrite").returncode == 3
+    assert here("jobs", "delete", corrected, *at).returncode == 0
     assert expected_message(
         "judge_service.engine.families.chair:reference-objects-are-not-in-the-graph"
     ) in " ".join(scored.stdout.split())

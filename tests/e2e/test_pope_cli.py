@@ -28,7 +28,13 @@ RIGHT = {row["question_id"]: row["label"].title() for row in QUESTIONS}
 def pope(folder: Path, answers: Sequence[Mapping[str, Any]], *more: str | Path) -> Any:
     return here(
         *("score", "pope", "--responses", write_lines(folder / "a.jsonl", answers)),
-        *("--references", write_lines(folder / "q.jsonl", QUESTIONS), "--out", folder / "out"),
+        *(
+            "--references",
+            write_lines(folder / "q.jsonl", QUESTIONS),
+            "--out",
+            folder / "out",
+            "--overwrite",
+        ),
         *more,
     )
 
@@ -74,7 +80,7 @@ def test_answers_in_another_order_are_refused(tmp_path: Path) -> None:
     one_line.write_text(json.dumps(bare))
     run = here(
         *("score", "pope", "-r", one_line, "-R", write_lines(tmp_path / "q.jsonl", QUESTIONS)),
-        *("--join", "order", "-o", tmp_path / "out"),
+        *("--join", "order", "-o", tmp_path / "out", "--overwrite"),
     )
     assert run.returncode == 0, run.stderr
 

@@ -31,7 +31,7 @@ def pope(
     return here(
         *("score", "pope", "--responses", write_lines(folder / "answers.jsonl", answers)),
         *("--references", write_lines(folder / "questions.jsonl", questions)),
-        *("--out", folder / "out"),
+        *("--out", folder / "out", "--overwrite"),
         *more,
     )
 
@@ -177,7 +177,9 @@ def test_what_is_allowed_is_unscored(tmp_path: Path) -> None:
 
 def infact(folder: Path, lines: Any, *more: str | Path) -> subprocess.CompletedProcess[str]:
     path = write_lines(folder / "lines.jsonl", lines)
-    return here("score", "infact", "--responses", path, "--out", folder / "out", *more)
+    return here(
+        "score", "infact", "--responses", path, "--out", folder / "out", "--overwrite", *more
+    )
 
 
 def test_infact_agrees_with_the_formulas(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_quiet_prints_scores_only_and_verbose_lists_unscored_items(folder: Path)
         "mean_words",
     ]
     assert quiet.stderr == ""
-    verbose = here(*arguments(folder, "--allow-duplicates", "-v"))
+    verbose = here(*arguments(folder, "--allow-duplicates", "-v", "--overwrite"))
     assert "unscored 4#2: RESPONSE_MISSING" in verbose.stderr
     both = here(*arguments(folder, "-q", "-v"))
     assert (both.returncode, both.stdout) == (2, "")

@@ -41,6 +41,15 @@ def chair(folder: Path, name: str, *more: str) -> Path:
     return folder / name
 
 
+def state(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Returns the content of all files below a folder, and when they were written."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in files
+    }
+
+
 def test_a_run_is_printed_in_any_format(captions: Path) -> None:
     run = chair(captions, "run", "-f", "html")
     page = Page((run / "report.html").read_text(encoding="utf-8"))
@@ -117,7 +126,7 @@ def test_formats_are_printed_in_the_order_given(captions: Path) -> None:
     alone["table"] += f"written to {run}\n"
     for names in (("csv", "latex", "markdown", "json"), ("json", "table"), ("table", "csv")):
         given = ("-r", captions / "captions.jsonl", "-R", captions / "objects.json", "-o", run)
-        printed = here("score", "chair", *given, "--format", ",".join(names))
+        printed = here("score", "chair", *given, "--overwrite", "--format", ",".join(names))
         assert printed.stdout == "".join(alone[name] for name in names)
 
 
@@ -225,3 +234,51 @@ def test_verdicts_are_reused(tmp_path: Path, model: llm.ScriptedLlm) -> None:
     assert missing.returncode == 2
     assert expected_message("sdk.rescoring:llm-would-be-called-times") in missing.stderr
     assert model.chats == calls
+
+
+def test_a_finished_run_is_replaced_only_if_that_is_asked_for(captions: Path) -> None:
+    first, second = chair(captions, "a"), chair(captions, "b", *CORRECTED)
+    score = ("score", "chair", "-r", captions / "captions.jsonl", "-R", captions / "objects.json")
+    out = captions / "out"
+    before: dict[str, tuple[bytes, int]] = {}
+    for command in (
+        *(score, (*score, *CORRECTED), ("merge", first), ("rescore", first, *CORRECTED)),
+        *(("merge", first), ("merge", second), score),
+    ):
+        if before:
+            refused = here(*command, "-o", out)
+            assert refused.returncode == 2
+            assert "--overwrite" in refused.stderr
+            assert state(out) == before
+        written = here(*command, "-o", out, "--overwrite")
+        assert written.returncode == 0, written.stderr
+        assert f"written to {out}\n" in written.stdout
+        before = state(out)
+        again = here(*command, "-o", out)
+        assert again.returncode == 0, again.stderr
+        assert (
+            f"{out} holds this run already; nothing was written (--overwrite replaces it)\n"
+            in again.stdout
+        )
+        assert state(out) == before
+
+
+def test_runs_of_a_tree_are_replaced_only_if_that_is_asked_for(captions: Path) -> None:
+    logs = captions / "logs" / "model"
+    logs.mkdir(parents=True)
+    log = (captions / "captions.jsonl").rename(logs / "captions.jsonl")
+    command = ("score", "all", captions / "logs", "-R", f"chair={captions / 'objects.json'}")
+    scored = here(*command, "-o", captions / "out")
+    assert scored.returncode == 0, scored.stderr
+    before = state(captions / "out")
+    again = here(*command, "-o", captions / "out")
+    assert (again.returncode, again.stdout) == (0, scored.stdout)
+    reports = [path for path in before if path.endswith("report.json")]
+    assert reports
+    assert all(state(captions / "out")[path] == before[path] for path in reports)
+    log.write_text(log.read_text().replace("no cat", "a cat"))
+    refused = here(*command, "-o", captions / "out")
+    assert refused.returncode != 0
+    assert "--overwrite" in refused.stderr
+    assert all(state(captions / "out")[path] == before[path] for path in reports)
+    assert here(*command, "-o", captions / "out", "--overwrite").returncode == 0

@@ -22,7 +22,7 @@ def pair(basic: str | None = "Yes.", hallucination: str | None = "No.", **more: 
 def score(folder: Path, content: Any, *more: str, name: str = "temporal.json") -> Any:
     path = folder / name
     path.write_text(json.dumps(content))
-    out = ("--out", folder / "out")
+    out = ("--out", folder / "out", "--overwrite")
     return here("score", "video-hallucer", "--responses", path, *out, *more)
 
 

@@ -43,7 +43,7 @@ def vidhal(
     return here(
         *("score", metric, "--responses", folder / "predictions.json"),
         *("--references", folder / "annotations.json", "--options", folder / "options.json"),
-        *("--out", folder / "out"),
+        *("--out", folder / "out", "--overwrite"),
         *more,
     )
 

@@ -103,18 +103,21 @@ class AsyncClient:
             NotFoundError: The metric or graph is unknown.
             UnavailableError: The server can't be reached.
         """
-        prepared = (await _run_reader())(run)
+        read = await _run_reader()
         # Imported by the thread of the line above.
-        from .progress_bar import Progress, shown_progress
+        from .progress_bar import Progress, shown_progress, shown_reading
         from .runs import RunFolder, RunItem, RunItems, RunReport
         from .runs.scoring import ProgressWatch
         from .spec_parts import input_notes
 
+        with shown_reading() if run.progress else nullcontext():
+            prepared = read(run)
         spec, source = prepared.spec, prepared.items
         total, items = len(source), RunItems()
         with shown_progress(total) if run.progress else nullcontext(Progress(total)) as progress:
             if run.folder is not None:
-                with RunFolder(Path(run.folder), inputs=run.paths()) as folder:
+                opened = RunFolder(Path(run.folder), inputs=run.paths(), overwrite=run.overwrite)
+                with opened as folder:
                     report = await self.score_into(folder, prepared, ProgressWatch(progress))
                 return RunReport.of(report, items, run.paths())
 

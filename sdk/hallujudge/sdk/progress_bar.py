@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from hallujudge.judge_service.engine.streams import RunProgress
 
@@ -100,6 +102,53 @@ class Progress:
         return f"scored {self.done:,} of {self.total:,} ({share} %), {self.details()}{waiting}"
 
 
+class Lines(Protocol):
+    """Something whose progress fits in a line."""
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether the last line is always written, as what was paid for matters."""
+
+    def line(self) -> str:
+        """Return the line; empty if there is nothing to say."""
+
+
+class Reading:
+    """How far the files are read that were opened.
+
+    Nothing is counted while they are read: only a line looks at the places in them.
+    """
+
+    is_paid = False
+    """Reading costs nothing."""
+
+    def __init__(self) -> None:
+        self._files: list[tuple[Path, BinaryIO]] = []
+
+    def opened(self, path: Path, file: BinaryIO) -> None:
+        """Take over a file that was opened."""
+        self._files = [entry for entry in self._files if not entry[1].closed]
+        self._files.append((path, file))
+
+    def line(self) -> str:
+        """Return how far the largest of the open files is read; empty if none is open."""
+        read = ((*_place(file), path.name) for path, file in list(self._files))
+        size, place, name = max(read, default=(0, 0, ""))
+        if not size:
+            return ""
+        share = 100 * place // size
+        return f"reading {name}: {place / 1e6:,.0f} of {size / 1e6:,.0f} MB ({share} %)"
+
+
+def _place(file: BinaryIO) -> tuple[int, int]:
+    """Return the size of a file and the place in it; zeros if it is closed."""
+    try:
+        number = file.fileno()
+        return os.fstat(number).st_size, os.lseek(number, 0, os.SEEK_CUR)
+    except (OSError, ValueError):
+        return 0, 0
+
+
 class PlainLines:
     """Writes a line of progress every ten seconds.
 
@@ -107,18 +156,21 @@ class PlainLines:
         progress: The progress.
         write: Writes a line.
         clock: Seconds on a clock that never goes back.
+        seconds: Time between two lines.
     """
 
     def __init__(
         self,
-        progress: Progress,
+        progress: Lines,
         write: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        seconds: float = PLAIN_SECONDS,
     ) -> None:
         self._progress = progress
         self._write = write
         self._clock = clock
-        self._due = clock() + PLAIN_SECONDS
+        self._seconds = seconds
+        self._due = clock() + seconds
         self._written = False
 
     def end(self) -> None:
@@ -128,10 +180,10 @@ class PlainLines:
 
     def tick(self) -> None:
         """Write a line if one is due."""
-        if self._clock() >= self._due:
+        if self._clock() >= self._due and (line := self._progress.line()):
             self._written = True
-            self._write(self._progress.line())
-            self._due = self._clock() + PLAIN_SECONDS
+            self._write(line)
+            self._due = self._clock() + self._seconds
 
 
 @contextmanager
@@ -179,6 +231,19 @@ def _in_notebook(progress: Progress) -> Iterator[None]:
             yield
     finally:
         handle.update(shown(), raw=True)
+
+
+@contextmanager
+def shown_reading() -> Iterator[None]:
+    """Show how far large files are read while the block reads them."""
+    from .archives.local_files import watching_reads
+
+    reading = Reading()
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    write, seconds = (_rewrite, 0.0) if terminal else (_write, PLAIN_SECONDS)
+    lines = PlainLines(reading, write, seconds=seconds)
+    with watching_reads(reading.opened), _ticking(lines.tick):
+        yield
 
 
 @contextmanager
@@ -236,6 +301,14 @@ def _bar(progress: Progress) -> Iterator[None]:
         yield
     # The bar vanishes.
     PlainLines(progress, _write).end()
+
+
+def _rewrite(line: str) -> None:
+    """Write a line in place of the last one of a terminal."""
+    if sys.stderr is not None:
+        # The cursor stays before the line, so that whatever is written next replaces it.
+        sys.stderr.write(f"{line}\x1b[K\r")
+        sys.stderr.flush()
 
 
 def _write(line: str) -> None:

@@ -32,6 +32,7 @@ def rescore_run(
     *,
     variant: str,
     html: bool = False,
+    overwrite: bool = False,
 ) -> Report:
     """Score the items of a run by another variant, without calling a language model.
 
@@ -43,6 +44,7 @@ def rescore_run(
         out: Folder for the new run; created if it does not exist.
         variant: The variant.
         html: Whether to write ``report.html`` too.
+        overwrite: Whether to replace another run in the folder.
 
     Returns:
         The report.
@@ -56,7 +58,7 @@ def rescore_run(
     from .client import Client
 
     run = read_run(folder)
-    scoring = replace(scoring_of(run), variant=variant, folder=out, html=html)
+    scoring = replace(scoring_of(run), variant=variant, folder=out, html=html, overwrite=overwrite)
     _refuse_same_folder(run.folder, Path(out))
     with Client.embedded(judges_of(run)) as client:
         if metric_entry(scoring.metric).calls_models(scoring.spec()):

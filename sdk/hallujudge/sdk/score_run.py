@@ -72,6 +72,8 @@ class ScoreRun:
     """Folder that the run writes to while it scores; None writes nothing."""
     resume: bool = False
     """Whether to go on with the run that stopped in the folder."""
+    overwrite: bool = False
+    """Whether to replace a complete run of other inputs or settings in the folder."""
     keep_text: bool = True
     """Whether the folder's items hold the responses; otherwise their SHA-256."""
     html: bool = False

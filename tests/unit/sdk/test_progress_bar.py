@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import random
+import re
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.clocks import Clock
 from support.messages import expected_message
 from support.terminals import Terminal
+from support.threads import eventually
 
+from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.engine.streams import RunProgress
-from hallujudge.sdk.progress_bar import PLAIN_SECONDS, PlainLines, Progress, shown_progress
+from hallujudge.sdk import ScoreRun
+from hallujudge.sdk.archives.local_files import open_binary, watching_reads
+from hallujudge.sdk.cli import main
+from hallujudge.sdk.progress_bar import (
+    PLAIN_SECONDS,
+    PlainLines,
+    Progress,
+    Reading,
+    shown_progress,
+)
+from hallujudge.sdk.runs.run_inputs import PreparedRun
 
 
 @pytest.fixture
@@ -75,3 +93,56 @@ def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     written = terminal.getvalue()
     for told in ("waiting: judge m", "7/20", "2 unscored", "5 calls"):
         assert told in written
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_reading_is_shown_in_bytes_of_the_largest_open_file(tmp_path: Path, packed: bool) -> None:
+    content = random.Random(1).randbytes(5_000_000)
+    large, small = tmp_path / "large.jsonl", tmp_path / "small.json"
+    large.write_bytes(gzip.compress(content) if packed else content)
+    small.write_bytes(b"{}")
+    reading = Reading()
+    assert reading.line() == ""
+    with watching_reads(reading.opened):
+        with open_binary(large) as file, open_binary(small):
+            file.read(2_500_000)
+            assert re.fullmatch(r"reading large\.jsonl: 3 of 5 MB \(5\d %\)", reading.line())
+        assert reading.line() == ""
+    with open_binary(large):
+        assert reading.line() == "", "what is opened outside is not watched"
+
+
+def test_nothing_is_written_while_nothing_is_read(clock: Clock) -> None:
+    written: list[str] = []
+    lines = PlainLines(Reading(), written.append, clock)
+    clock.now += PLAIN_SECONDS
+    lines.tick()
+    assert written == []
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_command_shows_what_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quiet: bool, terminal: bool
+) -> None:
+    captions = tmp_path / "captions.jsonl"
+    captions.write_text('{"image_id": 1, "caption": "A dog."}\n')
+    (tmp_path / "objects.json").write_text('{"1": ["dog"]}')
+    shown: list[str] = []
+    read = PreparedRun.of
+
+    def of(run: ScoreRun, spec: ScoreSpec | None = None, workers: Any = None) -> PreparedRun:
+        with open_binary(captions):
+            # The line is due at once: its thread is let run until it has written.
+            if not quiet:
+                assert eventually(lambda: "reading captions.jsonl" in stream.getvalue())
+        shown.append(stream.getvalue())
+        return read(run, spec, workers)
+
+    stream = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(PreparedRun, "of", of)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr("hallujudge.sdk.progress_bar.PLAIN_SECONDS", 0)
+    command = ["score", "chair", "-r", str(captions), "-R", str(tmp_path / "objects.json")]
+    main([*command, "-o", str(tmp_path / "out"), *(["--quiet"] if quiet else [])])
+    assert ("reading captions.jsonl" in shown[0]) is not quiet

@@ -12,6 +12,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -58,6 +59,19 @@ def reading(path: Path) -> Iterator[None]:
         raise ArchiveError(f"{path}: {problem}", metadata={"path": str(path)}) from err
 
 
+_watch: ContextVar[Callable[[Path, BinaryIO], None] | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def watching_reads(watch: Callable[[Path, BinaryIO], None]) -> Iterator[None]:
+    """Call a function with each file that the block opens, before it is unpacked."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
 def open_binary(path: Path) -> BinaryIO:
     """Open a file; gzip and zstd are unpacked, and UTF-16 becomes UTF-8, while it is read.
 
@@ -69,6 +83,8 @@ def open_binary(path: Path) -> BinaryIO:
     """
     _refuse_pipe(path)
     file: BinaryIO = path.open("rb")
+    if (watch := _watch.get()) is not None:
+        watch(path, file)
     try:
         file = _unpacked(file, path)
         if is_utf16(_start(file)):

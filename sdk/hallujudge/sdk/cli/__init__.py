@@ -9,6 +9,7 @@ import atexit
 import gc
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache, partial
 
@@ -24,6 +25,7 @@ from .output import in_flags, usage_error
 __all__ = ["command_tree", "main"]
 
 _NEW_OBJECTS = 50_000
+_READERS = frozenset({"archive", "audit", "compare", "gate", "leaderboard", "report"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,10 +75,22 @@ def _execute(typed: tuple[str, ...]) -> object:
     """Execute the command of the arguments, and return its exit code."""
     from .score_command import ScoreCommand
 
-    result = _commands(tuple(FAMILIES))(
-        _with_benchmarks_first(typed), prog_name="hallujudge", standalone_mode=False, obj=typed
-    )
+    first = _with_benchmarks_first(typed)
+    with _shown_reading(first):
+        result = _commands(tuple(FAMILIES))(
+            first, prog_name="hallujudge", standalone_mode=False, obj=typed
+        )
     return replace(result, typed=typed).execute() if isinstance(result, ScoreCommand) else result
+
+
+def _shown_reading(arguments: Sequence[str]) -> AbstractContextManager[None]:
+    """Return what shows how far a command has read its files, if it reads large ones itself."""
+    # `score METRIC` shows it while it prepares its run, and after that how far the run is.
+    if not _READERS.intersection(arguments[:1]) and tuple(arguments[:2]) != ("score", "all"):
+        return nullcontext()
+    from ..progress_bar import shown_reading
+
+    return shown_reading()
 
 
 def _with_benchmarks_first(arguments: Sequence[str]) -> list[str]:

@@ -25,7 +25,7 @@ from .app import (
 from .declared_options import grouped
 from .options import ServerOptions
 from .output import Format, NewFolder, in_flags, show_page, show_result, write_lines
-from .run_options import Workers
+from .run_options import Overwrite, Workers
 
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
@@ -52,6 +52,7 @@ def score_all(
     out: NewFolder,
     output_format: Format = "table",
     workers: Workers = 0,
+    overwrite: Overwrite = False,
     at: ServerOptions,
 ) -> ExitCode:
     """Every archive of a folder, by every metric that applies, with one overview."""
@@ -68,7 +69,13 @@ def score_all(
     with client:
         on_run = partial(_print_progress, context.obj)
         overview = score_folder(
-            folder, out, client=client, references=known, workers=workers, on_run=on_run
+            folder,
+            out,
+            client=client,
+            references=known,
+            workers=workers,
+            overwrite=overwrite,
+            on_run=on_run,
         )
     if output_format == "table":
         show_page(overview.narrow_page(), output_format)

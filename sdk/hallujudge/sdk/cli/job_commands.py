@@ -14,7 +14,8 @@ from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
 from .declared_options import grouped
 from .options import ServerOptions
-from .output import NewFolder, show_new_run
+from .output import NewFolder, report_time, show_new_run
+from .run_options import Overwrite
 from .score_command import ScoreCommand
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _check_submitted(command: Sequence[str]) -> None:
     if command[0] == "all":
         raise InvalidInputError("submit takes one metric at a time; submit each run by itself")
     options = {part.partition("=")[0] for part in command}
-    refused = options & {"-o", "--out", "--resume", "--all-parsers"}
+    refused = options & {"-o", "--out", "--resume", "--overwrite", "--all-parsers"}
     if refused:
         raise InvalidInputError(
             f"{min(refused)} is an option of results; give it to hallujudge fetch, or to score"
@@ -133,17 +134,19 @@ def fetch(
     resume: Annotated[
         bool, output_option("--resume", help="Continuation of a fetch that stopped in --out.")
     ] = False,
+    overwrite: Overwrite = False,
     html: Annotated[bool, output_option("--html", help="Also report.html.")] = False,
 ) -> ExitCode:
     """Results of a job, as score would have written them."""
     from ..runs import RunFolder
 
+    before = report_time(out)
     with at.client() as client:
         if wait:
             client.wait_for_job(job, lambda info: typer.echo(_job_line(info), err=True))
-        with RunFolder(out) as folder:
+        with RunFolder(out, overwrite=overwrite) as folder:
             report = client.fetch_job(job, folder, resume=resume, html=html)
-    return show_new_run(report, out)
+    return show_new_run(report, out, before)
 
 
 def _job_line(info: JobInfo) -> str:

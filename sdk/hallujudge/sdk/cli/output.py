@@ -17,6 +17,7 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 
 from ..archives.inputs import own_inputs
 from ..errors import InvalidInputError, OutputError
+from ..runs.manifest import REPORT
 from ..runs.parts import ReasonCounts, UnscoredCounts
 from .app import ExitCode, output_option
 from .options import JudgeOptions
@@ -63,6 +64,26 @@ def write_file(path: Path, content: str | bytes) -> None:
         raise OutputError.of(path, err, "give another path") from err
 
 
+def report_time(folder: Path) -> int | None:
+    """Return when the report of a folder was written; None if it has none."""
+    try:
+        return (folder / REPORT).stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def where_written(folder: Path, before: int | None) -> str:
+    """Return where results are, and whether this command wrote them.
+
+    Args:
+        folder: The folder of the run.
+        before: The time of its report before the command.
+    """
+    if before is not None and report_time(folder) == before:
+        return f"{folder} holds this run already; nothing was written (--overwrite replaces it)"
+    return f"written to {folder}"
+
+
 def write_lines(path: Path, values: Iterable[Mapping[str, object]]) -> int:
     """Write values as JSON lines, and return how many there are.
 
@@ -101,12 +122,18 @@ Format = Annotated[
 ]
 
 
-def show_new_run(report: Report, out: Path) -> ExitCode:
-    """Print the report of a run that was written, and return the command's exit code."""
+def show_new_run(report: Report, out: Path, before: int | None) -> ExitCode:
+    """Print the report of a run, and return the command's exit code.
+
+    Args:
+        report: The report.
+        out: The folder of the run.
+        before: The time of its report before the command.
+    """
     from ..report import render_table
 
     typer.echo(render_table(report), nl=False)
-    typer.echo(f"written to {out}")
+    typer.echo(where_written(out, before))
     return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
 

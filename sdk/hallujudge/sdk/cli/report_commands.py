@@ -20,8 +20,8 @@ from ..runs import read_run
 from ..runs.manifest import PAGE
 from .app import ExitCode, app, examples, metric_option, output_option, server_option
 from .comparison_commands import Allow
-from .output import NewFolder, in_flags, show_new_run, write_file
-from .run_options import by_domain
+from .output import NewFolder, in_flags, report_time, show_new_run, write_file
+from .run_options import Overwrite, by_domain
 
 if TYPE_CHECKING:
     from ..report.page import Images
@@ -182,11 +182,14 @@ WithPage = Annotated[bool, output_option("--html", help="Also report.html.")]
 
 
 @app.command(epilog=examples("hallujudge merge shard-1 shard-2 --out results"))
-def merge(runs: MergedRuns, out: NewFolder, html: WithPage = False) -> ExitCode:
+def merge(
+    runs: MergedRuns, out: NewFolder, html: WithPage = False, overwrite: Overwrite = False
+) -> ExitCode:
     """Runs over different items as one run, without scoring again."""
     from ..runs import merge_runs
 
-    return show_new_run(merge_runs(runs, out, html=html), out)
+    before = report_time(out)
+    return show_new_run(merge_runs(runs, out, html=html, overwrite=overwrite), out, before)
 
 
 @app.command(epilog=examples("hallujudge rescore results --variant corrected --out corrected"))
@@ -195,11 +198,14 @@ def rescore(
     variant: Annotated[str, metric_option(help="Variant to score by.")],
     out: NewFolder,
     html: WithPage = False,
+    overwrite: Overwrite = False,
 ) -> ExitCode:
     """Scores of a run by another variant, with the verdicts that the run has."""
     from ..rescoring import rescore_run
 
-    return show_new_run(rescore_run(run, out, variant=variant, html=html), out)
+    before = report_time(out)
+    made = rescore_run(run, out, variant=variant, html=html, overwrite=overwrite)
+    return show_new_run(made, out, before)
 
 
 # Each number is a column of the trend.

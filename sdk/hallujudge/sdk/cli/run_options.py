@@ -118,6 +118,11 @@ Workers = Annotated[
 ]
 
 
+Overwrite = Annotated[
+    bool, output_option("--overwrite", help="Replacement of another run in --out.")
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """Options of every score command. Fields of :class:`ScoreRun` have the same names here."""
@@ -179,6 +184,8 @@ class RunOptions:
         bool, output_option("--resume", help="Continuation of the run that stopped in --out.")
     ] = False
     """Whether to go on with the run that stopped in the folder."""
+    overwrite: Overwrite = False
+    """Whether to replace a complete run of other inputs or settings in the folder."""
     workers: Workers = 0
     """Processes that score."""
     engine: Annotated[

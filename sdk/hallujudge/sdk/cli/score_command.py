@@ -20,7 +20,7 @@ from hallujudge.metrics import Outcome, Report
 from ..backends.base import Timeouts
 from ..client import Client
 from ..errors import InvalidInputError
-from ..progress_bar import Progress, shown_progress
+from ..progress_bar import Progress, shown_progress, shown_reading
 from ..runs import RunFolder
 from ..runs.manifest import VERDICTS
 from ..runs.parts import Part, UnscoredCounts
@@ -29,7 +29,15 @@ from ..runs.scoring import ProgressWatch
 from ..score_run import ScoreRun
 from ..spec_parts import graph_notes
 from .app import ExitCode, stopped_by
-from .output import estimate_line, in_flags, is_terminal, output_width, unscored_notes
+from .output import (
+    estimate_line,
+    in_flags,
+    is_terminal,
+    output_width,
+    report_time,
+    unscored_notes,
+    where_written,
+)
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -120,17 +128,18 @@ class ScoreCommand:
         return code
 
     def _score_one(self) -> ExitCode:
-        unscored = UnscoredCounts()
+        unscored, before = UnscoredCounts(), report_time(self.out)
         report = self._score(unscored)
         if report is None:
             return ExitCode.FAILED
-        self._show(report)
+        self._show(report, where_written(self.out, before))
         self.note(*_claim_notes(report), *unscored_notes(unscored))
         return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
     def _score_both(self) -> ExitCode:
         """Score by the variants published and corrected, and print them side by side."""
         reports: list[Report] = []
+        before = {variant: report_time(self.out / variant) for variant in _VARIANTS}
         for variant in _VARIANTS:
             unscored = UnscoredCounts()
             report = _by_variant(self, variant)._score(unscored)
@@ -138,7 +147,8 @@ class ScoreCommand:
                 return ExitCode.FAILED
             self.note(*(f"{variant}: {note}" for note in unscored_notes(unscored)))
             reports.append(report)
-        self._show_both(reports)
+        places = [where_written(self.out / variant, time) for variant, time in before.items()]
+        self._show_both(reports, places)
         unscored_items = any(report.coverage.unscored for report in reports)
         return ExitCode.UNSCORED if unscored_items else ExitCode.OK
 
@@ -158,7 +168,15 @@ class ScoreCommand:
             )
             prepared = self._prepared(spec, workers)
             client = stack.enter_context(self._client())
-            output = stack.enter_context(RunFolder(self.out, inputs=self.run.paths()))
+            output = stack.enter_context(
+                RunFolder(
+                    self.out,
+                    inputs=self.run.paths(),
+                    overwrite=self.run.overwrite,
+                    # Other replies make other verdicts of the same inputs and settings.
+                    again=self.batch_replies is not None,
+                )
+            )
             kept = partial(_kept, output, prepared.items)
             try:
                 with self._progress(prepared.items) as progress:
@@ -250,7 +268,8 @@ class ScoreCommand:
 
     def _prepared(self, spec: ScoreSpec, workers: EarlyWorkers | None = None) -> PreparedRun:
         """Read the inputs and print notes on them."""
-        prepared = PreparedRun.of(self.run, spec, workers)
+        with nullcontext() if self.quiet else shown_reading():
+            prepared = PreparedRun.of(self.run, spec, workers)
         self.note(*graph_notes(spec), *prepared.items.notes)
         return prepared
 
@@ -259,8 +278,8 @@ class ScoreCommand:
         for note in () if self.quiet else notes:
             typer.echo(f"note: {in_flags(note, self.typed)}", err=True)
 
-    def _show(self, report: Report) -> None:
-        """Print a report in the formats that were asked for."""
+    def _show(self, report: Report, place: str) -> None:
+        """Print a report in the formats that were asked for, and where it is."""
         from ..report import PRINTED, render_scores, render_table
 
         if self.quiet:
@@ -270,19 +289,18 @@ class ScoreCommand:
             if name == "table":
                 color = is_terminal(sys.stdout)
                 typer.echo(render_table(report, width=output_width(), color=color), nl=False)
-                typer.echo(f"written to {self.out}")
+                typer.echo(place)
             else:
                 typer.echo(PRINTED[name](report), nl=False)
 
-    def _show_both(self, reports: list[Report]) -> None:
+    def _show_both(self, reports: list[Report], places: list[str]) -> None:
         from ..report import PRINTED, render_variants
 
         for name in self._printed:
             if name == "table":
                 typer.echo(render_variants(reports), nl=False)
                 if not self.quiet:
-                    folders = (str(self.out / report.variant) for report in reports)
-                    typer.echo(f"written to {', '.join(folders)}")
+                    typer.echo("; ".join(places))
             else:
                 for report in reports:
                     typer.echo(PRINTED[name](report), nl=False)

@@ -137,6 +137,7 @@ def score_all(
     client: Client,
     references: Mapping[str, References] | None = None,
     workers: int = 1,
+    overwrite: bool = False,
     on_run: Callable[[ScoredRun | LeftOut], None] | None = None,
 ) -> Overview:
     """Score every archive of a folder by every metric that applies, and write one overview.
@@ -151,6 +152,7 @@ def score_all(
         references: Metric -> its references, for archives that do not carry them.
         workers: Processes that score each run; 1 is this process alone, 0 one for each core in
             large runs.
+        overwrite: Whether runs of other inputs or settings in ``out`` are replaced.
         on_run: Called after each run.
 
     Raises:
@@ -165,7 +167,7 @@ def score_all(
     for planned in plan.runs:
         try:
             done: ScoredRun | LeftOut = _scored(
-                client, planned, out / planned.folder, known.get(planned.metric), workers
+                client, planned, out / planned.folder, known.get(planned.metric), workers, overwrite
             )
         except HallujudgeError as err:
             why = str(err).replace(str(planned.archive), planned.source)
@@ -187,6 +189,7 @@ def _scored(
     folder: Path,
     references: References | None,
     workers: int,
+    overwrite: bool,
 ) -> ScoredRun:
     report = client.score(
         planned.metric,
@@ -197,6 +200,7 @@ def _scored(
         folder=folder,
         keep_items=False,
         workers=workers,
+        overwrite=overwrite,
     )
     return ScoredRun(
         model=planned.model,

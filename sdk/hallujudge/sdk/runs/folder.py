@@ -138,14 +138,25 @@ class RunFolder:
     Args:
         folder: Created if it does not exist.
         inputs: Files that the run reads.
+        overwrite: Whether the run may replace a complete run of other inputs or settings.
+        again: Whether a complete run of the same inputs and settings is scored again.
 
     Raises:
         InvalidInputError: The run would overwrite one of its inputs.
         OutputError: The folder can't be created or written, or another run writes to it.
     """
 
-    def __init__(self, folder: Path, *, inputs: Iterable[Path] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        inputs: Iterable[Path] = (),
+        overwrite: bool = False,
+        again: bool = False,
+    ) -> None:
         self.folder = folder
+        self._overwrite = overwrite
+        self._again = again
         self.lines_path = partial(folder, ITEMS)
         """Where items are kept until the run is complete."""
         self.journal_path = partial(folder, JOURNAL)
@@ -175,28 +186,32 @@ class RunFolder:
     def start(self, manifest: Manifest, *, resume: bool = False, marks: bytes = b"") -> Started:
         """Begin a run, or go on with the one that the folder holds.
 
+        A complete run of the same inputs and settings stays as it is.
+
         Args:
             manifest: What is scored, and how.
             resume: Whether to go on where an earlier run stopped.
             marks: Places of the archive at which a resumed run can begin to read.
 
         Raises:
-            InvalidInputError: The folder holds a run of other inputs or settings.
+            InvalidInputError: The folder holds a run of other inputs or settings, and resuming
+                was asked for or overwriting was not.
             VersionMismatchError: A newer release wrote it.
             ArchiveError: Its manifest is damaged.
             OutputError: The files can't be written.
         """
         self._manifest = manifest
-        if resume:
-            if self.journal_path.exists():
-                return self._resumed(manifest)
-            if (self.folder / REPORT).exists() and (self.folder / MANIFEST).exists():
-                Manifest.read(self.folder / MANIFEST).refuse_other(manifest, self.folder)
-                self._clear()
-                kept = read_kept(self.folder / JOURNAL, self.folder / ITEMS, trust=True)
-                self._take(kept)
-                note = "the run was complete; nothing is scored again"
-                return Started(kept=kept, complete=True, notes=(note,))
+        if resume and self._overwrite:
+            raise InvalidInputError(
+                "ScoreRun(resume=True) and ScoreRun(overwrite=True) are both given; choose one"
+            )
+        if resume and self.journal_path.exists():
+            return self._resumed(manifest)
+        if (self.folder / REPORT).exists() and not self._overwrite:
+            complete = self._complete(manifest)
+            if resume or not self._again:
+                self._take(complete.kept)
+                return complete
         nothing = ("there is no run to resume; it starts from the beginning",)
         notes: tuple[str, ...] = nothing if resume else self._discarded()
         with self._errors(self.folder):
@@ -275,6 +290,24 @@ class RunFolder:
             f"{self.written} of {count} items are kept in {self.folder}, without a report, which "
             "would not cover the rest"
         )
+
+    def _complete(self, manifest: Manifest) -> Started:
+        """Return the complete run that the folder holds, unless it is another one."""
+        path = self.folder / MANIFEST
+        if not path.exists():
+            raise InvalidInputError(
+                f"{self.folder} holds a {REPORT} without a {MANIFEST}, so that its run is not "
+                "known; give another folder, or ScoreRun(overwrite=True) to replace it"
+            )
+        Manifest.read(path).refuse_other(manifest, self.folder)
+        kept = read_kept(self.folder / JOURNAL, self.folder / ITEMS, trust=True)
+        if kept.items != manifest.items:
+            raise InvalidInputError(
+                f"{self.folder} holds {kept.items} of the {manifest.items} items of its run; give "
+                "another folder, or ScoreRun(overwrite=True) to score it again"
+            )
+        note = "the run is there already; nothing is scored or written"
+        return Started(kept=kept, complete=True, notes=(note,))
 
     def _resumed(self, manifest: Manifest) -> Started:
         path = partial(self.folder, MANIFEST)

@@ -184,8 +184,9 @@ class Manifest:
         if not shown:
             return
         raise InvalidInputError(
-            f"{folder} holds a run of other inputs or settings ({shown}). Give what it was "
-            "started with to resume it, or another folder",
+            f"{folder} holds a run of other inputs or settings ({shown}). Give another folder, "
+            "ScoreRun(overwrite=True) to replace the run, or what it was started with and "
+            "ScoreRun(resume=True) to go on with it",
             reason="RUN_DIFFERS",
             metadata={"folder": str(folder)},
         )

@@ -20,7 +20,13 @@ from .saved_items import kept_shown, unsigned_lines
 from .stored_runs import StoredRun, read_run
 
 
-def merge_runs(folders: Sequence[str | Path], out: str | Path, *, html: bool = False) -> Report:
+def merge_runs(
+    folders: Sequence[str | Path],
+    out: str | Path,
+    *,
+    html: bool = False,
+    overwrite: bool = False,
+) -> Report:
     """Merge runs over different items into one, without scoring again.
 
     The files have the same bytes as those of one run over all items in this order.
@@ -29,6 +35,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, *, html: bool = F
         folders: Folders of complete runs of one metric with the same settings.
         out: Folder for the merged run; created if it does not exist.
         html: Whether to write ``report.html`` too.
+        overwrite: Whether to replace a run of other items in the folder.
 
     Returns:
         The report over all items.
@@ -43,16 +50,17 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, *, html: bool = F
         raise InvalidInputError("no run is given; give the folders of the runs to merge")
     _refuse_different(runs)
     _refuse_duplicates(runs)
-    return _merged(runs, Path(out), html=html)
+    return _merged(runs, Path(out), html=html, overwrite=overwrite)
 
 
-def _merged(runs: Sequence[StoredRun], out: Path, *, html: bool) -> Report:
+def _merged(runs: Sequence[StoredRun], out: Path, *, html: bool, overwrite: bool) -> Report:
     header = header_of_run(runs[0])
     groups = _groups(runs)
     total = Tally(header.metric, groups)
     read = [run.folder / name for run in runs for name in (ITEMS, REPORT, MANIFEST, JOURNAL)]
-    with RunFolder(out, inputs=read) as folder:
-        folder.start(_manifest(runs, header))
+    with RunFolder(out, inputs=read, overwrite=overwrite) as folder:
+        if folder.start(_manifest(runs, header)).complete:
+            return read_run(out).report
         for run in runs:
             for part in _parts(run, folder, html=html):
                 folder.add(part)

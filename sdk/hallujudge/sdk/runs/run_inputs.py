@@ -123,7 +123,7 @@ def manifest_of(
         name: described_file(path) for name, path in files.items()
     }
     if len(files) != len(given):
-        inputs["items"] = {"sha256": _hash_of_items(items)}
+        inputs["items"] = {"sha256": hash_of_items(items)}
     return Manifest(
         release=header.release,
         metric=run.metric,
@@ -136,12 +136,15 @@ def manifest_of(
     )
 
 
-def manifest_of_report(report: Report, paths: Iterable[Path], *, keep_text: bool) -> Manifest:
+def manifest_of_report(
+    report: Report, paths: Iterable[Path], items: str, *, keep_text: bool
+) -> Manifest:
     """Return the manifest of a report that is saved after its run.
 
     Args:
         report: The report.
         paths: The files that the run read.
+        items: The hash of its items and results, which may be of values in memory.
         keep_text: Whether responses are kept.
 
     Raises:
@@ -155,7 +158,10 @@ def manifest_of_report(report: Report, paths: Iterable[Path], *, keep_text: bool
         variant=report.variant,
         signature=header.signature,
         items=report.coverage.items,
-        inputs={f"file.{number}": described_file(path) for number, path in enumerate(files, 1)},
+        inputs={
+            **{f"file.{number}": described_file(path) for number, path in enumerate(files, 1)},
+            "items": {"sha256": items},
+        },
         settings={
             "group_by": list(report.groups),
             "keep_text": keep_text,
@@ -261,8 +267,8 @@ def _hash_file(path: Path, digest: Any) -> None:
             digest.update(piece)
 
 
-def _hash_of_items(items: Iterable[object]) -> str:
-    """Return a hash of the items of a run whose inputs are not all files."""
+def hash_of_items(items: Iterable[object]) -> str:
+    """Return a hash of the items of a run, for inputs that are not all files."""
     digest = hashlib.sha256()
     # Responses may contain halves of surrogate pairs, which plain UTF-8 can't encode.
     for item in items:

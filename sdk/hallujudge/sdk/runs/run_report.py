@@ -28,7 +28,7 @@ from ..report.page.first_screen import render_notebook
 from ..score_run import SaveOptions
 from .folder import RunFolder
 from .parts import PartMaker
-from .run_inputs import manifest_of_report
+from .run_inputs import hash_of_items, manifest_of_report
 from .saved_items import from_messages, response_of, to_messages
 
 if TYPE_CHECKING:
@@ -323,13 +323,21 @@ class RunReport(Report):
         values = {entry.name: getattr(report, entry.name) for entry in fields(Report)}
         return cls(**values, items=items, inputs=inputs)
 
-    def save(self, folder: str | Path, *, html: bool = False, keep_text: bool = True) -> Path:
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        html: bool = False,
+        keep_text: bool = True,
+        overwrite: bool = False,
+    ) -> Path:
         """Write ``report.json`` and ``items.jsonl``, as ``hallujudge score`` does.
 
         Args:
             folder: Created if it does not exist.
             html: Whether to write ``report.html`` too.
             keep_text: Whether responses are written; otherwise their SHA-256 is.
+            overwrite: Whether to replace another run in the folder.
 
         Returns:
             The folder.
@@ -345,8 +353,11 @@ class RunReport(Report):
             tuple(self.groups),
             SaveOptions(keep_text=keep_text, html=html),
         )
-        with RunFolder(Path(folder), inputs=self.inputs) as written:
-            written.start(manifest_of_report(self, self.inputs, keep_text=keep_text))
+        items = hash_of_items((entry.item, entry.result) for entry in self.items)
+        manifest = manifest_of_report(self, self.inputs, items, keep_text=keep_text)
+        with RunFolder(Path(folder), inputs=self.inputs, overwrite=overwrite) as written:
+            if written.start(manifest).complete:
+                return Path(folder)
             for start in range(0, len(self.items), _SAVED_AT_ONCE):
                 part = self.items[start : start + _SAVED_AT_ONCE]
                 batch = BatchResult(

@@ -15,7 +15,7 @@ from hallujudge.metrics import Report, Tally
 from ..backends.base import BatchResult
 from ..errors import InternalError
 from ..spec_parts import input_notes
-from .manifest import VERDICTS
+from .manifest import PAGE, VERDICTS
 from .parts import Part, PartMaker, PartSource, batches_async
 from .run_inputs import PreparedRun, manifest_of
 from .worker import WorkerSettings, worker_count
@@ -83,7 +83,7 @@ async def score_into_folder(
         report = await score_parts(folder, started, source, items, spec, header, watch)
     if not started.complete:
         await asyncio.to_thread(folder.finish, report, html=run.html)
-    elif run.html:
+    elif run.html and not (folder.folder / PAGE).exists():
         await asyncio.to_thread(folder.write_page, report)
     return report
 

@@ -270,12 +270,101 @@ def test_there_may_be_nothing_to_resume(
     )
 
 
+def state(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Returns the content of all files of a folder, and when they were written."""
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+def test_a_complete_run_is_not_written_again(client: Client, tmp_path: Path) -> None:
+    first = scored(client, tmp_path)
+    before = state(tmp_path)
+    again = scored(client, tmp_path, on_batch=stop_after(0))
+    assert (again.scores, again.signature) == (first.scores, first.signature)
+    assert state(tmp_path) == before
+    with RunFolder(tmp_path) as folder:
+        now = folder.start(Manifest.read(tmp_path / "manifest.json"))
+    assert now.complete
+    assert now.notes == (
+        expected_message("sdk.runs.folder:the-run-was-complete-nothing-is-scored"),
+    )
+    with pytest.raises(StoppedError):
+        scored(client, tmp_path, on_batch=stop_after(0), overwrite=True)
+
+
+@pytest.mark.parametrize(
+    "change", [{"variant": "corrected"}, captions(COUNT + 1), {"confidence": 0.9}]
+)
+def test_a_complete_run_is_replaced_only_if_that_is_asked_for(
+    client: Client, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    scored(client, tmp_path)
+    before = state(tmp_path)
+    with pytest.raises(InvalidInputError) as caught:
+        scored(client, tmp_path, **change)
+    assert caught.value.reason == "RUN_DIFFERS"
+    for way in ("ScoreRun(overwrite=True)", "ScoreRun(resume=True)"):
+        assert way in str(caught.value)
+    assert state(tmp_path) == before
+    report = scored(client, tmp_path, overwrite=True, **change)
+    assert (tmp_path / "report.json").read_bytes() == report.to_text().encode()
+
+
+@pytest.mark.parametrize(
+    ("lost", "message"),
+    [
+        ("manifest.json", expected_message("sdk.runs.folder:holds-a-report-without-a-manifest")),
+        ("journal.bin", expected_message("sdk.runs.folder:holds-some-items-of-its-run")),
+    ],
+)
+def test_results_of_which_a_part_is_lost_are_replaced_only_if_that_is_asked_for(
+    client: Client, whole: dict[str, bytes], tmp_path: Path, lost: str, message: str
+) -> None:
+    scored(client, tmp_path)
+    (tmp_path / lost).unlink()
+    before = state(tmp_path)
+    with pytest.raises(InvalidInputError) as caught:
+        scored(client, tmp_path)
+    assert message in str(caught.value)
+    assert state(tmp_path) == before
+    scored(client, tmp_path, overwrite=True)
+    assert contents(tmp_path) == whole
+
+
+def test_a_run_is_resumed_or_replaced(client: Client, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        scored(client, tmp_path, resume=True, overwrite=True)
+    assert expected_message("sdk.runs.folder:overwrite-and-resume-are-both-given") in str(
+        caught.value
+    )
+
+
+def test_a_report_is_saved_over_another_only_if_that_is_asked_for(
+    client: Client, tmp_path: Path
+) -> None:
+    first = client.score("chair", **captions())
+    first.save(tmp_path)
+    before = state(tmp_path)
+    first.save(tmp_path)
+    assert state(tmp_path) == before
+    # As many items and the same scores, of other values in memory.
+    others = captions()
+    others["responses"]["0"] = "A dog on the sofa."
+    second = client.score("chair", **others)
+    assert second.scores == first.scores
+    with pytest.raises(InvalidInputError) as caught:
+        second.save(tmp_path)
+    assert caught.value.reason == "RUN_DIFFERS"
+    assert state(tmp_path) == before
+    second.save(tmp_path, overwrite=True)
+    assert state(tmp_path) != before
+
+
 def test_a_run_that_is_resumed_leaves_earlier_results_until_it_is_complete(
     client: Client, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
     scored(client, tmp_path, variant="corrected")
     before = contents(tmp_path)
-    stopped(client, tmp_path, after=3)
+    stopped(client, tmp_path, after=3, overwrite=True)
     assert contents(tmp_path) == before
     scored(client, tmp_path, resume=True)
     assert contents(tmp_path) == whole
