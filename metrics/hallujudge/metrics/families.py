@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from hashlib import blake2b
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -48,8 +49,8 @@ _NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 DECLARATION = "declaration"
 """The option with which a caller tells a server the hash of its declaration."""
 _outside: dict[str, ClosedQuestions] = {}
-# Family -> what declares it, and the hash of that source; a value in memory has none.
-_declared_in: dict[str, tuple[str, str]] = {}
+# Family -> what declares it.
+_declared_in: dict[str, str] = {}
 _sources: dict[str, None] = {}
 # Whether installed packages are still to be asked, and may be.
 _waiting = [True]
@@ -92,7 +93,8 @@ def add_benchmarks(sources: Iterable[Source], *, alone: bool = False) -> None:
 
 def declaration_hash(metric: str) -> str:
     """Return the hash of the file or module that declares a benchmark from outside, or empty."""
-    return _declared_in.get(metric.replace("-", "_"), ("", ""))[1]
+    declared = _outside.get(metric.replace("-", "_"))
+    return declared.digest if declared is not None else ""
 
 
 def added_sources() -> tuple[str, ...]:
@@ -116,7 +118,7 @@ def has_module(package: str | None, family: str) -> bool:
 
 def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
     family = declared.name.replace("-", "_")
-    before, known = _declared_in.get(family, ("", ""))
+    known = declaration_hash(declared.name)
     if _outside.get(family) is declared or (digest and digest == known):
         return
     if not _NAME.fullmatch(declared.name):
@@ -126,13 +128,14 @@ def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
         )
     if known:
         raise BenchmarkError(
-            f"{source} declares {declared.name} in another way than {before} does: their hashes "
-            f"are {digest or 'unknown'} and {known}. Name one of the two, or rename one benchmark"
+            f"{source} declares {declared.name} in another way than {_declared_in[family]} does: "
+            f"their hashes are {digest or 'unknown'} and {known}. Name one of the two, or rename one "
+            "benchmark"
         )
     if family in FAMILIES:
         raise BenchmarkError(f"{source}: the name {declared.name} is taken; give another one")
-    _outside[family] = declared
-    _declared_in[family] = source, digest
+    _outside[family] = replace(declared, digest=digest) if digest else declared
+    _declared_in[family] = source
     FAMILIES.append(family)
 
 

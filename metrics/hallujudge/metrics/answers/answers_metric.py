@@ -10,7 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from ..errors import OptionError
-from ..families import declaration_hash
 from ..framework.columns_and_scores import Column
 from ..framework.metric import Metric
 from ..framework.results import ScoredItem
@@ -87,8 +86,8 @@ class AnswersMetric(Metric):
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the hash of a declaration from outside, and the metric's options."""
-        own = declaration_hash(self.name)
-        declared = (("decl", own),) if own else ()
+        digest = self.benchmark.digest
+        declared = (("decl", digest),) if digest else ()
         options = ((option.name, getattr(self, option.name)) for option in self.options)
         return (*declared, *options)
 

@@ -368,6 +368,8 @@ class ClosedQuestions:
     """Further names of the option ``variant`` on the command line."""
     questions_name: str = "questions.json"
     """Usual name of a file of questions, for the example of the command."""
+    digest: str = ""
+    """Hash of the user's file or module that declares it, which is set when that is loaded."""
 
     def variant(self, name: str) -> AnswerVariant:
         """Return the variant with a name, which must exist."""

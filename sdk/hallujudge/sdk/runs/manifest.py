@@ -77,7 +77,7 @@ class _Repetition(TypedDict):
     confidence: float
     inputs: dict[str, Any]
     judges: NotRequired[dict[str, Any]]
-    server: NotRequired[str]
+    server: NotRequired[bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
