@@ -35,9 +35,11 @@ from hallujudge.judge_service.extractors.llm_extractors import (
 from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTripletExtractor
 from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
+from hallujudge.metrics import Answer
+from hallujudge.metrics.answers.closed_questions import AnswersItem
 from hallujudge.metrics.calibration.cascade import learn_cascade
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
-from hallujudge.metrics.event_hallusion import EventHallusionItem, parse_judgement
+from hallujudge.metrics.event_hallusion import description_of, parse_judgement
 from hallujudge.metrics.framework.claims import ClaimParts, Triplet
 from hallujudge.sdk.archives import read_items
 
@@ -85,19 +87,19 @@ class Judged:
         return float(np.max(np.flatnonzero(shares >= target) + 1, initial=0)) / len(right)
 
 
-def videos(folder: Path) -> list[EventHallusionItem]:
+def videos(folder: Path) -> list[Answer]:
     """The descriptions of both models, in the order of the files."""
     found = []
     for model in MODELS:
         for item in read_items("event-hallusion", folder / f"{model}.predictions.json", None):
-            assert isinstance(item, EventHallusionItem)
-            found.append(item)
+            assert isinstance(item, AnswersItem)
+            found.append(description_of(item))
     return found
 
 
-async def scores_of(items: Sequence[EventHallusionItem], extractor: str) -> list[float]:
+async def scores_of(items: Sequence[Answer], extractor: str) -> list[float]:
     """The lowest score of the event's claims, for each description."""
-    claims = await _claims([item.event for item in items], extractor)
+    claims = await _claims([item.fields["reference"] for item in items], extractor)
     told = await _claims([item.response or "" for item in items], extractor)
     matcher = MatcherModels().open(MatcherSettings(cached_vectors=100_000))
     scores = []
@@ -116,9 +118,9 @@ async def _claims(texts: Sequence[str], extractor: str) -> list[list[ClaimParts]
     return [[Triplet(*claim.parts) for claim in claims] for claims in taken]
 
 
-def judged(items: Sequence[EventHallusionItem], scores: Sequence[float]) -> Judged:
+def judged(items: Sequence[Answer], scores: Sequence[float]) -> Judged:
     """The descriptions whose judgement can be parsed."""
-    said = [parse_judgement(item.judgement, "corrected") for item in items]
+    said = [parse_judgement(item.fields.get("judgement"), "corrected") for item in items]
     known = np.array([answer is not None for answer in said])
     found = np.array(scores)[known]
     above = MatcherSettings().support_above

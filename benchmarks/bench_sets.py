@@ -20,8 +20,7 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import Answer, AnswersItem, Item
 from hallujudge.metrics.amber import KINDS
 from hallujudge.metrics.amber.descriptions import AmberItem, AmberObject
-from hallujudge.metrics.event_hallusion import EventHallusionItem, EventQuestion
-from hallujudge.metrics.hallusion_bench.question_groups import HallusionBenchItem
+from hallujudge.metrics.event_hallusion import DESCRIPTION, SPLITS
 from hallujudge.metrics.video_hallucer import SETS
 
 BATCH = 1000
@@ -38,16 +37,22 @@ def hallusion_bench(size: int) -> list[Item]:
         category = ("VD", "VS")[set_id % 2]
         unseen = category == "VS" and figure == 0
         items.append(
-            HallusionBenchItem(
+            AnswersItem(
                 id=str(number),
-                response=rng.choice(SAYINGS),
-                label=rng.choice(("yes", "no")),
-                category=category,
-                subcategory=("ocr", "map", "chart")[set_id % 3],
-                set_id=str(set_id),
-                figure_id=str(figure),
-                question_id=str(question),
-                visual_input=0 if unseen else 1 if figure == 0 else 2,
+                answers=(
+                    Answer(
+                        response=rng.choice(SAYINGS),
+                        label=rng.choice(("yes", "no")),
+                        fields={
+                            "category": category,
+                            "subcategory": ("ocr", "map", "chart")[set_id % 3],
+                            "set_id": str(set_id),
+                            "figure_id": str(figure),
+                            "question_id": str(question),
+                            "visual_input": "0" if unseen else "1" if figure == 0 else "2",
+                        },
+                    ),
+                ),
             )
         )
     return items
@@ -75,11 +80,18 @@ def event_hallusion(size: int) -> list[Item]:
     """Videos with a question and a judged description each, which are two answers."""
     rng = random.Random(3)
     return [
-        EventHallusionItem(
+        AnswersItem(
             id=str(number),
-            split=("entire", "interleave", "misleading")[number % 3],
-            questions=(EventQuestion(label="no", response=rng.choice(SAYINGS)),),
-            judgement=rng.choice(SAYINGS),
+            fields={"split": SPLITS[number % len(SPLITS)]},
+            answers=(
+                Answer(name="1", label="no", response=rng.choice(SAYINGS)),
+                Answer(
+                    name=DESCRIPTION,
+                    label="yes",
+                    response="A dog runs.",
+                    fields={"judgement": rng.choice(SAYINGS)},
+                ),
+            ),
         )
         for number in range(size // 2)
     ]

@@ -33,6 +33,18 @@ OWN_SCENE = {
     "instance": [{"question": "What is it?", "answer": "A dog runs."}],
     "triplets": [["dog", "on", "grass"]],
 }
+VIDEO = {
+    "id": "1",
+    "split": "entire",
+    "qa": [{"question": "Is there a dog?", "answer": "Yes.", "prediction": "Yes."}],
+    "desc": "A dog runs.",
+    "judgement": "Yes.",
+}
+PLACE = {
+    **{"category": "VD", "subcategory": "map", "set_id": "0"},
+    **{"figure_id": "0", "question_id": "0"},
+}
+FIGURE = {**PLACE, "visual_input": "1", "gt_answer": "1"}
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [ANSWERED], [QUESTION]),
     "pope, alone": (
@@ -82,6 +94,14 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         ],
         None,
     ),
+    "event-hallusion": ("event-hallusion", [VIDEO], None),
+    "hallusion-bench": ("hallusion-bench", [{**FIGURE, "response": "Yes."}], None),
+    "hallusion-bench, joined": ("hallusion-bench", [{**PLACE, "response": "Yes."}], [FIGURE]),
+    "hallusion-bench, judged": (
+        "hallusion-bench",
+        [{**PLACE, "visual_input": "1", "response": "Yes.", "correctness": "1"}],
+        None,
+    ),
 }
 LETTERS = {"A": 2, "B": 1}
 OPTIONS = {
@@ -96,8 +116,9 @@ def options_of(name: str) -> InputOptions | None:
     return next((options for key, options in OPTIONS.items() if name.startswith(key)), None)
 
 
-# What an archive may lack: intervals then treat an item as an image of its own.
-OPTIONAL = {"image", "video", "text", "question"}
+# What an archive may lack: intervals then treat an item as an image of its own. Descriptions and
+# judgements count apart from answers.
+OPTIONAL = {"image", "video", "text", "question", "desc", "judgement"}
 
 
 def renamed(value: Any, key: str) -> Any:
@@ -175,6 +196,19 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
         ("tri-he, alone", "triplets", "triplets", 0),
         ("mementos", "id", "image_name", 0),
         ("mementos", "response", "description", 0),
+        ("event-hallusion", "response", "prediction", 0),
+        ("event-hallusion", "label", "answer", 0),
+        ("event-hallusion", "id", "id", 0),
+        ("event-hallusion", "split", "split", 0),
+        ("event-hallusion", "qa", "qa", 0),
+        ("event-hallusion", "description", "desc", 0),
+        ("event-hallusion", "judgement", "judgement", 0),
+        ("hallusion-bench", "response", "response", 0),
+        ("hallusion-bench", "label", "gt_answer", 0),
+        ("hallusion-bench", "category", "category", 0),
+        ("hallusion-bench", "set_id", "set_id", 0),
+        ("hallusion-bench", "visual_input", "visual_input", 0),
+        ("hallusion-bench, judged", "correctness", "correctness", 0),
     ],
 )
 def test_a_mapped_key_is_found(name: str, common: str, key: str, place: int) -> None:
@@ -195,6 +229,7 @@ def test_a_mapped_key_is_found(name: str, common: str, key: str, place: int) -> 
         ("video-hallucer", InputOptions(key_map={"category": "set"})),
         ("vidhal-mcqa", InputOptions(key_map={"label": "video"}, own=OPTIONS["vidhal"].own)),
         ("pope, alone", InputOptions(key_map={"options": "image"})),
+        ("event-hallusion", InputOptions(allow_duplicates=True)),
         ("pope, alone", InputOptions(own={"claims_only": True})),
         ("chair", InputOptions(allow_missing=True)),
         ("chair", InputOptions(own={"nouns": "nouns.json"})),
@@ -264,7 +299,10 @@ def test_intervals_never_silently_lose_the_images(name: str, key: str, place: in
         read_items(metric, *archives)
 
 
-@pytest.mark.parametrize("metric", ["pope", "video-hallucer", "chair", "tri-he", "mementos"])
+@pytest.mark.parametrize(
+    "metric",
+    ["pope", "video-hallucer", "event-hallusion", "hallusion-bench", "chair", "tri-he", "mementos"],
+)
 def test_a_mapped_name_that_the_reader_never_reads_is_an_error(metric: str) -> None:
     responses, references = next(rest for name, *rest in ARCHIVES.values() if name == metric)
     with pytest.raises(InvalidInputError, match="foo") as caught:
@@ -292,7 +330,7 @@ def test_results_by_id_beside_the_models_name_are_read(
     options = options_of(name)
     wanted = list(read_items(metric, rows, references, options=options))
     # Several answers of one video or question are under ids of their own.
-    ids = IDS if len(rows) == 1 else set()
+    ids = IDS if len(rows) == 1 and metric != "hallusion-bench" else set()
     held = rows if isinstance(rows, dict) else dict(by_id(*row, ids) for row in enumerate(rows))
     given: Any = {"model": "m", "results": held}
     if in_file:
@@ -305,6 +343,14 @@ def by_id(position: int, row: dict[str, Any], ids: set[str]) -> tuple[str, dict[
     key = next(filter(ids.__contains__, row), "")
     rest = {name: value for name, value in row.items() if name != key}
     return str(row.get(key, f"temporal_{position}")), rest
+
+
+@pytest.mark.parametrize("key", ["desc", "judgement"])
+def test_what_descriptions_lack_is_noted_with_the_tried_and_the_found_keys(key: str) -> None:
+    assert not read_items("event-hallusion", [VIDEO], None).notes
+    [note] = read_items("event-hallusion", renamed([VIDEO], key), None).notes
+    assert f"my_{key}" in note, "the found keys"
+    assert key in note.replace(f"my_{key}", ""), "the tried keys"
 
 
 def test_sets_beside_the_models_name_are_read() -> None:
@@ -376,3 +422,12 @@ def test_different_questions_of_one_image_are_not_called_duplicates_to_remove() 
     with pytest.raises(ArchiveError, match="different questions") as caught:
         read_items("pope", records, None)
     assert "id_key" in str(caught.value)
+
+
+def test_places_of_tables_are_whole_numbers_too() -> None:
+    words = {**FIGURE, "response": "Yes."}
+    places = ("set_id", "figure_id", "question_id", "visual_input", "gt_answer")
+    numbers = {**words, **{key: float(words[key]) for key in places}}
+    assert list(read_items("hallusion-bench", [numbers], None)) == list(
+        read_items("hallusion-bench", [words], None)
+    )

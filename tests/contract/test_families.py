@@ -28,10 +28,8 @@ from hallujudge.metrics import (
     one_answer,
 )
 from hallujudge.metrics.amber.descriptions import AmberEvidence
-from hallujudge.metrics.event_hallusion import EventHallusionEvidence
 from hallujudge.metrics.framework.claims import Triplet, WrittenTriplet
 from hallujudge.metrics.framework.results import Item as BaseItem
-from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
 from hallujudge.metrics.mementos import MementosEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 
@@ -67,16 +65,13 @@ JUDGING = st.lists(
 # Fields whose hints say less than what is sent.
 FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (TriHeEvidence, "judging"): JUDGING,
-    (HallusionBenchEvidence, "judging"): JUDGING,
-    (EventHallusionEvidence, "judging"): JUDGING,
+    (AnswersEvidence, "judging"): JUDGING,
     (TriHeItem, "claims"): st.none() | st.lists(SCALARS[Triplet], max_size=2).map(tuple),
 }
 EVIDENCE: tuple[type, ...] = (
     AmberEvidence,
     AnswersEvidence,
     ChairEvidence,
-    EventHallusionEvidence,
-    HallusionBenchEvidence,
     MementosEvidence,
     TriHeEvidence,
 )

@@ -14,7 +14,6 @@ from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.wire.kinds import item_types
 from hallujudge.metrics import Answer, AnswersItem, Item
 from hallujudge.metrics.amber.descriptions import AmberObject
-from hallujudge.metrics.event_hallusion import EventQuestion
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, parsed_signature
 from hallujudge.sdk import Client
@@ -35,7 +34,6 @@ MADE: Mapping[str, object] = {
     "targets": (AmberObject(word="dog", associated=("bone",)),),
     "options": {"A": "red"},
     "answers": (Answer(response="Yes.", label="no", question="Is there a cat?"),),
-    "questions": (EventQuestion(question="Is there a cat?", label="no", response="No."),),
 }
 
 
@@ -100,7 +98,8 @@ def test_an_answer_moves_no_hash_but_its_question_does(others: tuple[Answer, ...
 
     assert hashes(with_other(response="No.", fields={"confidence": "1"})) == hashes(of)
     assert hashes(dataclasses.replace(of, answers=of.answers[::-1])) == hashes(of)
-    for change in ({"label": "no"}, {"question": "Sure?"}, {"options": {"A": "red"}}):
+    about = {"fields": {"reference": "A cat."}}
+    for change in ({"label": "no"}, {"question": "Sure?"}, {"options": {"A": "red"}}, about):
         assert hashes(with_other(**change)) != hashes(of)
 
 
@@ -118,17 +117,6 @@ def test_a_question_is_the_same_whichever_of_its_conditions_were_run() -> None:
     for change in ({"label": "B"}, {"options": {"A": "red"}}, {"fields": {"order_sensitive": ""}}):
         moved = base._replace(**change)
         assert hashes(AnswersItem(id="q1", answers=(moved,))) != hashes(one)
-
-
-def test_an_answer_to_a_video_moves_no_hash_but_its_label_does() -> None:
-    item: Any = trial("event_hallusion")
-    first, *rest = item.questions
-    said, labelled = (
-        dataclasses.replace(item, questions=(dataclasses.replace(first, **change), *rest))
-        for change in ({"response": "Perhaps."}, {"label": first.label + "!"})
-    )
-    assert hashes(said) == hashes(item)
-    assert hashes(labelled) != hashes(item)
 
 
 def test_records_have_one_order() -> None:

@@ -33,4 +33,4 @@ def test_both_variants_and_the_page(tmp_path: Path) -> None:
     assert set(report["groups"]["split"]) == {"entire", "interleave", "misleading"}
     assert report["coverage"]["reasons"] == {"ANSWER_UNPARSED": 2, "REFERENCE_MISSING": 1}
     page = Page((tmp_path / "published" / "report.html").read_text(encoding="utf-8"))
-    assert "0 of 1 answer right, description wrong" in page.summaries()
+    assert "1 wrong, description wrong" in page.summaries()

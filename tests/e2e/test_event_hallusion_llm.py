@@ -78,7 +78,7 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
     assert (events["A dog runs."], events["A cat runs."]) == ("The dog runs.", "It falls.")
     assert len({body["messages"][0]["content"] for body in asked}) == 3
     lines = read_rows(tmp_path / "here" / "items.jsonl")
-    judged = [line["evidence"]["judgement"] for line in lines]
+    judged = [line["evidence"]["answers"][1]["answer"] for line in lines]
     assert judged == [choice for videos in VIDEOS.values() for *_, choice in videos]
     assert [line["evidence"].get("given") for line in lines] == [
         "yes", "yes", "no", "yes", None, None,

@@ -138,9 +138,9 @@ def test_answers_without_a_label_may_be_left_unscored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"category": "VX"}, ("neither VD nor VS", 'VX_map_0_1_0 ("VX")')),
+        ({"category": "VX"}, ("one of VD, VS", 'VX_map_0_1_0 ("VX")')),
         ({"visual_input": "3"}, ("visual_input", 'VD_map_0_1_0 ("3")')),
-        ({"gt_answer": "maybe"}, ("gt_answer", 'VD_map_0_1_0 ("maybe")')),
+        ({"gt_answer": "maybe"}, ("neither yes nor no", 'VD_map_0_1_0 ("maybe")')),
         ({"correctness": "5"}, ("correctness", 'VD_map_0_1_0 ("5")')),
         ({"figure_id": "0"}, ("more than once", "VD_map_0_0_0")),
         ({"set_id": None}, ("set_id", "line 4")),

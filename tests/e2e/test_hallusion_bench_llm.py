@@ -85,12 +85,13 @@ def test_verdicts_failures_and_the_same_bytes_from_the_cache_and_at_a_server(
     assert files(tmp_path, "here") == files(tmp_path, "there")
     lines = read_rows(tmp_path / "here" / "items.jsonl")
     found = [
-        line["evidence"]["correctness"] if line["outcome"] == "scored" else line["reason"]
+        line["evidence"]["answers"][0]["answer"] if line["outcome"] == "scored" else line["reason"]
         for line in lines
     ]
-    assert found == [expected for *_, expected in ROWS]
+    words: dict[object, object] = {0: "wrong", 1: "right", 2: "unclear"}
+    assert found == [words.get(expected, expected) for *_, expected in ROWS]
     assert "JUDGE_SERVER_ERROR: " in lines[5]["detail"]
-    assert lines[2]["evidence"]["given"] == 1
+    assert lines[2]["evidence"]["given"] == "right"
     (part,) = lines[2]["evidence"]["judging"]
     assert (part["judge"], part["answered"], part["calls"]) == ("llm", 1, 1)
     report = report_of(tmp_path / "here")

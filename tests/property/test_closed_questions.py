@@ -25,7 +25,7 @@ from hallujudge.metrics.answers.answer_scores import (
     mean,
     share,
 )
-from hallujudge.metrics.answers.answers_metric import VariantComparison, metric_of
+from hallujudge.metrics.answers.answers_metric import metric_of
 from hallujudge.metrics.answers.closed_questions import (
     AnswerVariant,
     Bundling,
@@ -33,6 +33,7 @@ from hallujudge.metrics.answers.closed_questions import (
     Keys,
     compared_by,
 )
+from hallujudge.metrics.answers.variant_comparison import VariantComparison
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 
 NAMES = ("base", "other", "third")
@@ -239,7 +240,7 @@ def test_merging_any_split_changes_nothing(
 @given(plans, archives)
 def test_scores_of_every_variant_are_those_of_the_report(plan: dict[str, Any], rows: Any) -> None:
     benchmark = declared(plan)
-    comparison = VariantComparison(benchmark)
+    comparison = VariantComparison(metric_of(benchmark))
     comparison.add(items(rows))
     agree(comparison.scores()["only"], plain(plan, rows))
 

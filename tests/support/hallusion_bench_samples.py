@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hallujudge.metrics.hallusion_bench.question_groups import HallusionBenchItem
+from hallujudge.metrics import Answer, AnswersItem
 
 __all__ = ["item_of", "items_of", "record", "row_of"]
 
@@ -40,20 +40,21 @@ def row_of(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def item_of(given: dict[str, Any]) -> HallusionBenchItem:
+def item_of(given: dict[str, Any]) -> AnswersItem:
     """Return the item of a record."""
     place = ("category", "subcategory", "set_id", "figure_id", "question_id")
-    return HallusionBenchItem(
-        id="_".join(given[key] for key in place),
-        **{key: given[key] for key in place},
-        visual_input=int(given["visual_input"]),
+    words = {1: "right", 0: "wrong", 2: "unclear", None: ""}
+    answer = Answer(
         response=given["model_prediction"],
         label="yes" if given["gt_answer"] == "1" else "no",
-        correctness=given["correctness"],
-        same=given["same"] == "1",
+        fields={
+            **{key: given[key] for key in (*place, "visual_input", "same")},
+            "correctness": words[given["correctness"]],
+        },
     )
+    return AnswersItem(id="_".join(given[key] for key in place), answers=(answer,))
 
 
-def items_of(records: Iterable[dict[str, Any]]) -> list[HallusionBenchItem]:
+def items_of(records: Iterable[dict[str, Any]]) -> list[AnswersItem]:
     """Return the items of records."""
     return [item_of(each) for each in records]

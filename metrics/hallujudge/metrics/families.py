@@ -129,8 +129,8 @@ def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
     if known:
         raise BenchmarkError(
             f"{source} declares {declared.name} in another way than {_declared_in[family]} does: "
-            f"their hashes are {digest or 'unknown'} and {known}. Name one of the two, or rename one "
-            "benchmark"
+            f"their hashes are {digest or 'unknown'} and {known}. Name one of the two, or rename "
+            "one benchmark"
         )
     if family in FAMILIES:
         raise BenchmarkError(f"{source}: the name {declared.name} is taken; give another one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.metrics import Answer
-from hallujudge.metrics.vidhal import ORDERING, VidhalMcqaMetric, VidhalOrderingMetric
+from hallujudge.metrics.vidhal import ORDERING, VidhalMcqaMetric, VidhalOrderingMetric, ndcg_of
 
 RIGHT = "B, A, C"
 
@@ -20,6 +20,10 @@ def test_totals_over_display_orders_of_every_shape() -> None:
         [sum(row[i] * times for row, times in rows.items()) for i in (0, 1)]
     )
     assert (got["videos"], got["commonest_order_1"]) == (5, 2)
+
+
+def test_one_caption_is_in_order() -> None:
+    assert ndcg_of((1,)) == 1
 
 
 def test_choices_of_millions_of_videos_stay_small() -> None:

@@ -72,7 +72,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             return problem
         how, answers = declared.bundle, item.answers
         if how.alone:
-            return self._problem_of(answers[0]) if len(answers) == 1 else _ONE_EACH
+            return self._problem_of(answers[0]) if len(answers) == 1 else ONE_EACH
         if how.partial:
             return self._partial_problem(answers)
         names = [answer.name for answer in answers]
@@ -136,10 +136,11 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
 
 _NO_ANSWERS: Problem = (UnscoredReason.RESPONSE_MISSING, "there is no answer")
-_ONE_EACH: Problem = (
+ONE_EACH: Problem = (
     UnscoredReason.PLACE_INVALID,
     "the item does not have exactly one answer; give each question an item of its own",
 )
+"""The problem of an item with several answers, in a benchmark where each counts alone."""
 
 
 def _miscounted(name: str, count: int) -> Problem:

@@ -63,7 +63,10 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
         """Return the result of one item."""
         if (problem := self.problem(item)) is not None:
             return self.unscored(item, *problem)
-        made = self.score(item)
+        return self.made_result(item, self.score(item))
+
+    def made_result(self, item: _ItemT, made: ScoredItem[Evidence]) -> ItemResult:
+        """Return the result of one item with its statistics."""
         if not made.readable:
             return self.placed(item, self.unread_result(item, made))
         return self.placed(item, scored_result(item, made.statistics, made.scores, made.evidence))

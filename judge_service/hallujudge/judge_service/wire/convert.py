@@ -13,8 +13,7 @@ from google.protobuf.message import Message
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Score
-from hallujudge.metrics.event_hallusion import EventHallusionEvidence
-from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
+from hallujudge.metrics.answers.closed_questions import AnswersEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence
 
 from ..engine.registry import FoundClaim
@@ -114,8 +113,7 @@ def _judge_json(part: _JudgePart) -> dict[str, JsonValue]:
 
 _PARTS = Rearranged(tuple[_JudgePart, ...], _write_judging, _read_judging)
 _JUDGING: Mapping[tuple[Any, str], Rearranged] = {
-    (evidence, "judging"): _PARTS
-    for evidence in (TriHeEvidence, HallusionBenchEvidence, EventHallusionEvidence)
+    (evidence, "judging"): _PARTS for evidence in (TriHeEvidence, AnswersEvidence)
 }
 """Evidence holds the work of each judge as JSON; its message declares the fields."""
 

@@ -18,16 +18,12 @@ _ITEMS = {
     "answers": "answers.closed_questions.AnswersItem",
     "tri_he": "tri_he.TriHeItem",
     "mementos": "mementos.MementosItem",
-    "hallusion_bench": "hallusion_bench.question_groups.HallusionBenchItem",
     "amber": "amber.descriptions.AmberItem",
-    "event_hallusion": "event_hallusion.EventHallusionItem",
 }
 """The items of each task; a family with its own item adds a line here and its evidence below."""
 _EVIDENCE = (
     "amber.descriptions.AmberEvidence",
     "chair.ChairEvidence",
-    "hallusion_bench.HallusionBenchEvidence",
-    "event_hallusion.EventHallusionEvidence",
     "mementos.MementosEvidence",
     "tri_he.TriHeEvidence",
     "answers.closed_questions.AnswersEvidence",

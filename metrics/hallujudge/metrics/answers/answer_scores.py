@@ -48,6 +48,10 @@ class ReadAnswer(NamedTuple):
     """What another variant parses where this one parses nothing, and whether that is right."""
     unsure: bool = False
     """Whether its words express uncertainty."""
+    soft: bool = False
+    """Whether it counts by its probability."""
+    probability: float | None = None
+    """Where it does: the judge's probability that it is right; None if it stated none."""
 
     def field(self, name: str) -> str:
         """Return the value of a field; empty without one."""
@@ -70,6 +74,16 @@ Bundle: TypeAlias = "Sequence[ReadAnswer]"
 def is_right(answer: ReadAnswer) -> bool:
     """Return whether an answer is right."""
     return answer.right
+
+
+def credit(answer: ReadAnswer) -> float:
+    """Return what an answer adds to the right ones: 0, 1, or the probability that it is right."""
+    return answer.right if answer.probability is None else answer.probability
+
+
+def lacks_probability(answer: ReadAnswer) -> bool:
+    """Return whether an answer counts by its verdict, where probabilities count."""
+    return answer.soft and answer.probability is None
 
 
 def is_any(_answer: ReadAnswer) -> bool:
@@ -100,20 +114,28 @@ class Count:
     """Whether it stands for a value, such as an order of letters, so that sums mean nothing."""
 
 
-def count(name: str, meaning: str, when: Condition = is_any, *, unread: bool = False) -> Count:
+def count(
+    name: str,
+    meaning: str,
+    when: Callable[[ReadAnswer], float] = is_any,
+    *,
+    unread: bool = False,
+    integral: bool = True,
+) -> Count:
     """Return the count of answers that meet a condition.
 
     Args:
         name: Name of the column.
         meaning: Short description of what is counted.
-        when: The condition.
+        when: The condition, or what an answer adds.
         unread: Whether answers that could not be parsed count too.
+        integral: Whether the count is a whole number.
     """
 
-    def of(bundle: Bundle) -> int:
+    def of(bundle: Bundle) -> float:
         return sum(when(a) for a in bundle if a.counted or (unread and a.unparsed))
 
-    return Count(name=name, meaning=meaning, of=of, unread=unread)
+    return Count(name=name, meaning=meaning, of=of, unread=unread, integral=integral)
 
 
 def count_groups(

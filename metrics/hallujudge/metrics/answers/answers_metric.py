@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column
-from ..framework.metric import Metric
+from ..framework.metric import SOFT, WITHOUT_PROBABILITY, SoftMetric
 from ..framework.results import ScoredItem
-from .answer_scores import AnswerScore, Bundle, Count, ReadAnswer, column_within
+from .answer_scores import (
+    AnswerScore,
+    Bundle,
+    Count,
+    ReadAnswer,
+    column_within,
+    count,
+    lacks_probability,
+)
 from .answer_text import MAX_KEPT_CHARS
 from .closed_questions import (
     Answer,
@@ -22,6 +30,7 @@ from .closed_questions import (
     AnswerVariant,
     AnswerVerdict,
     ClosedQuestions,
+    Parsed,
 )
 from .other_variants import OtherVariants, other_variants
 
@@ -38,7 +47,7 @@ _MOST_KEPT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswersMetric(Metric):
+class AnswersMetric(SoftMetric):
     """Base class of the metrics of closed questions; :func:`metric_of` makes one of a benchmark."""
 
     benchmark: ClassVar[ClosedQuestions]
@@ -51,10 +60,16 @@ class AnswersMetric(Metric):
     """Field of a mean -> its values as numbers."""
     open_columns: ClassVar[tuple[str, ...]]
     """Columns of scores with bounds, in benchmarks of partial bundles."""
+    place_columns: ClassVar[tuple[Column, ...]] = ()
+    """The columns of :meth:`places` that a base class adds."""
+    bounds_open: ClassVar[bool] = True
+    """Whether answers of a partial bundle that do not count widen the bounds."""
     all_variants: ClassVar[OtherVariants | None]
     """The variants that may parse what another one can't; None without a choice."""
     _counts_alone: ClassVar[bool]
     """Whether a bundle is one answer, of which nothing but response and label counts."""
+
+    judge: str = ""
 
     _variant: AnswerVariant = field(init=False, repr=False, compare=False)
     _others: OtherVariants | None = field(init=False, repr=False, compare=False)
@@ -68,7 +83,7 @@ class AnswersMetric(Metric):
 
     def __post_init__(self) -> None:
         # slots=True creates a new class, so super() without arguments does not work here.
-        Metric.__post_init__(self)
+        SoftMetric.__post_init__(self)
         variant = self.benchmark.variant(self.variant)
         # The outcome of unparsed answers may be an option of the metric.
         unparsed = getattr(self, "unparsed", variant.unparsed)
@@ -85,11 +100,20 @@ class AnswersMetric(Metric):
         return self._variant.repeated_by
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the hash of a declaration from outside, and the metric's options."""
-        digest = self.benchmark.digest
-        declared = (("decl", digest),) if digest else ()
-        options = ((option.name, getattr(self, option.name)) for option in self.options)
-        return (*declared, *options)
+        """Return the hash of a declaration from outside, the metric's options, and the judge."""
+        declared = (("decl", self.benchmark.digest),) if self.benchmark.digest else ()
+        own = [(each.name, getattr(self, each.name)) for each in self.options if each.name != SOFT]
+        judge = (("judge", self.judge),) if self.judge else ()
+        return (*declared, *own, *self.soft_fields(), *judge)
+
+    def verdicts_in(self, totals: Mapping[str, float]) -> int:
+        """Return how many answers a judge may have judged; 0 without judges."""
+        judged = self.benchmark.judged
+        return int(totals[judged.counted]) if judged is not None else 0
+
+    def parse(self, answer: Answer) -> Parsed:
+        """Return what the variant's parser makes of an answer."""
+        return self._variant.parse(answer)
 
     def read(self, answer: Answer) -> ReadAnswer:
         """Parse an answer that has a response."""
@@ -98,7 +122,7 @@ class AnswersMetric(Metric):
         known = None if answer.options else self._read.get(key)
         if known is not None:
             return known
-        value, right, how, unsure = self._variant.parse(answer)
+        value, right, how, unsure = self.parse(answer)
         unparsed = self._variant.unparsed if value is None else ""
         read = ReadAnswer(
             answer.name,
@@ -132,7 +156,24 @@ class AnswersMetric(Metric):
                 for place, answer in enumerate(item.answers)
             ]
         )
-        return self._scored(bundle, self._places(item.fields))
+        return self._placed(item, self._scored(bundle))
+
+    def score_judged(
+        self, item: AnswersItem, probability: float | None = None
+    ) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of a bundle whose last answer may have been judged.
+
+        Args:
+            item: The bundle.
+            probability: Probability that this answer is right, if its judge states one.
+        """
+        if probability is None and not self.is_soft:
+            return self.score(item)
+        bundle, judged = list(map(self.read, item.answers)), self.benchmark.judged
+        if self.is_soft and bundle and judged is not None and bundle[-1].name == judged.name:
+            bundle[-1] = bundle[-1]._replace(soft=True, probability=probability)
+        made = self._placed(item, self._scored(bundle))
+        return made._replace(evidence=replace(made.evidence, probability=probability))
 
     def _missing(self, answer: Answer, reason: str) -> ReadAnswer:
         seen = tuple((name, answer.fields.get(name, "")) for name in self.benchmark.seen)
@@ -147,29 +188,40 @@ class AnswersMetric(Metric):
             key = (answer.response, answer.label)
             if (known := self._alone.get(key)) is not None:
                 return known
-            known = self._scored((self.read(answer),), ())
+            known = self._scored((self.read(answer),))
             if len(answer.response or "") <= MAX_KEPT_CHARS and len(self._alone) < _MOST_KEPT:
                 self._alone[key] = known
             return known
         bundle = tuple([self.read(answer) for answer in item.answers])
-        places = self._places(item.fields)
-        made = self._made.get((bundle, places))
+        made = self._made.get(bundle)
         if made is None:
-            made = self._scored(bundle, places)
+            made = self._scored(bundle)
             if len(self._made) < _MOST_KEPT:
-                self._made[bundle, places] = made
-        return made
+                self._made[bundle] = made
+        return self._placed(item, made)
 
-    def _places(self, fields: Mapping[str, str]) -> tuple[int, ...]:
-        """Return the value of each mean's field as a number; 0 for other values."""
+    def _placed(
+        self, item: AnswersItem, made: ScoredItem[AnswersEvidence]
+    ) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of answers, which many bundles have, with those of a place."""
+        if not (places := self.places(item)):
+            return made
+        return ScoredItem((*made.statistics, *places), made.scores, made.evidence, made.readable)
+
+    def places(self, item: AnswersItem) -> tuple[float, ...]:
+        """Return the value of each mean's field as a number; 0 for other values.
+
+        A base class may have further numbers of an item's place, whatever its answers.
+        """
+        fields = item.fields
         return tuple([codes.get(fields.get(name, ""), 0) for name, codes in self.codes.items()])
 
-    def _scored(self, bundle: Bundle, places: tuple[int, ...]) -> ScoredItem[AnswersEvidence]:
+    def _scored(self, bundle: Bundle) -> ScoredItem[AnswersEvidence]:
         readable = self._counts_bundle(bundle)
         row = self._row(bundle, readable=readable)
         last = self._elsewhere(bundle, row)
         last += self._open_columns(bundle, readable=readable) if self.open_columns else ()
-        last += (int(not readable), *places) if self.means else ()
+        last += (int(not readable),) if self.means else ()
         return ScoredItem(
             statistics=(*row, *last),
             scores=self._own_scores(row) if readable else {},
@@ -190,8 +242,12 @@ class AnswersMetric(Metric):
         return self._others.statistics(bundle, row, self.counts, row_of)
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return how many answers only another variant parses, if they are 1 % or more."""
-        return self._others.notes(self.variant, totals) if self._others else ()
+        """Return how many answers only another variant parses, if they are 1 % or more.
+
+        And how many answers count by their verdict, if probabilities count.
+        """
+        others = self._others.notes(self.variant, totals) if self._others else ()
+        return (*SoftMetric.notes_on(self, totals), *others)
 
     def _counts_bundle(self, bundle: Bundle) -> bool:
         """Return whether a bundle is scored: all its answers count, or enough of a partial one."""
@@ -219,11 +275,9 @@ class AnswersMetric(Metric):
     def _own_scores(self, row: Sequence[float]) -> dict[str, float | None]:
         numbers = dict(zip((each.name for each in self.counts), row, strict=True))
         numbers[self.unit] = 1
-        return {
-            score.definition.name: _value(score, numbers)
-            for score in self.benchmark.scores
-            if score.own
-        }
+        scores = (score.definition for score in self.benchmark.scores if score.own)
+        found = {score.name: cast("Any", score.value).of(numbers) for score in scores}
+        return {name: None if math.isnan(value) else value for name, value in found.items()}
 
     def rows(self, answers: Iterable[str], labels: Iterable[str]) -> Counter[tuple[float, ...]]:
         """Return the statistics of many single answers, without a result for each.
@@ -252,7 +306,7 @@ class AnswersMetric(Metric):
         rows: Counter[tuple[float, ...]] = Counter()
         for (text, label), number in Counter(zip(said, right, strict=True)).items():
             bundle = (self.read(Answer(response=text, label=label)),)
-            rows[self._scored(bundle, ()).statistics] += number
+            rows[self._scored(bundle).statistics] += number
         return rows
 
     def totals(self, rows: Mapping[tuple[float, ...], int]) -> dict[str, float]:
@@ -288,8 +342,8 @@ class MeansMetric(AnswersMetric):
 
     def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the place of an item that does not count: a mean needs it for its bounds."""
-        empty = len(self.columns) - 1 - len(self.codes)
-        return (*(0,) * empty, 1, *self._places(item.fields))
+        places = self.places(item)
+        return (*(0,) * (len(self.columns) - 1 - len(places)), 1, *places)
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the columns of each value of the means' fields."""
@@ -297,7 +351,7 @@ class MeansMetric(AnswersMetric):
             column_within(name, value): items[name] * (items[score.over] == code)
             for score in self.means
             for value, code in self.codes[score.over].items()
-            for name in _shared_columns(score)
+            for name in [each.name for each in score.counts]
         }
 
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
@@ -314,7 +368,7 @@ class MeansMetric(AnswersMetric):
             column_within(name, value): 0.0
             for score in self.means
             for value in score.values
-            for name in _shared_columns(score)
+            for name in [each.name for each in score.counts]
         }
         return {**within, **AnswersMetric.extreme(self, observed, best=best)}
 
@@ -322,16 +376,6 @@ class MeansMetric(AnswersMetric):
 def _verdict(answer: ReadAnswer) -> AnswerVerdict:
     correct = answer.right if answer.counted else None
     return AnswerVerdict(answer.name, answer.value, answer.label, correct, answer.how)
-
-
-def _value(score: AnswerScore, numbers: Mapping[str, float]) -> float | None:
-    """Return a bundle's own score; None if it is undefined."""
-    found = cast("Any", score.definition.value).of(numbers)
-    return None if math.isnan(found) else found
-
-
-def _shared_columns(score: AnswerScore) -> tuple[str, ...]:
-    return tuple(each.name for each in score.counts)
 
 
 def _ends(metric: AnswersMetric) -> tuple[Mapping[str, float], Mapping[str, float]]:
@@ -366,38 +410,6 @@ def _bounded(benchmark: ClosedQuestions) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in ordered if name in names))
 
 
-class VariantComparison:
-    """Scores of the same answers under every variant, added up over batches.
-
-    Args:
-        benchmark: The benchmark.
-    """
-
-    def __init__(self, benchmark: ClosedQuestions) -> None:
-        self._rows: dict[AnswersMetric, Counter[tuple[float, ...]]] = {
-            metric_of(benchmark)(variant=variant.name): Counter() for variant in benchmark.variants
-        }
-
-    def add(self, items: Sequence[AnswersItem]) -> None:
-        """Add bundles whose answers all have a response and a label."""
-        for metric, rows in self._rows.items():
-            rows.update([metric.score(item).statistics for item in items])
-
-    def scores(self) -> dict[str, dict[str, float | None]]:
-        """Return variant -> score -> value; None if it is undefined."""
-        return {metric.variant: _scores(metric, rows) for metric, rows in self._rows.items()}
-
-
-def _scores(
-    metric: AnswersMetric, rows: Mapping[tuple[float, ...], int]
-) -> dict[str, float | None]:
-    import numpy as np
-
-    sums = {name: np.array([total]) for name, total in metric.totals(rows).items()}
-    values = {score.name: float(score.value(sums)[0]) for score in metric.scores}
-    return {name: None if math.isnan(value) else value for name, value in values.items()}
-
-
 _MetricT = TypeVar("_MetricT", bound=AnswersMetric)
 
 
@@ -417,6 +429,10 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         benchmark: The benchmark.
     """
     counts = {each.name: each for score in benchmark.scores for each in score.counts}
+    judged = benchmark.judged
+    if judged is not None:
+        note = f"soft: {judged.noun} that count by verdict"
+        counts[WITHOUT_PROBABILITY] = count(WITHOUT_PROBABILITY, note, lacks_probability)
     means = tuple(score for score in benchmark.scores if score.over)
     codes = {score.over: {v: n for n, v in enumerate(score.values, start=1)} for score in means}
     columns = [
@@ -425,19 +441,23 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     ]
     others = other_variants(benchmark)
     columns += others.columns if others is not None else ()
-    # A base class has bounds of its own.
-    own_bounds = not benchmark.bundle.partial or benchmark.base is not None
-    open_columns = () if own_bounds else _bounded(benchmark)
+    open_columns = _bounded(benchmark) if benchmark.bundle.partial and base.bounds_open else ()
     if open_columns:
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
         columns += [
-            Column(name=f"{name}@{end}", meaning=f"{name} at its {end}", label=True)
+            Column(
+                name=f"{name}@{end}",
+                meaning=f"{name} at its {end}",
+                integral=counts[name].integral,
+                label=True,
+            )
             for end in _ENDS
             for name in open_columns
         ]
     if means:
         columns.append(Column(name=UNSCORED, meaning=f"{benchmark.unit} that do not count"))
         columns += [Column(name=name, meaning=f"{name}, as a number", label=True) for name in codes]
+    columns += base.place_columns
     family = benchmark.family or benchmark.name.replace("-", "_")
     declared = {
         "name": benchmark.name,
@@ -448,11 +468,14 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "unit": benchmark.unit,
         # Columns of single values are made from whole tables, so rows must stay as they are.
         "folds": not (means or any(each.label for each in counts.values())),
-        "unresolved": OPEN if open_columns else UNSCORED if means else "",
+        "unresolved": OPEN if open_columns else UNSCORED if means else base.unresolved,
         "split_fields": benchmark.split_fields,
         "columns": tuple(columns),
         "score_definitions": tuple(score.definition for score in benchmark.scores),
         "benchmark": benchmark,
+        "soft_scores": judged.soft if judged else "",
+        "soft_noun": judged.noun if judged else "",
+        "judged": judged.columns if judged else (),
         "counts": tuple(counts.values()),
         "means": means,
         "codes": codes,
@@ -465,7 +488,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     }
     made = make_dataclass(
         f"{benchmark.name.title().replace('-', '')}Metric",
-        [(option.name, str, field(default="")) for option in benchmark.options],
+        [(each.name, str, field(default="")) for each in benchmark.options if each.name != SOFT],
         bases=(base,),
         namespace=declared,
         frozen=True,

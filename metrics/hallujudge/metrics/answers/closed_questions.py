@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
+from ..framework.columns_and_scores import JudgedColumn
 from ..framework.metric import (
     InputOption,
     Metric,
@@ -40,7 +41,8 @@ class Answer(NamedTuple):
     options: Mapping[str, str] = _NOTHING
     """Choices: letter -> text; empty if there are none, or if they are unknown."""
     fields: Mapping[str, str] = _NOTHING
-    """Further values that the benchmark's parsers and counts look at."""
+    """Further values that the benchmark's parsers and counts look at; ``reference`` is a text that
+    a judge compares the response with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +85,9 @@ class AnswersItem(Item):
 
     def reference_record(self) -> CanonicalRecord:
         """Return the labels, and what the benchmark says of the questions."""
-        if len(self.answers) == 1 and not self.answers[0].fields:
-            return self.label
+        if len(self.answers) == 1:
+            own = _said_of(self.answers[0])
+            return [self.label, own] if own else self.label
         labels = {(answer.label, *_said_of(answer)) for answer in self.answers}
         if len(labels) == 1 and len({_asked(answer) for answer in self.answers}) == 1:
             [(label, *said)] = labels
@@ -92,8 +95,8 @@ class AnswersItem(Item):
         return sorted((answer.name, answer.label, *_said_of(answer)) for answer in self.answers)
 
 
-# What a model said in addition to its response, which is no part of the reference.
-_OF_RESPONSES = frozenset({"confidence"})
+# What a model said in addition to its response, and verdicts on it, are no part of the reference.
+_OF_RESPONSES = frozenset({"confidence", "judgement", "correctness", "same"})
 
 
 def _asked(answer: Answer) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -105,7 +108,7 @@ def _said_of(answer: Answer) -> Sequence[tuple[str, str]]:
     if not answer.fields:
         return ()
     return sorted(
-        (name, value) for name, value in answer.fields.items() if name not in _OF_RESPONSES
+        (name, text) for name, text in answer.fields.items() if text and name not in _OF_RESPONSES
     )
 
 
@@ -144,10 +147,26 @@ class AnswersEvidence:
 
     answers: tuple[AnswerVerdict, ...]
     """One verdict for each answer."""
+    given: str | None = None
+    """The verdict that came with the judged answer, the last one, if it has another verdict."""
+    margin: float | None = None
+    """The judge's log-probability of its choice minus that of the runner-up."""
+    probability: float | None = None
+    """The judge's probability that the judged answer counts as right."""
+    judging: tuple[dict[str, JsonValue], ...] = ()
+    """The judges that were called, in order. Empty if none was."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return each answer with its label."""
-        return {"answers": [dict(verdict._asdict()) for verdict in self.answers]}
+        """Return each answer with its label, and the judges that were called."""
+        line: dict[str, JsonValue] = {
+            "answers": [dict(verdict._asdict()) for verdict in self.answers]
+        }
+        if self.given is not None:
+            line["given"] = self.given
+        if self.judging:
+            line |= {"margin": self.margin, "probability": self.probability}
+            line["judging"] = list(self.judging)
+        return line
 
 
 class Parsed(NamedTuple):
@@ -216,15 +235,40 @@ class Keys:
     """Keys of the question, in files of questions."""
     media: tuple[str, ...] = ("image", "image_id", "image_source")
     """Keys of the image or video, by which intervals group items."""
+    own_media: bool = False
+    """Whether bundles have an image or video of their own, so that archives need not name it."""
     options: tuple[str, ...] = ("options", "choices")
     """Keys of the choices: an object letter -> text, or a list in the order of the letters."""
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Field -> keys of its value. Those in ``seen`` and those that name an answer within its bundle
-    belong to answers, all others to items. A record that lacks one is an error."""
+    """Field -> keys of its value. Those in ``seen`` or ``kept``, and those that name an answer
+    within its bundle, belong to answers, all others to items. A record that lacks one is an
+    error."""
     optional: tuple[str, ...] = ()
     """Fields that records may lack, which then are empty."""
+    verdict: tuple[str, ...] = ()
+    """Fields with a verdict on an answer, which questions never have; an answer that has the first
+    needs no label."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Label in the files, such as ``1`` -> label of the benchmark; others are taken as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeAnswer:
+    """An answer about the whole bundle, which its record holds beside the list of answers."""
+
+    name: str
+    """Its name within the bundle."""
+    label: str
+    """Its label, which is the same in every bundle."""
+    response: tuple[str, ...]
+    """Keys of the response."""
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Field of the answer -> keys of its text; a field that a record lacks is left out."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys that a record with such an answer may have."""
+        return (*self.response, *(key for keys in self.fields.values() for key in keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +280,8 @@ class Bundling:
     archives of one question a record, without these names, are read too."""
     inside: tuple[str, ...] = ()
     """A record has a list of answers under one of these keys; they are named 1, 2, 3, ..."""
+    whole: WholeAnswer | None = None
+    """The answer that a record may hold beside its list, as the last of the bundle."""
     by: tuple[str, ...] = ()
     """Fields whose equal values make records one bundle; without any, their id does."""
     name: tuple[str, ...] = ()
@@ -279,6 +325,17 @@ class InputTable(InputOption):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputKey(InputOption):
+    """An option that names the key of a field, and then sets the metric's option of its name."""
+
+    kind: Literal["file", "text", "texts", "set"] = "text"
+    field: str
+    """The field, and the metric's option."""
+    value: str
+    """The option's value, unless it is a judge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetFiles:
     """An archive with a file, or a key of one object, for each value of a field."""
 
@@ -290,6 +347,22 @@ class SetFiles:
 
 SpecialItem: TypeAlias = "Callable[[AnswersItem, Mapping[str, object]], AnswersItem]"
 """Returns an item of another kind, with what its record holds; raises as ``complete`` does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedAnswers:
+    """What a language model may judge in a benchmark: the last answer of each bundle."""
+
+    noun: str
+    """What has verdicts, in the plural."""
+    name: str = ""
+    """Name of the judged answer within its bundle; empty for the only one."""
+    soft: str
+    """In which scores an answer counts its probability."""
+    counted: str
+    """Column of the number of verdicts."""
+    columns: tuple[JudgedColumn, ...] = ()
+    """Columns of verdicts that labels of people correct."""
 
 
 # Compared by identity: it is one value of a module, and holds functions.
@@ -326,9 +399,12 @@ class ClosedQuestions:
     split_fields: frozenset[str] = frozenset()
     """Fields whose value is a list of groups, separated by commas."""
     places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Field of items -> values that it may have; others leave an item unscored."""
+    """Field -> values that it may have; archives with others are refused, items with others are
+    unscored."""
     seen: tuple[str, ...] = ()
     """Fields of answers that parsers and counts look at, also those of a bundle's groups."""
+    kept: tuple[str, ...] = ()
+    """Further fields of answers, for a judge and a base class."""
     derived: Mapping[str, Callable[[AnswersItem], str]] = field(default_factory=dict)
     """Field of results -> function that makes its value of an item."""
     choices: bool = False
@@ -341,6 +417,8 @@ class ClosedQuestions:
     """Whether what answers leave out may come in files of questions, which they are joined with."""
     joins_by_text: bool = False
     """Whether answers may be joined with their questions by text or order too, not by id only."""
+    input_keys: tuple[InputKey, ...] = ()
+    """Fields whose key in the archive has an option of the command line."""
     tables: tuple[InputTable, ...] = ()
     """Further files of an archive."""
     task: Callable[[Mapping[str, object]], str] | None = None
@@ -356,6 +434,8 @@ class ClosedQuestions:
     with the fault and the next step, for a record that can't be read."""
     check: Callable[[AnswersItem], tuple[UnscoredReason, str] | None] | None = None
     """Returns why a bundle can't be scored for a reason that only this benchmark has, or None."""
+    judged: JudgedAnswers | None = None
+    """What a language model may judge; None if answers are parsed only."""
     family: str = ""
     """The module of its family; empty if that has the benchmark's name."""
     base: type[Metric] | None = None

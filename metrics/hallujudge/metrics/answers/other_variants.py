@@ -128,7 +128,7 @@ def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
     main = [each for each in benchmark.scores if each.definition.name == benchmark.main_score]
     for score in (*main, *benchmark.scores):
         ratio = score.definition.value
-        if isinstance(ratio, Ratio) and known and len(benchmark.variants) > 1:
+        if isinstance(ratio, Ratio) and known and len({v.parse for v in benchmark.variants}) > 1:
             return OtherVariants(
                 variants=tuple(known),
                 score=score.definition.name,

@@ -253,6 +253,8 @@ class Metric:
 
 SOFT, YES = "soft", "yes"
 """The option's name, and its value in runs that count probabilities."""
+WITHOUT_PROBABILITY = "without_probability"
+"""The column of what counts by its verdict where probabilities count."""
 
 
 def soft_option(probability: str, details: str) -> OptionDefinition:
@@ -308,7 +310,7 @@ class SoftMetric(Metric):
         known = self.verdicts_in(totals)
         if not self.is_soft or not known:
             return ()
-        missing = int(totals["without_probability"])
+        missing = int(totals[WITHOUT_PROBABILITY])
         found = (
             f"{missing:,} of {known:,} {self.soft_noun} have no probability and count by their "
             "verdict"

@@ -1,4 +1,4 @@
-"""Items of HallusionBench, and their groups within a set: pairs and figures.
+"""Groups of HallusionBench's answers within a set: pairs and figures.
 
 A pair is one question about all figures of a set; a figure has several questions. Label columns of
 the table of answers identify them. The value of a pair or figure is stored in one of its rows, so
@@ -8,12 +8,9 @@ that sums over rows are sums over pairs or figures.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
-
-from ..framework.results import CanonicalRecord, Item
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,55 +35,6 @@ UNKNOWN = 2
 
 CAUSES = ("language_hallucination", "visual_illusion", "mixed")
 """Causes of a wrong answer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HallusionBenchItem(Item):
-    """A yes/no question about one figure of a set, and the answer."""
-
-    response: str | None
-    """What the model wrote; None without a response."""
-    question: str = ""
-    """The question."""
-    label: str = ""
-    """The right answer: ``yes`` or ``no``; empty if unknown."""
-    details: str = ""
-    """The right answer as a sentence."""
-    category: str
-    """``VD`` or ``VS``."""
-    subcategory: str = ""
-    """Kind of the figure, such as ``chart``."""
-    set_id: str
-    """The set, which has several figures and questions."""
-    figure_id: str
-    """The figure; ``0`` is the original, or in ``VS`` no figure at all."""
-    question_id: str
-    """The question, which is asked about every figure of the set."""
-    visual_input: int
-    """0: no figure is shown; 1: the original one; 2: an edited one."""
-    correctness: int | None = None
-    """The given correctness: 1 right, 0 wrong, 2 unclear; None without one."""
-    same: bool | None = None
-    """Whether the answer agrees with the one for figure 0; None if unknown."""
-
-    def question_record(self) -> CanonicalRecord:
-        """Return the question."""
-        return self.question
-
-    def reference_record(self) -> CanonicalRecord:
-        """Return the right answer, and the question's place in its set."""
-        place = (self.category, self.set_id, self.figure_id, self.question_id, self.visual_input)
-        return self.label, self.details, place
-
-    @property
-    def original(self) -> bool:
-        """Whether this is figure 0, which answers about other figures are compared with."""
-        return self.figure_id == "0"
-
-    @property
-    def without_figure(self) -> bool:
-        """Whether no figure belongs to the question, so that an unclear answer is right."""
-        return self.category == "VS" and self.original
 
 
 MADE = (

@@ -34,7 +34,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..answers.answer_scores import (
     AnswerScore,
@@ -222,6 +222,8 @@ SCORES: tuple[AnswerScore, ...] = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _InfactMetric(AnswersMetric):
     """Says which means have no value, and knows the bounds of scores of several operators."""
+
+    bounds_open: ClassVar[bool] = False
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return which means of modes have no value, and which operators they lack."""

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..answers.answers_metric import VariantComparison
 from ..answers.closed_questions import one_answer
-from . import BENCHMARK
+from ..answers.variant_comparison import VariantComparison
+from . import PopeMetric
 from .question_builder import ObjectCounts
 
 
@@ -108,7 +108,7 @@ def parser_comparison(
     Returns:
         Parser -> score -> value; None where it is not defined.
     """
-    comparison = VariantComparison(BENCHMARK)
+    comparison = VariantComparison(PopeMetric)
     pairs = zip(answers, labels, strict=True)
     comparison.add([one_answer(id="", response=text, label=label) for text, label in pairs])
     return comparison.scores()

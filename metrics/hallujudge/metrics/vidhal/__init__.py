@@ -130,13 +130,13 @@ def ndcg_of(ranks: tuple[int, ...]) -> float:
     its reverse 0. Formula 6 prints ``M - j``, but the reverse order needs ``M + 1 - j``.
 
     Args:
-        ranks: The rank of each caption, in the order that the model gave; a permutation of 1 … M,
-            with M at least 2.
+        ranks: The rank of each caption, in the order that the model gave; a permutation of 1 … M.
+            A single caption is in order.
     """
     # The discounted sum alone is above 0 for every order, even for the reverse one.
     best = list(range(1, len(ranks) + 1))
     top, bottom = _dcg(best), _dcg(best[::-1])
-    return (_dcg(ranks) - bottom) / (top - bottom)
+    return (_dcg(ranks) - bottom) / (top - bottom) if len(best) > 1 else 1.0
 
 
 def _dcg(ranks: Sequence[int]) -> float:
@@ -356,6 +356,7 @@ def _declared(**own: object) -> ClosedQuestions:
             label=(),
             id=("video", "video_id", "id"),
             media=("group_id",),
+            own_media=True,
             options=("captions",),
         ),
         labels=(),

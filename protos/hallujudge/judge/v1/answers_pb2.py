@@ -22,9 +22,10 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from hallujudge.judge.v1 import scoring_pb2 as hallujudge_dot_judge_dot_v1_dot_scoring__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!hallujudge/judge/v1/answers.proto\x12\x13hallujudge.judge.v1\";\n\x0b\x41nswersTask\x12,\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x1b.hallujudge.judge.v1.Answer\"\xae\x02\n\x06\x41nswer\x12\x15\n\x08response\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05label\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x10\n\x08question\x18\x04 \x01(\t\x12\x39\n\x07options\x18\x05 \x03(\x0b\x32(.hallujudge.judge.v1.Answer.OptionsEntry\x12\x37\n\x06\x66ields\x18\x06 \x03(\x0b\x32\'.hallujudge.judge.v1.Answer.FieldsEntry\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\t_response\"F\n\x0f\x41nswersEvidence\x12\x33\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\".hallujudge.judge.v1.AnswerVerdict\"{\n\rAnswerVerdict\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x06\x61nswer\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05label\x18\x03 \x01(\t\x12\x14\n\x07\x63orrect\x18\x04 \x01(\x08H\x01\x88\x01\x01\x12\x0b\n\x03how\x18\x05 \x01(\tB\t\n\x07_answerB\n\n\x08_correctb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!hallujudge/judge/v1/answers.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\";\n\x0b\x41nswersTask\x12,\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x1b.hallujudge.judge.v1.Answer\"\xae\x02\n\x06\x41nswer\x12\x15\n\x08response\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05label\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x10\n\x08question\x18\x04 \x01(\t\x12\x39\n\x07options\x18\x05 \x03(\x0b\x32(.hallujudge.judge.v1.Answer.OptionsEntry\x12\x37\n\x06\x66ields\x18\x06 \x03(\x0b\x32\'.hallujudge.judge.v1.Answer.FieldsEntry\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\t_response\"\xdf\x01\n\x0f\x41nswersEvidence\x12\x33\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\".hallujudge.judge.v1.AnswerVerdict\x12\x12\n\x05given\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06margin\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x18\n\x0bprobability\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12/\n\x07judging\x18\x05 \x03(\x0b\x32\x1e.hallujudge.judge.v1.JudgePartB\x08\n\x06_givenB\t\n\x07_marginB\x0e\n\x0c_probability\"{\n\rAnswerVerdict\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x06\x61nswer\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05label\x18\x03 \x01(\t\x12\x14\n\x07\x63orrect\x18\x04 \x01(\x08H\x01\x88\x01\x01\x12\x0b\n\x03how\x18\x05 \x01(\tB\t\n\x07_answerB\n\n\x08_correctb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,16 +36,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ANSWER_OPTIONSENTRY']._serialized_options = b'8\001'
   _globals['_ANSWER_FIELDSENTRY']._loaded_options = None
   _globals['_ANSWER_FIELDSENTRY']._serialized_options = b'8\001'
-  _globals['_ANSWERSTASK']._serialized_start=58
-  _globals['_ANSWERSTASK']._serialized_end=117
-  _globals['_ANSWER']._serialized_start=120
-  _globals['_ANSWER']._serialized_end=422
-  _globals['_ANSWER_OPTIONSENTRY']._serialized_start=316
-  _globals['_ANSWER_OPTIONSENTRY']._serialized_end=362
-  _globals['_ANSWER_FIELDSENTRY']._serialized_start=364
-  _globals['_ANSWER_FIELDSENTRY']._serialized_end=409
-  _globals['_ANSWERSEVIDENCE']._serialized_start=424
-  _globals['_ANSWERSEVIDENCE']._serialized_end=494
-  _globals['_ANSWERVERDICT']._serialized_start=496
-  _globals['_ANSWERVERDICT']._serialized_end=619
+  _globals['_ANSWERSTASK']._serialized_start=93
+  _globals['_ANSWERSTASK']._serialized_end=152
+  _globals['_ANSWER']._serialized_start=155
+  _globals['_ANSWER']._serialized_end=457
+  _globals['_ANSWER_OPTIONSENTRY']._serialized_start=351
+  _globals['_ANSWER_OPTIONSENTRY']._serialized_end=397
+  _globals['_ANSWER_FIELDSENTRY']._serialized_start=399
+  _globals['_ANSWER_FIELDSENTRY']._serialized_end=444
+  _globals['_ANSWERSEVIDENCE']._serialized_start=460
+  _globals['_ANSWERSEVIDENCE']._serialized_end=683
+  _globals['_ANSWERVERDICT']._serialized_start=685
+  _globals['_ANSWERVERDICT']._serialized_end=808
 # @@protoc_insertion_point(module_scope)

@@ -8,6 +8,7 @@ import collections.abc
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
 import google.protobuf.message
+import hallujudge.judge.v1.scoring_pb2
 import sys
 import typing
 
@@ -121,16 +122,41 @@ class AnswersEvidence(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     ANSWERS_FIELD_NUMBER: builtins.int
+    GIVEN_FIELD_NUMBER: builtins.int
+    MARGIN_FIELD_NUMBER: builtins.int
+    PROBABILITY_FIELD_NUMBER: builtins.int
+    JUDGING_FIELD_NUMBER: builtins.int
+    given: builtins.str
+    """The verdict that came with the judged answer, which is the last one. Absent: none, or it is the verdict."""
+    margin: builtins.float
+    """The judge's lead over the second-best choice, in log-probability. Absent: not reported."""
+    probability: builtins.float
+    """The judge's probability that the judged answer counts as right. Absent: not reported."""
     @property
     def answers(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___AnswerVerdict]:
         """One verdict for each answer."""
+
+    @property
+    def judging(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.JudgePart]:
+        """The judges that were called, in order."""
 
     def __init__(
         self,
         *,
         answers: collections.abc.Iterable[Global___AnswerVerdict] | None = ...,
+        given: builtins.str | None = ...,
+        margin: builtins.float | None = ...,
+        probability: builtins.float | None = ...,
+        judging: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.JudgePart] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["answers", b"answers"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_given", b"_given", "_margin", b"_margin", "_probability", b"_probability", "given", b"given", "margin", b"margin", "probability", b"probability"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_given", b"_given", "_margin", b"_margin", "_probability", b"_probability", "answers", b"answers", "given", b"given", "judging", b"judging", "margin", b"margin", "probability", b"probability"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_given", b"_given"]) -> typing.Literal["given"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_probability", b"_probability"]) -> typing.Literal["probability"] | None: ...
 
 Global___AnswersEvidence: typing_extensions.TypeAlias = AnswersEvidence
 

@@ -12,8 +12,6 @@ import google.protobuf.message
 import hallujudge.judge.v1.amber_pb2
 import hallujudge.judge.v1.answers_pb2
 import hallujudge.judge.v1.chair_pb2
-import hallujudge.judge.v1.event_hallusion_pb2
-import hallujudge.judge.v1.hallusion_bench_pb2
 import hallujudge.judge.v1.mementos_pb2
 import hallujudge.judge.v1.scoring_pb2
 import hallujudge.judge.v1.tri_he_pb2
@@ -326,9 +324,7 @@ class Item(google.protobuf.message.Message):
     ANSWERS_FIELD_NUMBER: builtins.int
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
-    HALLUSION_BENCH_FIELD_NUMBER: builtins.int
     AMBER_FIELD_NUMBER: builtins.int
-    EVENT_HALLUSION_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item, unique in its run. Write the number 42 as "42"."""
     group_id: builtins.str
@@ -354,16 +350,8 @@ class Item(google.protobuf.message.Message):
         """Mementos."""
 
     @property
-    def hallusion_bench(self) -> hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask:
-        """HallusionBench."""
-
-    @property
     def amber(self) -> hallujudge.judge.v1.amber_pb2.AmberTask:
         """Descriptions of AMBER; its questions are answers."""
-
-    @property
-    def event_hallusion(self) -> hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask:
-        """EventHallusion."""
 
     def __init__(
         self,
@@ -375,13 +363,11 @@ class Item(google.protobuf.message.Message):
         answers: hallujudge.judge.v1.answers_pb2.AnswersTask | None = ...,
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeTask | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosTask | None = ...,
-        hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchTask | None = ...,
         amber: hallujudge.judge.v1.amber_pb2.AmberTask | None = ...,
-        event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "hallusion_bench", b"hallusion_bench", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "amber"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 
@@ -418,9 +404,7 @@ class ItemResult(google.protobuf.message.Message):
     CHAIR_FIELD_NUMBER: builtins.int
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
-    HALLUSION_BENCH_FIELD_NUMBER: builtins.int
     AMBER_FIELD_NUMBER: builtins.int
-    EVENT_HALLUSION_FIELD_NUMBER: builtins.int
     ANSWERS_FIELD_NUMBER: builtins.int
     QUESTION_HASH_FIELD_NUMBER: builtins.int
     REFERENCE_HASH_FIELD_NUMBER: builtins.int
@@ -465,16 +449,8 @@ class ItemResult(google.protobuf.message.Message):
         """Matched keywords."""
 
     @property
-    def hallusion_bench(self) -> hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence:
-        """A yes/no answer about one figure of a set."""
-
-    @property
     def amber(self) -> hallujudge.judge.v1.amber_pb2.AmberEvidence:
         """Object words in a description."""
-
-    @property
-    def event_hallusion(self) -> hallujudge.judge.v1.event_hallusion_pb2.EventHallusionEvidence:
-        """Answers about a video, and the judgement on its description."""
 
     @property
     def answers(self) -> hallujudge.judge.v1.answers_pb2.AnswersEvidence:
@@ -494,16 +470,14 @@ class ItemResult(google.protobuf.message.Message):
         chair: hallujudge.judge.v1.chair_pb2.ChairEvidence | None = ...,
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeEvidence | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosEvidence | None = ...,
-        hallusion_bench: hallujudge.judge.v1.hallusion_bench_pb2.HallusionBenchEvidence | None = ...,
         amber: hallujudge.judge.v1.amber_pb2.AmberEvidence | None = ...,
-        event_hallusion: hallujudge.judge.v1.event_hallusion_pb2.EventHallusionEvidence | None = ...,
         answers: hallujudge.judge.v1.answers_pb2.AnswersEvidence | None = ...,
         question_hash: builtins.str = ...,
         reference_hash: builtins.str = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "hallusion_bench", b"hallusion_bench", "mementos", b"mementos", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "detail", b"detail", "event_hallusion", b"event_hallusion", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "hallusion_bench", b"hallusion_bench", "id", b"id", "mementos", b"mementos", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "tri_he", "mementos", "hallusion_bench", "amber", "event_hallusion", "answers"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "evidence", b"evidence", "mementos", b"mementos", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "tri_he", "mementos", "amber", "answers"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from hallujudge.metrics.event_hallusion import DESCRIPTION
 from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
+from hallujudge.metrics.hallusion_bench import verdict_of
 
 from ..archives.records import Record
 from ..errors import ArchiveError
 from .analyzed_run import AnalysisOptions, AnalysisTable, Cell, Run
 
 _ALL_ITEMS = "all"
-_WORDS = {0: "wrong", 1: "right", 2: "unclear"}
 
 
 def hallusion_bench_tables(
@@ -34,12 +36,9 @@ def hallusion_bench_tables(
 
 def _correctness_verdicts(record: Record) -> Verdicts:
     # The evidence of an item that counts in no score is empty.
-    evidence = evidence_of(record, "correctness")
-    ours, given = evidence.get("correctness"), evidence.get("given")
-    return Verdicts(
-        judge=_WORDS.get(ours) if isinstance(ours, int) else None,
-        given=_WORDS.get(given) if isinstance(given, int) else None,
-    )
+    evidence: Any = evidence_of(record, "answers")
+    judged = [verdict_of(each["answer"], each["label"]) for each in evidence.get("answers", ())]
+    return Verdicts(judge=judged[0] if judged else None, given=evidence.get("given"))
 
 
 def event_hallusion_tables(
@@ -55,12 +54,9 @@ def event_hallusion_tables(
 
 
 def _description_verdicts(record: Record) -> Verdicts:
-    evidence = evidence_of(record, "judgement")
-    ours, given = evidence.get("judgement"), evidence.get("given")
-    return Verdicts(
-        judge=ours if isinstance(ours, str) else None,
-        given=given if isinstance(given, str) else None,
-    )
+    evidence: Any = evidence_of(record, "answers")
+    judged = [each for each in evidence.get("answers", ()) if each.get("name") == DESCRIPTION]
+    return Verdicts(judge=judged[0].get("answer") if judged else None, given=evidence.get("given"))
 
 
 def evidence_of(record: Record, key: str) -> Mapping[str, object]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
 
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -12,6 +11,7 @@ from hallujudge.metrics.answers.closed_questions import (
 )
 
 from ..errors import ArchiveError
+from .answer_records import AnswerMaker, Entry, bad_label, has_any, placed
 from .archive_files import value_at
 from .asked_questions import AskedQuestions
 from .inputs import InputOptions, ItemSource, References, Responses
@@ -19,20 +19,15 @@ from .joins import Faults, MediaCheck
 from .json_files import named
 from .question_files import (
     bundle_id,
-    field_text,
-    label_of,
-    options_of,
     place_of,
 )
 from .records import (
-    TEXT_FLAG,
     Record,
     canonical_id,
     choose_key,
     fields_of,
     optional_text,
     shown,
-    text_of,
 )
 from .set_files import Part, known_sets, parts_of, set_in
 from .table_files import structured
@@ -65,30 +60,6 @@ def read_bundles(
     return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
 
 
-_T = TypeVar("_T")
-
-
-class _Entry(NamedTuple):
-    """One answer of a bundle."""
-
-    bundle: str
-    """Id of the bundle."""
-    name: str
-    """Name of the answer within it."""
-    fields: Mapping[str, str]
-    """Declared fields of the item."""
-    outer: Mapping[str, object]
-    """The record."""
-    inner: Record
-    """The answer, which may be the record itself."""
-
-    @property
-    def whole(self) -> Mapping[str, object]:
-        """The values of the record and of the answer."""
-        same = self.outer is self.inner.values
-        return self.outer if same else {**self.outer, **self.inner.values}
-
-
 class _Bundles:
     """Builds items from records, and collects faults by kind."""
 
@@ -106,7 +77,7 @@ class _Bundles:
         self._faults = Faults(_remedies(declared))
         self._asked = AskedQuestions(declared, references, options, self._faults)
         # Fields of answers differ within an item.
-        of_answers = {*declared.seen, *declared.bundle.name}
+        of_answers = {*declared.seen, *declared.kept, *declared.bundle.name}
         if declared.bundle.names:
             of_answers.update(declared.bundle.by)
         self._own = [name for name in declared.keys.fields if name not in of_answers]
@@ -115,13 +86,10 @@ class _Bundles:
         self._group_by = tuple(key for key in group_by if key not in known)
         # Whether records are single questions of bundles that may have names; set by the first.
         self._flat = None if declared.bundle.names else True
-        self._remedy = "one of these names"
-        if declared.question_files and not self._asked.references:
-            self._remedy += ", or give what the records lack with references=…"
         self._line_ids: set[str] = set()
         self._counts: dict[str, int] = {}
-        self._chosen: tuple[str, str] | None = None
-        self._media = MediaCheck(declared.keys.media)
+        self._maker = AnswerMaker(declared, options, self._faults, self._asked)
+        self._media = MediaCheck(() if declared.keys.own_media else declared.keys.media)
 
     def read(self, parts: Iterator[Part]) -> list[AnswersItem]:
         """Return all bundles, in the order of their first answers.
@@ -129,7 +97,7 @@ class _Bundles:
         Raises:
             ArchiveError: A record can't be used; the message names all with the same fault.
         """
-        gathered: dict[str, list[_Entry]] = {}
+        gathered: dict[str, list[Entry]] = {}
         for part in parts:
             for record in map(self._renamed, part.records):
                 for entry in self._entries(part.name, self._asked.completed(record)):
@@ -141,8 +109,8 @@ class _Bundles:
         # Answers without their question lack more, which would be the wrong error.
         self._faults.check()
         first = next(iter(gathered.values()), None)
-        if first is not None and self._chosen is None:
-            self._chosen = self._choose(first[0].inner)
+        if first is not None and not self._is_whole(first[0]):
+            self._maker.keys_of(first[0].inner)
         for key in self._asked.silent() if self._options.allow_missing else ():
             for entry in self._unanswered(key):
                 gathered.setdefault(entry.bundle, []).append(entry)
@@ -154,17 +122,17 @@ class _Bundles:
             raise ArchiveError(f"the archive of answers has no {self._declared.unit}; give some")
         return items
 
-    def _unanswered(self, key: str) -> Iterator[_Entry]:
+    def _unanswered(self, key: str) -> Iterator[Entry]:
         """Yield the entries of a question without an answer."""
-        assert self._chosen is not None, "chosen by the first record"
-        response, _ = self._chosen
-        values = {name: v for name, v in self._asked.questions[key].items() if name != response}
+        assert self._maker.chosen is not None, "chosen by the first record"
+        response, _ = self._maker.chosen
+        values = {name: v for name, v in self._asked.known(key).items() if name != response}
         for name in self._bundle.name if self._bundle.required and not self._bundle.by else ():
             # A question does not say which of its answers are missing: the required one is.
             values |= dict.fromkeys(self._keys.fields[name], self._bundle.required[0])
         yield from self._entries("", self._asked.with_tables(Record(values, 0, key)))
 
-    def _entries(self, part: str, record: Record) -> Iterator[_Entry]:
+    def _entries(self, part: str, record: Record) -> Iterator[Entry]:
         fields = self._fields(part, record)
         if fields is None:
             return
@@ -186,7 +154,7 @@ class _Bundles:
             if self._options.allow_duplicates:
                 number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
                 bundle += f"#{number}" * (number > 1)
-            yield _Entry(bundle, name, fields, record.values, inner)
+            yield Entry(bundle, name, fields, record.values, inner)
 
     def _is_flat(self, first: Record) -> bool:
         """Return whether an archive has one question a record instead of whole bundles."""
@@ -223,7 +191,7 @@ class _Bundles:
             self._faults.add("duplicate line ids", identifier)
         self._line_ids.add(identifier)
 
-    def _check_same(self, entries: Sequence[_Entry], answers: Sequence[Answer]) -> None:
+    def _check_same(self, entries: Sequence[Entry], answers: Sequence[Answer]) -> None:
         """Note values that differ within a bundle and must not."""
         for name in self._bundle.same:
             found = {
@@ -235,12 +203,12 @@ class _Bundles:
                 fault = f"{self._declared.unit} have lines with another {name}"
                 self._faults.add(fault, entries[0].bundle)
 
-    def _named(self, fields: Mapping[str, str], record: Record) -> Iterator[_Entry]:
+    def _named(self, fields: Mapping[str, str], record: Record) -> Iterator[Entry]:
         """Yield the answers under the declared names, unless one is missing."""
         prefix = self._prefix(fields)
         number = self._counts[prefix] = self._counts.get(prefix, -1) + 1
         bundle = f"{prefix}{number}"
-        first, entries = self._chosen is None, []
+        first, entries = self._maker.chosen is None, []
         for name in self._bundle.names:
             if first:
                 choose_key(record, None, (name,), f"the {name} answer")
@@ -249,33 +217,49 @@ class _Bundles:
                 self._faults.add(_NO_ANSWER, f"{bundle} ({name})")
                 return
             entries.append(self._inner(bundle, name, fields, record, held))
-            self._chosen = self._chosen or self._choose(entries[0].inner)
+            self._maker.keys_of(entries[0].inner)
         yield from entries
 
-    def _listed(self, fields: Mapping[str, str], record: Record) -> Iterator[_Entry]:
+    def _listed(self, fields: Mapping[str, str], record: Record) -> Iterator[Entry]:
         """Yield the answers of a list; a record without it is an answer itself."""
         bundle = bundle_id(self._declared, record, self._options)
         key = next((key for key in self._bundle.inside if key in record.values), None)
-        if key is None:
-            if not any(name in record.values for name in self._keys.response):
+        whole = self._bundle.whole
+        told = whole is not None and has_any(record, whole.keys)
+        alone = told and not has_any(record, self._keys.label)
+        if key is None and (alone or not has_any(record, self._keys.response)):
+            if not alone or any(map(_are_objects, record.values.values())):
                 choose_key(record, None, self._bundle.inside, "the list of answers")
+            yield self._whole_entry(bundle, fields, record)
+            return
+        if key is None:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
             yield self._inner(bundle, str(number), fields, record, record.values)
             return
         held = structured(record.values[key])
-        if not isinstance(held, (list, tuple)) or not all(isinstance(x, Mapping) for x in held):
+        if not isinstance(held, (list, tuple)) or (held and not _are_objects(held)):
             raise ArchiveError(
                 f"{record.place}: {key!r} must be a list of objects; found {shown(held)}"
             )
         for number, inner in enumerate(held, 1):
             yield self._inner(bundle, str(number), fields, record, inner)
+        if told or (whole is not None and not held):
+            yield self._whole_entry(bundle, fields, record)
+
+    def _whole_entry(self, bundle: str, fields: Mapping[str, str], record: Record) -> Entry:
+        """Return the answer about the whole bundle."""
+        assert self._bundle.whole is not None, "asked only then"
+        return Entry(bundle, self._bundle.whole.name, fields, record.values, record)
+
+    def _is_whole(self, entry: Entry) -> bool:
+        return self._bundle.whole is not None and entry.name == self._bundle.whole.name
 
     def _inner(
         self, bundle: str, name: str, fields: Mapping[str, str], record: Record, inner: object
-    ) -> _Entry:
+    ) -> Entry:
         assert isinstance(inner, Mapping), "checked before"
         values = self._mapped(inner, record.values)
-        return _Entry(bundle, name, fields, record.values, Record(values, 0, bundle))
+        return Entry(bundle, name, fields, record.values, Record(values, 0, bundle))
 
     def _fields(self, part: str, record: Record) -> dict[str, str] | None:
         """Return the declared fields that a record has; None if it has no set."""
@@ -284,28 +268,18 @@ class _Bundles:
         found = {
             name: text
             for name in self._own
-            if (text := self._field(name, record, needed=name != given_elsewhere))
+            if (text := self._maker.field(name, record, needed=name != given_elsewhere))
         }
         if sets is None:
             return found
         given = found.pop(sets.field, "")
         name = set_in(sets, given) if given else part
         if not name:
-            keys = named(sorted(record.values))
-            self._faults.add(_NO_SET, f"{record.place} (found {keys})")
+            found_keys = f"found {named(sorted(record.values))}"
+            what = f"{sets.field} {shown(given)}" if given else found_keys
+            self._faults.add(_NO_SET, f"{record.place} ({what})")
             return None
         return {sets.field: name, **found}
-
-    def _field(self, name: str, record: Record, *, needed: bool = True) -> str:
-        """Return the value of a declared field; empty without one that records may lack.
-
-        Raises:
-            ArchiveError: The record lacks it; the message lists the tried and the found keys.
-        """
-        keys = self._keys.fields[name]
-        if needed and name not in self._keys.optional and not self._options.allow_unknown:
-            choose_key(record, None, keys, f"the {name}", self._remedy)
-        return field_text(record.values, keys)
 
     def _renamed(self, record: Record) -> Record:
         """Return a record with the keys that the user named, where it has their values."""
@@ -326,19 +300,15 @@ class _Bundles:
             found[name] = value_at(outer, key) if value is None else value
         return {**inner, **found} if found else inner
 
-    def _item(self, entries: Sequence[_Entry]) -> AnswersItem:
+    def _item(self, entries: Sequence[Entry]) -> AnswersItem:
         first = entries[0]
         answers: dict[str, Answer] = {}
         media = []
         for entry in entries:
             if entry.name in answers:
-                self._faults.add(_TWICE, _placed(entry))
-            answers[entry.name] = self._answer(entry)
-            outer = Record(entry.outer, 0, entry.bundle)
-            own = optional_text(entry.inner, self._keys.media)
-            media.append(own or optional_text(outer, self._keys.media))
-            place = f"{entry.bundle} ({entry.name})" if entry.name else entry.bundle
-            self._media.add(media[-1], place, entry.whole)
+                self._faults.add(_TWICE, placed(entry))
+            answers[entry.name] = self._maker.answer(entry)
+            media.append(self._media_of(entry))
         if self._bundle.same and len(answers) == len(entries):
             self._check_same(entries, tuple(answers.values()))
         fields = {name: text for entry in reversed(entries) for name, text in entry.fields.items()}
@@ -353,7 +323,7 @@ class _Bundles:
         item = AnswersItem(
             id=first.bundle,
             # Some questions are duplicates with the halves of a video in the other order.
-            group_id=min(filter(None, media), default=first.bundle),
+            group_id=min(filter(None, media), default=""),
             fields={**fields, **fields_of(self._group_by, first.outer), **of_first},
             answers=tuple(
                 [answers[name] for name in self._bundle.names if name in answers]
@@ -362,45 +332,16 @@ class _Bundles:
         )
         if not self._asked.is_special(first.outer):
             return item
-        return self._checked(first, item, lambda: self._asked.special(item, first.outer))
+        return self._maker.checked(first, item, lambda: self._asked.special(item, first.outer))
 
-    def _answer(self, entry: _Entry) -> Answer:
-        record = entry.inner
-        if self._chosen is None:
-            self._chosen = self._choose(record)
-        response_key, label_key = self._chosen
-        label = label_of(self._declared, record.values.get(label_key))
-        unknown = record.values.get(label_key) is None and self._options.allow_unknown
-        needed = label is None and not unknown and self._keys.label
-        if needed and not self._asked.is_special(entry.outer):
-            found = shown(record.values.get(label_key))
-            self._faults.add(_bad_label(self._declared), f"{record.place} ({entry.name}: {found})")
-        whole = Record(entry.whole, 0, record.place)
-        answer = Answer(
-            response=text_of(record, response_key),
-            label=label or "",
-            name=entry.name,
-            question=optional_text(record, self._keys.question),
-            options=options_of(record, self._keys.options),
-            fields={name: self._field(name, whole) for name in self._declared.seen},
-        )
-        return self._completed(entry, answer)
-
-    def _completed(self, entry: _Entry, answer: Answer) -> Answer:
-        """Return an answer with what only its benchmark reads of its record."""
-        if (complete := self._declared.complete) is None:
-            return answer
-        return self._checked(entry, answer, lambda: complete(answer, entry.whole))
-
-    def _checked(self, entry: _Entry, known: _T, make: Callable[[], _T]) -> _T:
-        """Return what a function of the benchmark makes; what is known if it finds a fault."""
-        try:
-            return make()
-        except ValueError as err:
-            fault, remedy, *found = err.args
-            place = f"{entry.bundle} ({_short(found[0])})" if found else _placed(entry)
-            self._faults.add(fault, place, remedy=remedy)
-            return known
+    def _media_of(self, entry: Entry) -> str:
+        """Return the image or video of an answer; empty without one."""
+        found = optional_text(entry.inner, self._keys.media)
+        if not found and entry.outer is not entry.inner.values:
+            found = optional_text(Record(entry.outer, 0, entry.bundle), self._keys.media)
+        if not self._keys.own_media:
+            self._media.add(found, placed(entry), {} if found else entry.whole)
+        return found
 
     def media_notes(self) -> tuple[str, ...]:
         """Return a note if no item has an image or a video."""
@@ -409,35 +350,16 @@ class _Bundles:
 
     def notes(self, items: Sequence[AnswersItem]) -> Iterator[str]:
         """Yield oddities of the archive: those of its questions, and letters not shown."""
+        for part, (number, keys) in self._maker.lacking.items():
+            yield f"{number} of {len(items)} {part}: {keys}"
         yield from self._asked.notes()
         strange = [item.id for item in items if any(map(_has_strange_letters, item.answers))]
         if strange:
             yield f"{len(strange)} answers use letters that were not shown: {named(strange)}"
 
-    def _choose(self, first: Record) -> tuple[str, str]:
-        """Return the keys of response and label, by the first answer."""
-        options = self._options
-        for name, key in options.key_map.items():
-            if first.values.get(name) is None:
-                choose_key(first, key, (), name, "InputOptions(key_map=…)")
-        label = "label" if "label" in options.key_map else None
-        response = choose_key(first, options.text_key, self._keys.response, "the answer", TEXT_FLAG)
-        others = [key for key in self._keys.label if key != response]
-        if not self._keys.label:
-            return response, ""
-        return response, choose_key(first, label, others, "the label", self._remedy)
 
-
-def _value_of(entry: _Entry, answer: Answer, name: str) -> str:
+def _value_of(entry: Entry, answer: Answer, name: str) -> str:
     return entry.fields.get(name, "") or answer.fields.get(name, "")
-
-
-def _short(value: object) -> str:
-    return f"{value!r:.40}"
-
-
-def _placed(entry: _Entry) -> str:
-    return f"{entry.bundle} ({entry.name})" if entry.name else entry.bundle
 
 
 def _has_strange_letters(answer: Answer) -> bool:
@@ -446,15 +368,17 @@ def _has_strange_letters(answer: Answer) -> bool:
     return any(len(part) == 1 and part.isalpha() and part not in answer.options for part in parts)
 
 
-_NO_SET = "records have no set"
+def _are_objects(value: object) -> bool:
+    """Return whether a value is a list of objects."""
+    listed = value if isinstance(value, (list, tuple)) else ()
+    return bool(listed) and all(isinstance(each, Mapping) for each in listed)
+
+
+_NO_SET = "records have no set that is known"
 _NO_ANSWER = "records lack an answer"
 _TWICE = "questions are answered more than once"
 _SILENT = "questions have no answer"
 _UNKNOWN_NAME = "records have a name that is not known"
-
-
-def _bad_label(declared: ClosedQuestions) -> str:
-    return f"labels are neither {' nor '.join(declared.labels) or 'a text nor a number'}"
 
 
 def _remedies(declared: ClosedQuestions) -> dict[str, str]:
@@ -468,7 +392,7 @@ def _remedies(declared: ClosedQuestions) -> dict[str, str]:
         _NO_ANSWER: f"Write each record as an object with {names}",
         _TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",
-        _bad_label(declared): "Correct these labels",
+        bad_label(declared): "Correct these labels",
         _UNKNOWN_NAME: f"Use one of {', '.join(declared.bundle.known)}",
         _SILENT: "Give their answers, or pass InputOptions(allow_missing=True)",
     }

@@ -76,9 +76,17 @@ class AskedQuestions:
             if key not in self.questions and not self._options.allow_unknown:
                 self._faults.add(_UNKNOWN, key, remedy=_REMEDY)
             self._joined.add(key)
-            if (known := self.questions.get(key)) is not None:
-                record = Record({**known, **record.values}, record.position, record.place)
+            if key in self.questions:
+                values = {**self.known(key), **record.values}
+                record = Record(values, record.position, record.place)
         return self.with_tables(record)
+
+    def known(self, key: str) -> Mapping[str, object]:
+        """Return what is known of a question, without verdicts on another model's answer to it."""
+        keys = self._declared.keys
+        of_answers = {key for name in keys.verdict for key in keys.fields[name]}
+        known = self.questions.get(key, {})
+        return {name: value for name, value in known.items() if name not in of_answers}
 
     def check(self) -> None:
         """Say so if no answer could be joined, which has other causes than a single one."""

@@ -55,8 +55,6 @@ class InputOptions:
     """Whether every response of a duplicate id is scored instead of stopping the run."""
     allow_missing: bool = False
     """Whether references without a response become unscored instead of stopping the run."""
-    correctness_key: str | None = None
-    """For HallusionBench: key of given correctness (1, 0 or 2); None to try the usual keys."""
     own: Mapping[str, Any] = field(default_factory=dict)
     """What only the metric's own reader takes, by name, such as ``id_map`` for CHAIR; ``hallujudge
     score METRIC --help`` lists them."""
@@ -113,7 +111,7 @@ def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:
         by_text.add("allow_duplicates")
     # The places of answers name bundles otherwise.
     by_id = set() if declared.bundle.names or declared.bundle.by else {"id_key"}
-    return uses(*joined, *by_text, *by_id, own=declared.tables)
+    return uses(*joined, *by_text, *by_id, own=(*declared.tables, *declared.input_keys))
 
 
 def family_module(metric: str) -> ModuleType | None:

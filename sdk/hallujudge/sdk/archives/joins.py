@@ -113,7 +113,7 @@ class MediaCheck:
     """Counts the items with an image or a video: intervals take the others for independent.
 
     Args:
-        keys: The tried keys.
+        keys: The tried keys; without any, nothing is noted.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
@@ -146,7 +146,7 @@ class MediaCheck:
         Raises:
             ArchiveError: Some have one and others do not.
         """
-        if not self._without:
+        if not self._without or not self._tried:
             return ()
         keys = f"tried {self._tried}; found {named(sorted(self._found)) or 'none'}"
         if self._with:

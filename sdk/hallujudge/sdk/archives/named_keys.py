@@ -56,10 +56,13 @@ def mapped_keys(
     """
     own, by_text = declared.keys, declared.joins_by_text
     fields = {} if by_text else own.fields
+    bundle = declared.bundle
+    whole = () if bundle.whole is None else (bundle.whole.response, *bundle.whole.fields.values())
     more = [*["label"] * bool(own.label), *["category"] * bool(declared.categories)]
     places = {
         **{key: key for key in (*own.question, *(own.asked if by_text else own.options))},
-        **dict.fromkeys(("image", "video", *own.media), own.media[0]),
+        **{key: names[0] for names in (bundle.inside, *whole) for key in names},
+        **{key: own.media[0] for key in ("image", "video", *own.media) if own.media},
         **{name: names[0] for name, names in fields.items()},
         **{key: names[0] for names in fields.values() for key in names},
         **dict.fromkeys(own.response, "response"),

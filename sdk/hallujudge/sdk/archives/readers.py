@@ -91,6 +91,8 @@ def read_items(
     options = options or InputOptions()
     if declared is not None:
         key_map = mapped_keys(declared, options.key_map, (*metric_groups, *group_by))
+        own_keys = (key for key in declared.input_keys if key.name in options.own)
+        key_map |= {key.field: str(options.own[key.name]) for key in own_keys}
         options = replace(options, key_map=key_map)
     else:
         read_keys = getattr(family, "MAPPED_KEYS", None)

@@ -472,7 +472,11 @@ def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, 
         InvalidInputError: A key has an object as its value.
     """
     out = {}
+    first = records[0]
     for key in keys:
+        if type(text := first.get(key)) is str:
+            out[key] = well_formed(text)
+            continue
         found = (_value_at_path(record, key) for record in records)
         value = next((value for value in found if value is not None), None)
         parts = value if isinstance(value, list) else [value]

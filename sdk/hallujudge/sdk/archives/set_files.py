@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,18 +74,21 @@ def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator
 
 
 def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[Part]:
-    first = next(islice(read_values(path), 1), None)
-    content = None if first is None else first.value
+    of_records = {sets.field, *declared.bundle.names, *declared.bundle.inside, *declared.keys.id}
     part = set_in(sets, path.stem)
-    if isinstance(content, Mapping) and not any(name in content for name in declared.bundle.names):
-        held = unwrapped(content)
+    for placed in read_values(path):
+        held = unwrapped(placed.value) if isinstance(placed.value, Mapping) else {}
+        if not held or (isinstance(held, Mapping) and of_records.intersection(held)):
+            yield Part(part, _records_in(declared, path))
+            return
         if isinstance(held, Mapping) and _are_sets(declared, held):
             yield from _sets_of(sets, held, str(path))
-        else:
-            # Flat records; those of one object are under their ids.
-            yield Part(part, read_records(path if held is content else held))
-    else:
-        yield Part(part, _records_in(declared, path))
+            continue
+        by_id = isinstance(held, Mapping) and all(isinstance(v, Mapping) for v in held.values())
+        # Flat records; those of one object are under their ids.
+        yield Part(part, read_records(path if held is placed.value and not by_id else held))
+        if not by_id:
+            return
 
 
 def _are_sets(declared: ClosedQuestions, content: Mapping[str, object]) -> bool:
@@ -117,13 +119,12 @@ def _sets_of(sets: SetFiles, content: Mapping[str, object], place: str) -> Itera
     for key, held in content.items():
         name = set_in(sets, key)
         # A list of records, or an object id -> record.
-        records = list(held.values()) if isinstance(held, Mapping) else held
-        if not name or not isinstance(records, Sequence) or isinstance(records, str):
+        if not name or not isinstance(held, (Mapping, list, tuple)):
             raise ArchiveError(
                 f"{place}: {key!r:.60} is not a {sets.field} with a list of records; known: "
                 f"{known_sets(sets)}"
             )
-        yield Part(name, read_records(records))
+        yield Part(name, read_records(held))
 
 
 def known_sets(sets: SetFiles) -> str:

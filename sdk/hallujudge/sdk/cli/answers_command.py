@@ -11,10 +11,11 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.registry import LLM_JUDGES, metric_entry
 from hallujudge.metrics import AnswersItem
-from hallujudge.metrics.answers.answers_metric import VariantComparison
+from hallujudge.metrics.answers.answers_metric import metric_of
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.answers.variant_comparison import VariantComparison
 from hallujudge.metrics.families import benchmarks_of
 
 from ..archives import InputOptions
@@ -84,6 +85,12 @@ class _Judges(JudgeOptions, _NoJudges):
 
     estimate: Estimate = False
 
+    def given(self) -> dict[str, object]:
+        """Return the options of judges that were given."""
+        # slots=True creates a new class, so super() without arguments does not work here.
+        given = JudgeOptions.given(self)
+        return {name: value for name, value in given.items() if name != "estimate"}
+
     def settings_of(self, server: str | None) -> dict[str, Any]:
         """Return the judges' settings, and whether only the cost is estimated."""
         return {"judges": self.settings(server), "only_estimate": self.estimate}
@@ -127,7 +134,7 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
                 responses=responses,
                 references=getattr(questions, "references", None) or None,
                 variant=reader or metric.variant,
-                options=metric.options,
+                options={**_implied(benchmark, inputs, metric.options), **metric.options},
                 inputs=inputs,
             ),
             **judges.settings_of(run.at.server),
@@ -148,7 +155,10 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
         "judges": _Judges if metric_entry(benchmark.name).judge_option else _NoJudges,
         "metric": Annotated[MetricOptions, DeclaredBy(benchmark.name, *flags)],
         "run": RunOptions,
-        "variants": _Variants if len(benchmark.variants) > 1 else _OneVariant,
+        "variants": _OneVariant
+        # Judged answers have no parser of their own.
+        if benchmark.judged is not None or len(benchmark.variants) == 1
+        else _Variants,
     }
     return command
 
@@ -170,13 +180,33 @@ def _refuse_unused_tables(
             )
 
 
+def _implied(
+    benchmark: ClosedQuestions, inputs: InputOptions, options: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the metric's options that a named key of verdicts implies.
+
+    A judge's verdicts are compared with the values of such a key, and do not come from them.
+
+    Raises:
+        InvalidInputError: An option contradicts a key.
+    """
+    given = [key for key in benchmark.input_keys if key.name in inputs.own]
+    for key in given:
+        if (value := options.get(key.field, key.value)) not in (key.value, *LLM_JUDGES):
+            raise InvalidInputError(
+                f"{key.flag} {inputs.own[key.name]} and --{key.field} {value} are both given; "
+                "choose one"
+            )
+    return {key.field: key.value for key in given}
+
+
 def _compare_parsers(benchmark: ClosedQuestions, command: ScoreCommand) -> None:
     """Score the same answers by every parser, and print and write the table.
 
     Raises:
         OutputError: The table can't be written.
     """
-    comparison = VariantComparison(benchmark)
+    comparison = VariantComparison(metric_of(benchmark))
     rest = iter(command.run.items())
     while batch := list(islice(rest, _BATCH)):
         comparison.add(list(filter(_is_complete, cast("list[AnswersItem]", batch))))

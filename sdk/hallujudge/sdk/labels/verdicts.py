@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics import Outcome
+from hallujudge.metrics.event_hallusion import DESCRIPTION
 from hallujudge.metrics.framework.claims import certainty, stated_probability
 from hallujudge.metrics.framework.metric import SOFT, YES
 
@@ -174,14 +175,14 @@ def judged_description(
     settings: Mapping[str, str],
 ) -> Iterator[DecidedClaim]:
     """Yield the description of a video, which the HTML page shows after its questions."""
-    correct = evidence["description_correct"]
-    if correct is not None:
+    [*others, last] = evidence["answers"] or [{"name": "", "correct": None}]
+    if last["name"] == DESCRIPTION and last["correct"] is not None:
         margin = evidence.get("margin")
         right = evidence.get("probability") if settings.get(SOFT) == YES else None
         yield DecidedClaim(
-            index=len(evidence["answers"]),
-            text="description",
-            hallucinated=not correct,
+            index=len(others),
+            text=DESCRIPTION,
+            hallucinated=not last["correct"],
             probability=None if right is None else 1.0 - float(right),
             margin=None if margin is None else float(margin),
         )

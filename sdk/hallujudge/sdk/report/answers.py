@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from hallujudge.metrics import Answer, AnswersEvidence, AnswerVerdict, Item, ItemResult, JsonValue
 
@@ -23,6 +24,8 @@ from .item_views import (
 _LEAST_PROBABILITY = 0.001
 # More answers than a pair or a triplet have too many outcomes to list.
 _MOST_NAMED = 3
+# Fields of benchmarks by whose values a page filters its items.
+_GROUPS = ("set", "split", "category", "subcategory")
 _WORDS = {True: "right", False: "wrong", None: "unscored"}
 _FACETS = {
     "outcome": Facet("Answers and labels", rates=False),
@@ -102,17 +105,15 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         summary=f"{alone.answer or 'unreadable'}, {_verdict(alone)}" if alone else ", ".join(named),
         passages=list(_passages(asked, verdicts)),
         lists=list(_right_answer(asked)),
-        claims=[
-            _claim(verdict, f"{verdict.name}: {verdict.answer or 'unreadable'}" * (not alone))
-            for verdict in verdicts
-        ],
-        facts=item_facts(item, without=("answers",)),
+        claims=_claims(evidence, named=not alone),
+        facts=[*item_facts(item, without=("answers",)), *_facts(item, asked)],
         wrong=len(wrong),
         total=len(verdicts),
         facets={
             **(_facets(alone) if alone else {"bundle": _outcome(named, len(wrong))}),
-            **({"set": item.fields["set"]} if "set" in item.fields else {}),
+            **{name: item.fields[name] for name in _GROUPS if name in item.fields},
         },
+        measures={} if evidence.margin is None else {"margin": evidence.margin},
         terms={"wrong": list(filter(None, wrong))},
     )
 
@@ -124,9 +125,35 @@ def _outcome(named: Sequence[str], wrong: int) -> str:
 
 def _right_answer(asked: Sequence[Answer]) -> Iterator[Listing]:
     """Yield the label that all answers of one question have, with the text of its option."""
-    labels = {(answer.label, answer.options.get(answer.label, "")) for answer in asked}
+    labels = {(each.question, each.label, each.options.get(each.label, "")) for each in asked}
     if len(labels) == 1 and asked[0].name:
-        yield Listing(label="Right answer", entries=[": ".join(filter(None, labels.pop()))])
+        yield Listing(label="Right answer", entries=[": ".join(filter(None, labels.pop()[1:]))])
+
+
+def _facts(item: Item, asked: Sequence[Answer]) -> Iterator[tuple[str, str]]:
+    """Yield the fields of answers; one value of all answers is shown once."""
+    for name in dict.fromkeys(name for a in asked for name in a.fields if name not in item.fields):
+        found = {a.name: value for a in asked if (value := a.fields.get(name))}
+        same, words = len(set(found.values())) == 1, name.replace("_", " ")
+        for which in list(found)[:1] if same else found:
+            yield words if same else f"{which} {words}", found[which]
+
+
+def _claims(evidence: AnswersEvidence, *, named: bool) -> list[Claim]:
+    """Return the answers, the last one with what its judges said."""
+    claims = [
+        _claim(verdict, f"{verdict.name}: {verdict.answer or 'unreadable'}" * named)
+        for verdict in evidence.answers
+    ]
+    if claims:
+        judged = [
+            ("given verdict", evidence.given or ""),
+            ("margin", "" if evidence.margin is None else f"{evidence.margin:.4f}"),
+            *token_probability("right", evidence.probability),
+            *declined_facts(evidence.judging),
+        ]
+        claims[-1] = replace(claims[-1], reasons=[*claims[-1].reasons, *judged])
+    return claims
 
 
 def _named(verdict: AnswerVerdict) -> str:
@@ -138,13 +165,18 @@ def _passages(asked: Sequence[Answer], verdicts: Sequence[AnswerVerdict]) -> Ite
     by_name = {verdict.name: (index, verdict) for index, verdict in enumerate(verdicts)}
     shown: Mapping[str, str] = {}
     for answer in asked:
-        index, verdict = by_name[answer.name]
-        name, shade = f", {answer.name}" if answer.name else "", answer_shade(verdict.correct)
+        name = f", {answer.name}" if answer.name else ""
         if answer.question:
             yield Passage(text=answer.question, label=f"Question{name}")
+        label = answer.name or ("Response" if answer.options else "")
+        label = f"Response{name}" if answer.question else label
+        # A description that nobody judged has no verdict.
+        if answer.name not in by_name:
+            yield Passage(text=answer.response or "", label=label)
+            continue
+        index, verdict = by_name[answer.name]
+        shade = answer_shade(verdict.correct)
         if answer.response:
-            label = answer.name or ("Response" if answer.options else "")
-            label = f"Response{name}" if answer.question else label
             yield marked_passage(answer.response, label, shade, index)
         # Answers to one question have the same options, which are shown once.
         for letter, text in answer.options.items() if answer.options != shown else ():
@@ -162,7 +194,7 @@ VIEWS: dict[type[object], View] = {
         facets={
             **_FACETS,
             "bundle": Facet("Outcome of the answers", rates=False),
-            "set": Facet("Set"),
+            **{name: Facet(name.capitalize()) for name in _GROUPS},
         },
         terms={"wrong": "Wrong answers"},
     ),

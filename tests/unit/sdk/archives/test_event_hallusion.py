@@ -10,7 +10,8 @@ import pytest
 from support.event_hallusion_samples import VIDEOS
 from support.messages import expected_message
 
-from hallujudge.metrics.event_hallusion import EventHallusionItem
+from hallujudge.metrics import AnswersItem
+from hallujudge.metrics.event_hallusion import DESCRIPTION, description_of
 from hallujudge.sdk import Client, read_items
 from hallujudge.sdk.errors import ArchiveError
 
@@ -21,7 +22,7 @@ VIDEO: dict[str, Any] = {
 }
 
 
-def items(given: Any, group_by: tuple[str, ...] = ()) -> list[EventHallusionItem]:
+def items(given: Any, group_by: tuple[str, ...] = ()) -> list[AnswersItem]:
     return list(read_items("event-hallusion", given, None, group_by=group_by))  # type: ignore[arg-type]  # the family's items
 
 
@@ -31,11 +32,11 @@ def test_a_file_and_its_content_give_equal_items(tmp_path: Path) -> None:
     found = items(path, ("category",))
     assert found == items(VIDEOS, ("category",))
     first = found[0]
-    assert (first.id, first.split, first.fields) == ("entire_0", "entire", {"category": "daily"})
-    assert first.response == "A man walks a dog."
-    assert first.judgement == "**Yes**. It is."
-    assert [q.label for q in first.questions] == ["no", "no"]
-    assert found[4].judgement is None
+    assert (first.id, first.fields) == ("entire_0", {"split": "entire", "category": "daily"})
+    assert description_of(first).response == "A man walks a dog."
+    assert description_of(first).fields["judgement"] == "**Yes**. It is."
+    assert [each.label for each in first.answers] == ["no", "no", "yes"]
+    assert "judgement" not in description_of(found[4]).fields
 
 
 def test_splits_may_hold_lists_of_videos(tmp_path: Path) -> None:
@@ -49,32 +50,72 @@ def test_splits_may_hold_lists_of_videos(tmp_path: Path) -> None:
     assert items(path) == items(VIDEOS)
 
 
+def test_lines_may_hold_a_split_each(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.jsonl"
+    path.write_text("\n".join(json.dumps({split: held}) for split, held in VIDEOS.items()))
+    assert items(path) == items(VIDEOS)
+
+
+@pytest.mark.parametrize("named", [".json", ".jsonl"])
+def test_videos_by_id_may_name_their_split(tmp_path: Path, named: str) -> None:
+    held = {"v1": {**VIDEO, "id": "v1"}, "v2": {"split": "interleave", "qa": VIDEO["qa"]}}
+    path = tmp_path / f"predictions{named}"
+    lines = [held] if named == ".json" else [{key: video} for key, video in held.items()]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert [item.id for item in items(path)] == ["v1", "v2"]
+    assert items(path) == items(held)
+
+
 def test_the_event_is_in_the_released_judges_prompt() -> None:
     about = {"caption": "A dog runs.", "unexpected": "It falls."}
-    (entire,) = items([{**VIDEO, "event_info": about}])
-    (other,) = items([{**VIDEO, "split": "interleave", "event_info": about}])
-    (own,) = items([{**VIDEO, "event": "A cat."}])
-    assert [each.event for each in (entire, other, own)] == ["A dog runs.", "It falls.", "A cat."]
+    video = {**VIDEO, "desc": "A dog runs."}
+    (entire,) = items([{**video, "event_info": about}])
+    (other,) = items([{**video, "split": "interleave", "event_info": about}])
+    (own,) = items([{**video, "event": "A cat."}])
+    events = [description_of(each).fields["reference"] for each in (entire, other, own)]
+    assert events == ["A dog runs.", "It falls.", "A cat."]
+
+
+def test_a_table_holds_questions_and_events_as_text() -> None:
+    cells = {"qa": json.dumps(VIDEO["qa"]), "event_info": '{"caption": "A dog runs."}'}
+    video = {**VIDEO, "desc": "A dog."}
+    [item] = items([{**video, **cells}])
+    assert [item] == items([{**video, "event_info": {"caption": "A dog runs."}}])
+    assert description_of(item).fields["reference"] == "A dog runs."
+
+
+def test_videos_may_lack_questions_and_questions_may_have_rows_of_their_own() -> None:
+    described = {"id": "a", "split": "entire", "desc": "A dog runs.", "judgement": "Yes."}
+    assert [each.name for each in items([described])[0].answers] == [DESCRIPTION]
+    row = {"id": "a", "split": "entire", "question": "Is it?", "answer": "No", "response": "No."}
+    [item] = items([row, {**row, "question": "Does it?"}])
+    assert [(each.question, each.response) for each in item.answers] == [
+        ("Is it?", "No."),
+        ("Does it?", "No."),
+    ]
 
 
 def test_records_name_their_split_and_may_share_a_video() -> None:
     (item,) = items([{**VIDEO, "video": "v1"}])
-    assert (item.split, item.group_id, item.questions[0].label) == ("entire", "v1", "no")
+    assert (item.fields["split"], item.group_id, item.answers[0].label) == ("entire", "v1", "no")
 
 
 @pytest.mark.parametrize(
     ("rows", "named"),
     [
-        ([VIDEO, VIDEO], "duplicate videos: a"),
-        ([{**VIDEO, "split": "other"}], "record 0: the split is 'other'"),
+        ([VIDEO, VIDEO], r"answered more than once: a \(1\)"),
+        ([{**VIDEO, "split": "other"}], r'no set that is known: record 0 \(split "other"\)'),
         ([{**VIDEO, "qa": "Is it?"}], "record 0: 'qa' must be a list"),
-        ([{**VIDEO, "qa": [{"answer": "maybe"}]}], r"neither yes nor no: a \('maybe'\)"),
+        (
+            [{**VIDEO, "qa": [{"answer": "maybe", "prediction": "No."}]}],
+            r'neither yes nor no: a \(1: "maybe"\)',
+        ),
         (
             [{**VIDEO, "qa": [{"answer": "No", "prediction": 5}]}],
-            "question 1: 'prediction' is a number",
+            "a: 'prediction' is a number",
         ),
-        ([{"split": "entire"}], "record 0: null is not an id"),
-        ([], "give a record for each video"),
+        ([{"split": "entire", "qa": []}], "no key for the id: tried id; found"),
+        ([], "has no videos; give some"),
     ],
 )
 def test_what_is_wrong_is_named(rows: list[dict[str, Any]], named: str) -> None:

@@ -21,9 +21,7 @@ from hallujudge.metrics import (
     JsonValue,
     Outcome,
 )
-from hallujudge.metrics.event_hallusion import EventHallusionEvidence, EventHallusionItem
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
-from hallujudge.metrics.hallusion_bench import HallusionBenchEvidence
 from hallujudge.metrics.mementos import (
     KeywordEvidence,
     MatchedKeyword,
@@ -162,9 +160,9 @@ def shades(view: ItemView) -> list[Shade]:
     return [claim.shade for claim in view.claims]
 
 
-def reasons_of_answer(evidence: HallusionBenchEvidence | EventHallusionEvidence) -> dict[str, str]:
+def reasons_of_answer(evidence: AnswersEvidence) -> dict[str, str]:
     result = ItemResult(id="a", group_id="a", outcome=Outcome.SCORED, evidence=evidence)
-    item = EventHallusionItem(id="a", split="entire", questions=(), event="")
+    item = AnswersItem(id="a")
     return dict(view_item(item, result).claims[0].reasons)
 
 
@@ -174,14 +172,15 @@ def test_an_answer_of_hallusion_bench() -> None:
     assert texts(view) == {
         "Question": "Is it so?",
         "Response": "Yes.",
-        "Reference answer": "It is to the north.",
     }
+    assert dict(view.facts)["reference"] == "It is to the north."
     [claim] = view.claims
     assert (claim.text, claim.shade) == ("answer: yes", Shade.WRONG)
     assert dict(claim.reasons)["label"] == "no"
-    assert dict(claim.reasons)["verdict of"] == "vlmevalkit"
-    assert dict(claim.reasons)["given label"] == "wrong"
-    assert view.facets["figure"] == "an edited figure"
+    assert dict(claim.reasons)["parser"] == "vlmevalkit"
+    assert dict(claim.reasons)["given verdict"] == "wrong"
+    assert dict(view.facts)["visual input"] == "2"
+    assert view.facets["category"] == "VD"
 
 
 def test_a_chosen_caption_is_marked_among_the_options() -> None:
@@ -203,12 +202,10 @@ def test_a_chosen_caption_is_marked_among_the_options() -> None:
 
 
 def test_judges_of_answers_and_descriptions_tell_their_token_probability() -> None:
-    answered = HallusionBenchEvidence(
-        answer="yes", label="no", correctness=0, correct=False, how="llm", probability=0.2
-    )
-    described = EventHallusionEvidence(
-        answers=(), judgement="yes", description_correct=True, probability=0.75
-    )
+    wrong = AnswerVerdict("", "wrong", "no", False, "llm")
+    answered = AnswersEvidence(answers=(wrong,), probability=0.2)
+    verdict = AnswerVerdict("description", "yes", "yes", True, "judgement")
+    described = AnswersEvidence(answers=(verdict,), probability=0.75)
     assert reasons_of_answer(answered)["token probability"] == "right: 20.0 %"
     assert reasons_of_answer(described)["token probability"] == "right: 75.0 %"
     assert "token probability" not in reasons_of_answer(replace(described, probability=None))
@@ -216,11 +213,22 @@ def test_judges_of_answers_and_descriptions_tell_their_token_probability() -> No
 
 def test_a_video_of_event_hallusion() -> None:
     view = views_of("event-hallusion", responses=VIDEOS)["entire_0"]
-    assert (view.passages[0].label, view.passages[0].text) == ("Is it so?", "No. It is not.")
-    assert texts(view)["Description"] == "A man walks a dog."
-    assert texts(view)["Given judgement"] == "**Yes**. It is."
-    assert dict(view.facts)["event"] == "A man walks a dog."
+    assert texts(view) == {
+        "Question, 1": "Is it so?",
+        "Response, 1": "No. It is not.",
+        "Question, 2": "Is it so?",
+        "Response, 2": "Not sure",
+        "description": "A man walks a dog.",
+    }
+    assert dict(view.facts)["judgement"] == "**Yes**. It is."
+    assert dict(view.facts)["reference"] == "A man walks a dog."
     assert set(shades(view)) == {Shade.RIGHT}
+
+
+def test_a_description_that_nobody_judged_has_no_verdict() -> None:
+    view = views_of("event-hallusion", responses=VIDEOS)["interleave_1"]
+    assert texts(view)["description"] == "A man walks a dog."
+    assert shades(view) == [Shade.WRONG]
 
 
 @pytest.mark.parametrize(
