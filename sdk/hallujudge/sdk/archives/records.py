@@ -25,8 +25,7 @@ _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs
 _LISTS = ("results", "predictions", "responses", "outputs", "answers", "captions", "questions")
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
-_TEXT = {str}
-_OBJECT = {dict}
+_TEXT, _OBJECT = {str}, {dict}
 # Records of a mapping that are made at a time.
 _GATHERED = 128
 

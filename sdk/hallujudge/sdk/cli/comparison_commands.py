@@ -195,9 +195,7 @@ def leaderboard(
 
 
 @app.command(
-    epilog=examples(
-        "hallujudge table runs/llava runs/minigpt --rows model --columns category,score -f latex"
-    )
+    epilog=examples("hallujudge table runs/llava runs/minigpt --columns category,score -f latex")
 )
 @grouped
 def table(

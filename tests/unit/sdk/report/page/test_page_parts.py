@@ -99,7 +99,10 @@ def columns_of_infact() -> dict[str, Any]:
     with Client.embedded() as client:
         client.score(
             "infact",
-            responses=[*rows, {**rows[0], "operator": "shuffle", "response": "B"}],
+            responses=[
+                *rows,
+                {**rows[0], "operator": "shuffle", "response": "B", "order_sensitive": False},
+            ],
             group_by=("dimension",),
             on_batch=lambda done: parts.append(
                 page_part(zip(done.items, done.results, strict=True))
