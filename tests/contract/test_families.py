@@ -58,6 +58,7 @@ JUDGING = st.lists(
             "completion_tokens": counts,
             "latency_seconds": SCALARS[float],
             "cost": st.none() | SCALARS[float],
+            "reused": counts,
         }
     ),
     max_size=2,

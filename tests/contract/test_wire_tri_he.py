@@ -57,6 +57,7 @@ usages = st.builds(
     completion_tokens=counts,
     latency_seconds=numbers,
     cost=st.none() | numbers,
+    reused=counts,
 )
 declined = st.builds(Declined, texts, texts, texts)
 asked = st.builds(

@@ -90,10 +90,16 @@ class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
         return await self.judge.estimates(self._questions(mine).values())
 
     def _questions(self, items: Sequence[_ItemT]) -> dict[int, Question]:
-        asked = ((index, self.question(item)) for index, item in enumerate(items))
+        from ..judges.judge_interface import payer_of
+
+        asked = ((index, item, self.question(item)) for index, item in enumerate(items))
         return {
-            index: replace(question, affinity=items[index].group_id or items[index].id)
-            for index, question in asked
+            index: replace(
+                question,
+                affinity=item.group_id or item.id,
+                payer=payer_of(item.id, question.messages),
+            )
+            for index, item, question in asked
             if question is not None
         }
 

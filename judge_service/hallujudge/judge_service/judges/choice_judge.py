@@ -169,12 +169,10 @@ class ChoiceJudge:
             answer, small = _answer(reply), self._declines(judge, reply)
             if answer.choice and small is None:
                 return _chosen(judge.name, reply, passed)
-            # A failed reply is not in the cache: a second run knows nothing of its usage.
-            this = (
-                _Passed(small, reply.usage)
-                if small
-                else _Passed(Declined(judge.name, answer.reason, answer.detail))
-            )
+            # A second run finds the fallback's choice, and knows of no failed reply before it.
+            usage = reply.usage if small or last else Usage()
+            failed = Declined(judge.name, answer.reason, answer.detail)
+            this = _Passed(small or failed, usage)
             passed.append(this)
             if self._ends(this.declined):
                 break

@@ -9,7 +9,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.framework.tally import cluster_key
 
+from ..access.caller import current_caller
 from ..llm.budget import Usage
 
 DIGITS = 6
@@ -33,6 +35,8 @@ class JudgeRequestItem:
 
     id: str
     """The item's id, for messages only; it is not sent to a judge."""
+    payer: str = ""
+    """Who pays for a reply that no other item paid for, from :func:`payer_of`."""
     claims: tuple[ClaimParts, ...]
     """The claims to judge."""
     reference_triplets: tuple[Triplet, ...]
@@ -48,6 +52,17 @@ class JudgeRequestItem:
         """Return the item with some of its claims only."""
         claims = tuple(self.claims[index] for index in indices)
         return replace(self, claims=claims, fallback_history=tuple(history))
+
+
+def payer_of(item_id: str, content: object) -> str:
+    """Return an item's name among all that may share a reply, the same when it is judged again.
+
+    Args:
+        item_id: The item's id, which items of other runs may have too.
+        content: What is judged.
+    """
+    # Keys tell the users of a server apart.
+    return f"{cluster_key(repr((current_caller().key_id, item_id, content))):016x}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

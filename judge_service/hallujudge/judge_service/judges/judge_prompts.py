@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
@@ -49,6 +49,8 @@ class Question:
     """More parameters of the request, such as values for the model's chat template."""
     affinity: str = ""
     """A text that is equal for all questions about an image; empty if unknown."""
+    payer: str = ""
+    """The item that asks, from :func:`payer_of`; the reply does not depend on it."""
 
     def schema(self) -> dict[str, object]:
         """Return the JSON schema of the answer, in which every claim's number is a required key."""
@@ -93,7 +95,8 @@ def questions_of(
     sentences = [i for i, claim in enumerate(item.claims) if isinstance(claim, Sentence)]
     calls = [*_chunks(triplets, claims_per_call), *((index,) for index in sentences)]
     single = f"judge_claim_{wording}" if wording else "judge_claim"
-    return [_question(item.claims, call, (scene, objects), single) for call in calls]
+    asked = (_question(item.claims, call, (scene, objects), single) for call in calls)
+    return [replace(question, payer=item.payer) for question in asked]
 
 
 def _chunks(indices: Sequence[int], size: int) -> list[tuple[int, ...]]:

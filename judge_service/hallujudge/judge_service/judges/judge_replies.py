@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from hallujudge.metrics.framework.results import JsonValue
@@ -255,6 +255,14 @@ class ReadReply:
     """Why earlier judges gave no verdict, one entry for each claim."""
     usage: Usage
     """What the call took."""
+    payer: str = ""
+    """The item whose question was sent."""
+
+    def usage_of(self, question: Question) -> Usage:
+        """Return what the reply took for the item that asks a question."""
+        # A failed reply is asked for again by a second run, whose bytes are equal but for its time.
+        usage = self.usage if self.has_verdict else replace(self.usage, latency_seconds=0.0)
+        return usage if self.payer == question.payer else usage.again()
 
     @property
     def has_verdict(self) -> bool:
@@ -279,7 +287,10 @@ def reading_of(
         else:
             answers = [read_choice(reply, question.choices, question.envelope)]
         return ReadReply(
-            answers=tuple(answers), fallback_history=tuple(fallback_history), usage=answer.usage
+            answers=tuple(answers),
+            fallback_history=tuple(fallback_history),
+            usage=answer.usage,
+            payer=question.payer,
         )
 
     return Reading(
@@ -306,7 +317,7 @@ def _record_of(reply: ReadReply) -> Record | None:
         )
         if answer is not None and answer.choice
     }
-    return {"answers": answers, "usage": reply.usage.to_record()}
+    return {"answers": answers, "usage": reply.usage.to_record(), "payer": reply.payer}
 
 
 def _reply_of(record: Mapping[str, object], question: Question) -> ReadReply:
@@ -318,6 +329,7 @@ def _reply_of(record: Mapping[str, object], question: Question) -> ReadReply:
         answers=tuple(answer for answer, _ in read),
         fallback_history=tuple(history for _, history in read),
         usage=Usage.from_record(record.get("usage")),
+        payer=str(record.get("payer", "")),
     )
 
 

@@ -46,20 +46,29 @@ class _Draft:
     answers: dict[int, ReadAnswer] = field(default_factory=dict)
     fallback_history: dict[int, tuple[Declined, ...]] = field(default_factory=dict)
     usages: list[Usage] = field(default_factory=list)
+    paid: dict[str, ReadReply] = field(default_factory=dict)
+    """Replies by cache key, for claims that come up twice."""
 
     def history(self, question: Question) -> list[tuple[Declined, ...]]:
         """Return who declined the claims of a question before."""
         history = self.item.fallback_history or ((),) * len(self.item.claims)
         return [history[index] for index in question.claims]
 
-    def add(self, question: Question, reply: ReadReply) -> None:
-        """Add the answers of a reply."""
+    def add(
+        self, key: str, question: Question, reply: ReadReply, *, has_fallback: bool = False
+    ) -> None:
+        """Add the answers of a reply to a call with this cache key."""
         found = zip(question.claims, reply.answers, reply.fallback_history, strict=True)
         for index, answer, history in found:
             if answer is not None:
                 self.answers[index], self.fallback_history[index] = answer, history
-        if reply.has_verdict:
-            self.usages.append(reply.usage)
+        # A second run finds the fallback's verdict, and knows of no failed reply before it.
+        if reply.has_verdict or not has_fallback:
+            # A failed reply is not kept: unless it was shared, another call was made.
+            earlier = self.paid.get(key)
+            again = earlier is not None and (earlier is reply or earlier.has_verdict)
+            self.paid[key] = reply
+            self.usages.append(reply.usage.again() if again else reply.usage_of(question))
 
 
 class LlmJudge:
@@ -159,11 +168,12 @@ class LlmJudge:
         drafts = [_Draft(item) for item in items]
         for draft, question in self._jobs(drafts):
             reading = reading_of(question, draft.history(question))
-            reply = await self._calls.known(self.key_of(question), reading)
+            key = self.key_of(question)
+            reply = await self._calls.known(key, reading)
             if reply is not None:
                 # A claim without a verdict is asked about again.
                 answers = tuple(a if a is not None and a.choice else None for a in reply.answers)
-                draft.add(question, replace(reply, answers=answers))
+                draft.add(key, question, replace(reply, answers=answers))
         return [self._recalled(draft) for draft in drafts]
 
     async def choose(
@@ -180,13 +190,16 @@ class LlmJudge:
             InvalidInputError: The key is rejected, or the model does not exist.
             UnavailableError: The judge answered no call for a long time.
         """
-        return await self._ask(question, [history], has_fallback=has_fallback)
+        reply = await self._ask(question, [history], has_fallback=has_fallback)
+        return replace(reply, usage=reply.usage_of(question))
 
     async def recall_choice(self, question: Question) -> ReadReply | None:
         """Return the earlier choice of the model, or None if it made none."""
         reading = reading_of(question, [()])
         reply = await self._calls.known(self.key_of(question), reading)
-        return reply if reply is not None and reading.is_whole(reply) else None
+        if reply is None or not reading.is_whole(reply):
+            return None
+        return replace(reply, usage=reply.usage_of(question))
 
     async def prepare(self) -> None:
         """Learn the server's version, for the identity. Call it before the first run."""
@@ -297,7 +310,8 @@ class LlmJudge:
 
     async def _answer(self, draft: _Draft, question: Question, *, has_fallback: bool) -> None:
         history = draft.history(question)
-        draft.add(question, await self._ask(question, history, has_fallback=has_fallback))
+        reply = await self._ask(question, history, has_fallback=has_fallback)
+        draft.add(self.key_of(question), question, reply, has_fallback=has_fallback)
 
     async def _ask(
         self, question: Question, history: Sequence[tuple[Declined, ...]], *, has_fallback: bool

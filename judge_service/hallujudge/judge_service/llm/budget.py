@@ -42,6 +42,8 @@ class Usage:
     """Time from sending to the whole answer, summed over calls."""
     cost: float | None = None
     """Price by the settings; None where no prices are set."""
+    reused: int = 0
+    """Replies that were paid for another item: shared with it, or kept in the cache."""
 
     @classmethod
     def total(cls, usages: Iterable[Usage]) -> Usage:
@@ -55,7 +57,12 @@ class Usage:
             completion_tokens=sum(part.completion_tokens for part in parts),
             latency_seconds=fsum(part.latency_seconds for part in parts),
             cost=fsum(costs) if costs else None,
+            reused=sum(part.reused for part in parts),
         )
+
+    def again(self) -> Usage:
+        """Return what one more use of a reply takes: nothing."""
+        return Usage(reused=1, cost=None if self.cost is None else 0.0)
 
     def __add__(self, other: Usage) -> Usage:
         return Usage.total((self, other))

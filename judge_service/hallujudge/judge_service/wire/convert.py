@@ -85,6 +85,7 @@ class _JudgePart:
     completion_tokens: int
     latency_seconds: float
     cost: float | None
+    reused: int
 
 
 def _write_judging(judging: Any) -> tuple[_JudgePart, ...]:

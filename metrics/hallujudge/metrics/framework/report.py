@@ -199,13 +199,15 @@ class JudgeShare:
     declined: Mapping[str, int] = field(default_factory=dict)
     """Reason -> claims on which it gave no verdict that counts."""
     calls: int = 0
-    """Calls that were answered."""
+    """Calls that were answered, each in one item only."""
     prompt_tokens: int = 0
     """Tokens sent."""
     completion_tokens: int = 0
     """Tokens received."""
     cost: float | None = None
     """Their price; None without prices."""
+    reused: int = 0
+    """Replies that items shared with the one that paid, or found in the cache."""
 
     @property
     def asked(self) -> int:
@@ -238,6 +240,7 @@ class JudgingCounts:
                 calls=part["calls"],
                 prompt_tokens=part["prompt_tokens"],
                 completion_tokens=part["completion_tokens"],
+                reused=part["reused"],
             )
             if part["cost"] is not None:
                 sums.update(cost=round(part["cost"] * _NANO), priced=1)
@@ -277,6 +280,7 @@ class JudgingCounts:
                 prompt_tokens=sums["prompt_tokens"],
                 completion_tokens=sums["completion_tokens"],
                 cost=sums["cost"] / _NANO if sums["priced"] else None,
+                reused=sums["reused"],
             )
             for judge, sums in self._sums.items()
         )

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!hallujudge/judge/v1/scoring.proto\x12\x13hallujudge.judge.v1\"\xee\x02\n\tScoreSpec\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x0f\n\x07variant\x18\x02 \x01(\t\x12:\n\x06graphs\x18\x03 \x03(\x0b\x32*.hallujudge.judge.v1.ScoreSpec.GraphsEntry\x12<\n\x07options\x18\x04 \x03(\x0b\x32+.hallujudge.judge.v1.ScoreSpec.OptionsEntry\x12\x10\n\x08group_by\x18\x05 \x03(\t\x12\x33\n\x08interval\x18\x06 \x01(\x0b\x32!.hallujudge.judge.v1.IntervalSpec\x1aO\n\x0bGraphsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x05value\x18\x02 \x01(\x0b\x32 .hallujudge.judge.v1.GraphSource:\x02\x38\x01\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"^\n\x0bGraphSource\x12\x11\n\x07shipped\x18\x01 \x01(\tH\x00\x12\x32\n\x06inline\x18\x02 \x01(\x0b\x32 .hallujudge.judge.v1.InlineGraphH\x00\x42\x08\n\x06source\"9\n\x0bInlineGraph\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0e\n\x06layout\x18\x03 \x01(\t\"\"\n\x0cIntervalSpec\x12\x12\n\nconfidence\x18\x01 \x01(\x01\"\xcc\x03\n\x06Report\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x0f\n\x07variant\x18\x02 \x01(\t\x12\x11\n\tsignature\x18\x03 \x01(\t\x12*\n\x06scores\x18\x04 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Score\x12/\n\x08\x63overage\x18\x05 \x01(\x0b\x32\x1d.hallujudge.judge.v1.Coverage\x12\x30\n\x06groups\x18\x06 \x03(\x0b\x32 .hallujudge.judge.v1.GroupScores\x12*\n\x06totals\x18\x07 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Total\x12;\n\x08settings\x18\x08 \x03(\x0b\x32).hallujudge.judge.v1.Report.SettingsEntry\x12\r\n\x05notes\x18\t \x03(\t\x12\x30\n\x07judging\x18\n \x03(\x0b\x32\x1f.hallujudge.judge.v1.JudgeShare\x12\x10\n\x08item_set\x18\x0b \x01(\t\x12\x12\n\nreferences\x18\x0c \x01(\t\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xfb\x01\n\nJudgeShare\x12\r\n\x05judge\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12?\n\x08\x64\x65\x63lined\x18\x03 \x03(\x0b\x32-.hallujudge.judge.v1.JudgeShare.DeclinedEntry\x12\r\n\x05\x63\x61lls\x18\x04 \x01(\x04\x12\x15\n\rprompt_tokens\x18\x05 \x01(\x04\x12\x19\n\x11\x63ompletion_tokens\x18\x06 \x01(\x04\x12\x11\n\x04\x63ost\x18\x07 \x01(\x01H\x00\x88\x01\x01\x1a/\n\rDeclinedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x42\x07\n\x05_cost\"\x80\x01\n\x05Score\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05value\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x06\x63i_low\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x14\n\x07\x63i_high\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\t\n\x01n\x18\x05 \x01(\x04\x42\x08\n\x06_valueB\t\n\x07_ci_lowB\n\n\x08_ci_high\"U\n\x0bGroupScores\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12*\n\x06scores\x18\x03 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Score\"\x9a\x01\n\x08\x43overage\x12\r\n\x05items\x18\x01 \x01(\x04\x12\x0e\n\x06scored\x18\x02 \x01(\x04\x12\x10\n\x08unscored\x18\x03 \x01(\x04\x12\x31\n\x07reasons\x18\x04 \x03(\x0b\x32 .hallujudge.judge.v1.ReasonCount\x12*\n\x06\x62ounds\x18\x05 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Bound\",\n\x0bReasonCount\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\"2\n\x05\x42ound\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x62\x65st\x18\x02 \x01(\x01\x12\r\n\x05worst\x18\x03 \x01(\x01\"$\n\x05Total\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\"\x1c\n\nStringList\x12\x0e\n\x06values\x18\x01 \x03(\t\";\n\x0bTripletList\x12,\n\x06values\x18\x01 \x03(\x0b\x32\x1c.hallujudge.judge.v1.Triplet\"M\n\x07Triplet\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x0e\n\x06object\x18\x03 \x01(\t\x12\x0f\n\x07written\x18\x04 \x01(\t\"\"\n\x04Span\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\"\xf0\x01\n\tJudgePart\x12\r\n\x05judge\x18\x01 \x01(\t\x12\x10\n\x08\x61nswered\x18\x02 \x01(\r\x12\x35\n\x08\x64\x65\x63lined\x18\x03 \x03(\x0b\x32#.hallujudge.judge.v1.DeclinedClaims\x12\r\n\x05\x63\x61lls\x18\x04 \x01(\r\x12\x15\n\rprompt_tokens\x18\x05 \x01(\x04\x12\x15\n\rcached_tokens\x18\x06 \x01(\x04\x12\x19\n\x11\x63ompletion_tokens\x18\x07 \x01(\x04\x12\x17\n\x0flatency_seconds\x18\x08 \x01(\x01\x12\x11\n\x04\x63ost\x18\t \x01(\x01H\x00\x88\x01\x01\x42\x07\n\x05_cost\"@\n\x0e\x44\x65\x63linedClaims\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0e\n\x06\x63laims\x18\x02 \x01(\r\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t*h\n\x08Modality\x12\x18\n\x14MODALITY_UNSPECIFIED\x10\x00\x12\x13\n\x0fMODALITY_STATED\x10\x01\x12\x13\n\x0fMODALITY_HEDGED\x10\x02\x12\x18\n\x14MODALITY_CONDITIONAL\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!hallujudge/judge/v1/scoring.proto\x12\x13hallujudge.judge.v1\"\xee\x02\n\tScoreSpec\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x0f\n\x07variant\x18\x02 \x01(\t\x12:\n\x06graphs\x18\x03 \x03(\x0b\x32*.hallujudge.judge.v1.ScoreSpec.GraphsEntry\x12<\n\x07options\x18\x04 \x03(\x0b\x32+.hallujudge.judge.v1.ScoreSpec.OptionsEntry\x12\x10\n\x08group_by\x18\x05 \x03(\t\x12\x33\n\x08interval\x18\x06 \x01(\x0b\x32!.hallujudge.judge.v1.IntervalSpec\x1aO\n\x0bGraphsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x05value\x18\x02 \x01(\x0b\x32 .hallujudge.judge.v1.GraphSource:\x02\x38\x01\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"^\n\x0bGraphSource\x12\x11\n\x07shipped\x18\x01 \x01(\tH\x00\x12\x32\n\x06inline\x18\x02 \x01(\x0b\x32 .hallujudge.judge.v1.InlineGraphH\x00\x42\x08\n\x06source\"9\n\x0bInlineGraph\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0e\n\x06layout\x18\x03 \x01(\t\"\"\n\x0cIntervalSpec\x12\x12\n\nconfidence\x18\x01 \x01(\x01\"\xcc\x03\n\x06Report\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x0f\n\x07variant\x18\x02 \x01(\t\x12\x11\n\tsignature\x18\x03 \x01(\t\x12*\n\x06scores\x18\x04 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Score\x12/\n\x08\x63overage\x18\x05 \x01(\x0b\x32\x1d.hallujudge.judge.v1.Coverage\x12\x30\n\x06groups\x18\x06 \x03(\x0b\x32 .hallujudge.judge.v1.GroupScores\x12*\n\x06totals\x18\x07 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Total\x12;\n\x08settings\x18\x08 \x03(\x0b\x32).hallujudge.judge.v1.Report.SettingsEntry\x12\r\n\x05notes\x18\t \x03(\t\x12\x30\n\x07judging\x18\n \x03(\x0b\x32\x1f.hallujudge.judge.v1.JudgeShare\x12\x10\n\x08item_set\x18\x0b \x01(\t\x12\x12\n\nreferences\x18\x0c \x01(\t\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x8b\x02\n\nJudgeShare\x12\r\n\x05judge\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x65\x63ided\x18\x02 \x01(\x04\x12?\n\x08\x64\x65\x63lined\x18\x03 \x03(\x0b\x32-.hallujudge.judge.v1.JudgeShare.DeclinedEntry\x12\r\n\x05\x63\x61lls\x18\x04 \x01(\x04\x12\x15\n\rprompt_tokens\x18\x05 \x01(\x04\x12\x19\n\x11\x63ompletion_tokens\x18\x06 \x01(\x04\x12\x11\n\x04\x63ost\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12\x0e\n\x06reused\x18\x08 \x01(\x04\x1a/\n\rDeclinedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x42\x07\n\x05_cost\"\x80\x01\n\x05Score\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05value\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x06\x63i_low\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x14\n\x07\x63i_high\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\t\n\x01n\x18\x05 \x01(\x04\x42\x08\n\x06_valueB\t\n\x07_ci_lowB\n\n\x08_ci_high\"U\n\x0bGroupScores\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12*\n\x06scores\x18\x03 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Score\"\x9a\x01\n\x08\x43overage\x12\r\n\x05items\x18\x01 \x01(\x04\x12\x0e\n\x06scored\x18\x02 \x01(\x04\x12\x10\n\x08unscored\x18\x03 \x01(\x04\x12\x31\n\x07reasons\x18\x04 \x03(\x0b\x32 .hallujudge.judge.v1.ReasonCount\x12*\n\x06\x62ounds\x18\x05 \x03(\x0b\x32\x1a.hallujudge.judge.v1.Bound\",\n\x0bReasonCount\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\"2\n\x05\x42ound\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x62\x65st\x18\x02 \x01(\x01\x12\r\n\x05worst\x18\x03 \x01(\x01\"$\n\x05Total\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\"\x1c\n\nStringList\x12\x0e\n\x06values\x18\x01 \x03(\t\";\n\x0bTripletList\x12,\n\x06values\x18\x01 \x03(\x0b\x32\x1c.hallujudge.judge.v1.Triplet\"M\n\x07Triplet\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x0e\n\x06object\x18\x03 \x01(\t\x12\x0f\n\x07written\x18\x04 \x01(\t\"\"\n\x04Span\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\"\x80\x02\n\tJudgePart\x12\r\n\x05judge\x18\x01 \x01(\t\x12\x10\n\x08\x61nswered\x18\x02 \x01(\r\x12\x35\n\x08\x64\x65\x63lined\x18\x03 \x03(\x0b\x32#.hallujudge.judge.v1.DeclinedClaims\x12\r\n\x05\x63\x61lls\x18\x04 \x01(\r\x12\x15\n\rprompt_tokens\x18\x05 \x01(\x04\x12\x15\n\rcached_tokens\x18\x06 \x01(\x04\x12\x19\n\x11\x63ompletion_tokens\x18\x07 \x01(\x04\x12\x17\n\x0flatency_seconds\x18\x08 \x01(\x01\x12\x11\n\x04\x63ost\x18\t \x01(\x01H\x00\x88\x01\x01\x12\x0e\n\x06reused\x18\n \x01(\rB\x07\n\x05_cost\"@\n\x0e\x44\x65\x63linedClaims\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0e\n\x06\x63laims\x18\x02 \x01(\r\x12\x0e\n\x06\x64\x65tail\x18\x03 \x01(\t*h\n\x08Modality\x12\x18\n\x14MODALITY_UNSPECIFIED\x10\x00\x12\x13\n\x0fMODALITY_STATED\x10\x01\x12\x13\n\x0fMODALITY_HEDGED\x10\x02\x12\x18\n\x14MODALITY_CONDITIONAL\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,8 +39,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REPORT_SETTINGSENTRY']._serialized_options = b'8\001'
   _globals['_JUDGESHARE_DECLINEDENTRY']._loaded_options = None
   _globals['_JUDGESHARE_DECLINEDENTRY']._serialized_options = b'8\001'
-  _globals['_MODALITY']._serialized_start=2361
-  _globals['_MODALITY']._serialized_end=2465
+  _globals['_MODALITY']._serialized_start=2393
+  _globals['_MODALITY']._serialized_end=2497
   _globals['_SCORESPEC']._serialized_start=59
   _globals['_SCORESPEC']._serialized_end=425
   _globals['_SCORESPEC_GRAPHSENTRY']._serialized_start=298
@@ -58,31 +58,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REPORT_SETTINGSENTRY']._serialized_start=1032
   _globals['_REPORT_SETTINGSENTRY']._serialized_end=1079
   _globals['_JUDGESHARE']._serialized_start=1082
-  _globals['_JUDGESHARE']._serialized_end=1333
-  _globals['_JUDGESHARE_DECLINEDENTRY']._serialized_start=1277
-  _globals['_JUDGESHARE_DECLINEDENTRY']._serialized_end=1324
-  _globals['_SCORE']._serialized_start=1336
-  _globals['_SCORE']._serialized_end=1464
-  _globals['_GROUPSCORES']._serialized_start=1466
-  _globals['_GROUPSCORES']._serialized_end=1551
-  _globals['_COVERAGE']._serialized_start=1554
-  _globals['_COVERAGE']._serialized_end=1708
-  _globals['_REASONCOUNT']._serialized_start=1710
-  _globals['_REASONCOUNT']._serialized_end=1754
-  _globals['_BOUND']._serialized_start=1756
-  _globals['_BOUND']._serialized_end=1806
-  _globals['_TOTAL']._serialized_start=1808
-  _globals['_TOTAL']._serialized_end=1844
-  _globals['_STRINGLIST']._serialized_start=1846
-  _globals['_STRINGLIST']._serialized_end=1874
-  _globals['_TRIPLETLIST']._serialized_start=1876
-  _globals['_TRIPLETLIST']._serialized_end=1935
-  _globals['_TRIPLET']._serialized_start=1937
-  _globals['_TRIPLET']._serialized_end=2014
-  _globals['_SPAN']._serialized_start=2016
-  _globals['_SPAN']._serialized_end=2050
-  _globals['_JUDGEPART']._serialized_start=2053
-  _globals['_JUDGEPART']._serialized_end=2293
-  _globals['_DECLINEDCLAIMS']._serialized_start=2295
-  _globals['_DECLINEDCLAIMS']._serialized_end=2359
+  _globals['_JUDGESHARE']._serialized_end=1349
+  _globals['_JUDGESHARE_DECLINEDENTRY']._serialized_start=1293
+  _globals['_JUDGESHARE_DECLINEDENTRY']._serialized_end=1340
+  _globals['_SCORE']._serialized_start=1352
+  _globals['_SCORE']._serialized_end=1480
+  _globals['_GROUPSCORES']._serialized_start=1482
+  _globals['_GROUPSCORES']._serialized_end=1567
+  _globals['_COVERAGE']._serialized_start=1570
+  _globals['_COVERAGE']._serialized_end=1724
+  _globals['_REASONCOUNT']._serialized_start=1726
+  _globals['_REASONCOUNT']._serialized_end=1770
+  _globals['_BOUND']._serialized_start=1772
+  _globals['_BOUND']._serialized_end=1822
+  _globals['_TOTAL']._serialized_start=1824
+  _globals['_TOTAL']._serialized_end=1860
+  _globals['_STRINGLIST']._serialized_start=1862
+  _globals['_STRINGLIST']._serialized_end=1890
+  _globals['_TRIPLETLIST']._serialized_start=1892
+  _globals['_TRIPLETLIST']._serialized_end=1951
+  _globals['_TRIPLET']._serialized_start=1953
+  _globals['_TRIPLET']._serialized_end=2030
+  _globals['_SPAN']._serialized_start=2032
+  _globals['_SPAN']._serialized_end=2066
+  _globals['_JUDGEPART']._serialized_start=2069
+  _globals['_JUDGEPART']._serialized_end=2325
+  _globals['_DECLINEDCLAIMS']._serialized_start=2327
+  _globals['_DECLINEDCLAIMS']._serialized_end=2391
 # @@protoc_insertion_point(module_scope)

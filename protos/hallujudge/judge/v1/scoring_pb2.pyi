@@ -320,18 +320,21 @@ class JudgeShare(google.protobuf.message.Message):
     PROMPT_TOKENS_FIELD_NUMBER: builtins.int
     COMPLETION_TOKENS_FIELD_NUMBER: builtins.int
     COST_FIELD_NUMBER: builtins.int
+    REUSED_FIELD_NUMBER: builtins.int
     judge: builtins.str
     """Name of the judge."""
     decided: builtins.int
     """Verdicts that count."""
     calls: builtins.int
-    """Calls that were answered."""
+    """Calls that were answered, each in one item only."""
     prompt_tokens: builtins.int
     """Tokens sent."""
     completion_tokens: builtins.int
     """Tokens received."""
     cost: builtins.float
     """Their price. Absent without prices."""
+    reused: builtins.int
+    """Replies that items shared with the one that paid, or found in the cache."""
     @property
     def declined(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
         """Reason -> claims on which it gave no verdict that counts."""
@@ -346,9 +349,10 @@ class JudgeShare(google.protobuf.message.Message):
         prompt_tokens: builtins.int = ...,
         completion_tokens: builtins.int = ...,
         cost: builtins.float | None = ...,
+        reused: builtins.int = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_cost", b"_cost", "cost", b"cost"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "decided", b"decided", "declined", b"declined", "judge", b"judge", "prompt_tokens", b"prompt_tokens"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "decided", b"decided", "declined", b"declined", "judge", b"judge", "prompt_tokens", b"prompt_tokens", "reused", b"reused"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
 
 Global___JudgeShare: typing_extensions.TypeAlias = JudgeShare
@@ -637,6 +641,7 @@ class JudgePart(google.protobuf.message.Message):
     COMPLETION_TOKENS_FIELD_NUMBER: builtins.int
     LATENCY_SECONDS_FIELD_NUMBER: builtins.int
     COST_FIELD_NUMBER: builtins.int
+    REUSED_FIELD_NUMBER: builtins.int
     judge: builtins.str
     """Name of the judge."""
     answered: builtins.int
@@ -653,6 +658,8 @@ class JudgePart(google.protobuf.message.Message):
     """Time from request to full reply, summed over calls."""
     cost: builtins.float
     """Cost. Absent if no prices are set."""
+    reused: builtins.int
+    """Replies that another item paid for."""
     @property
     def declined(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___DeclinedClaims]:
         """Claims without a verdict."""
@@ -669,9 +676,10 @@ class JudgePart(google.protobuf.message.Message):
         completion_tokens: builtins.int = ...,
         latency_seconds: builtins.float = ...,
         cost: builtins.float | None = ...,
+        reused: builtins.int = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_cost", b"_cost", "cost", b"cost"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "answered", b"answered", "cached_tokens", b"cached_tokens", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "declined", b"declined", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "answered", b"answered", "cached_tokens", b"cached_tokens", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "declined", b"declined", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens", "reused", b"reused"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
 
 Global___JudgePart: typing_extensions.TypeAlias = JudgePart

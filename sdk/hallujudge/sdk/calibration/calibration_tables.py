@@ -252,11 +252,14 @@ def card_page(card: JudgeCard) -> Page:
 
 def judging_page(shares: Sequence[JudgeShare], run: Path) -> Page:
     """Return what each judge of a run gave and took, as a table."""
-    keys = ("judge", "decided", "declined", "calls", "prompt_tokens", "completion_tokens", "cost")
+    keys = (
+        *("judge", "decided", "declined", "calls", "prompt_tokens", "completion_tokens", "cost"),
+        "reused",
+    )
     rows = (
         (
             *(share.judge, share.decided, sum(share.declined.values()), share.calls),
-            *(share.prompt_tokens, share.completion_tokens, share.cost),
+            *(share.prompt_tokens, share.completion_tokens, share.cost, share.reused),
         )
         for share in shares
     )

@@ -140,7 +140,7 @@ def _by_reason(counts: Mapping[str, int]) -> str:
 def judging_sentences(shares: Sequence[JudgeShare]) -> Iterator[str]:
     """Yield what each judge gave, and what its replies took when they were made.
 
-    A reply that several items share counts in each of them.
+    A reply that several items share was paid for once.
     """
     claims = counted(max((share.asked for share in shares), default=0), "verdict")
     for share in shares:
@@ -148,9 +148,14 @@ def judging_sentences(shares: Sequence[JudgeShare]) -> Iterator[str]:
         took = [f"{count:,} {kind} tokens" for kind, count in tokens.items() if count]
         took += [] if share.cost is None else [f"cost {share.cost:.4f}"]
         more = f" ({', '.join(took)})" if took else ""
-        replies = "1 reply" if share.calls == 1 else f"{share.calls:,} replies"
-        more = f" from {replies}{more}" if share.calls else ""
+        parts = [f"{_replies(share.calls)}{more}"] if share.calls else []
+        parts += [f"{_replies(share.reused)} used again"] if share.reused else []
+        more = f" from {' and '.join(parts)}" if parts else ""
         yield f"{clean(share.judge)} gave {share.decided:,} of {claims}{more}."
+
+
+def _replies(count: int) -> str:
+    return "1 reply" if count == 1 else f"{count:,} replies"
 
 
 def interval_label(report: Report) -> str:

@@ -25,6 +25,7 @@ def part(
         "completion_tokens": calls,
         "latency_seconds": 0.1 * calls,
         "cost": cost,
+        "reused": 2 * calls,
     }
 
 
@@ -57,6 +58,7 @@ def test_parts_of_items_are_summed_in_any_number_of_parts() -> None:
         prompt_tokens=100,
         completion_tokens=1,
         cost=0.1,
+        reused=2,
     )
 
 

@@ -17,7 +17,7 @@ from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 
 from ...errors import InvalidInputError
 from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
-from ...judges.judge_interface import JudgedItem, JudgeRequestItem
+from ...judges.judge_interface import JudgedItem, JudgeRequestItem, payer_of
 from ...judges.llm_judge import LlmJudge, estimate_judge
 from ...judges.router import Router
 from ...llm.estimate import Estimate, TokenCounter
@@ -208,6 +208,7 @@ def _request(item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestIte
     assert item.reference_triplets is not None, "items without are unscored by now"
     return JudgeRequestItem(
         id=item.id,
+        payer=payer_of(item.id, claims),
         claims=claims,
         reference_triplets=item.reference_triplets,
         reference_objects=item.reference_objects,
