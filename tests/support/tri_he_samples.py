@@ -37,7 +37,8 @@ def score(
         *("score", "tri-he", kind, write_lines(folder / "answers.jsonl", answers)),
         "--references",
         write_lines(folder / "graphs.jsonl", given if graphs is None else graphs),
-        *(() if "--out" in more else ("--out", folder / "out", "--overwrite")),
+        *(() if "--out" in more else ("--out", folder / "out")),
+        *(() if {"--out", "--resume"} & {*more} else ("--overwrite",)),
         *more,
     )
 
