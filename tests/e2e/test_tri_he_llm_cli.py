@@ -242,9 +242,11 @@ def test_a_served_run_costs_what_the_server_paid(
     server = ServerProcess()
     try:
         remote = ("--judge", "llm", "--server", server.address)
-        assert score(tmp_path, shared_answers(150), *remote).returncode == 0
+        ran = score(tmp_path, shared_answers(150), *remote)
         assert paid_by(tmp_path / "out") == paid.owed()
         before = paid.owed()
+        told = f", 151 calls, {paid.tokens:,} tokens, cost {before['cost']:.4f}, verdicts: llm 450"
+        assert ran.stderr.splitlines()[-1].endswith(told)
         # What the server remembers of other items is reused.
         more = (*remote, "--out", tmp_path / "others")
         assert score(tmp_path, shared_answers(5, 150), *more).returncode == 0

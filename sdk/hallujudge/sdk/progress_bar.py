@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +40,7 @@ class Progress:
         self._unscored = 0
         self._now = RunProgress()
         self._shares: tuple[JudgeShare, ...] = ()
+        self._before: tuple[JudgeShare, ...] = ()
 
     def kept(self, items: int, unscored: int) -> None:
         """Count items that were scored before the run was resumed."""
@@ -52,9 +53,10 @@ class Progress:
         self._unscored += unscored
         self._now = replace(self._now, waiting="")
 
-    def judged(self, shares: tuple[JudgeShare, ...]) -> None:
-        """Take over what each judge gave to the items with results."""
+    def judged(self, shares: tuple[JudgeShare, ...], *, kept: bool = False) -> None:
+        """Take over what each judge gave to the items with results, or to the kept ones."""
         self._shares = shares
+        self._before = shares if kept else self._before
 
     def waits(self, now: RunProgress) -> None:
         """Take over calls, cost and what is waited for."""
@@ -83,6 +85,14 @@ class Progress:
     def _judging(self) -> Iterator[str]:
         """Yield what this run's calls took, and who gave the verdicts."""
         now = self._now
+        if not (now.tokens or now.reused):  # a server's judges: what they took is in the results
+            took, before = _took(self._shares), _took(self._before)
+            now = replace(
+                now,
+                answers=took.answers - before.answers or now.answers,
+                tokens=took.tokens - before.tokens,
+                cost=now.cost if took.cost is None else took.cost - (before.cost or 0.0),
+            )
         counts = (
             (now.answers, "calls"),
             (now.tokens, "tokens"),
@@ -147,6 +157,17 @@ def _place(file: BinaryIO) -> tuple[int, int]:
         return os.fstat(number).st_size, os.lseek(number, 0, os.SEEK_CUR)
     except (OSError, ValueError):
         return 0, 0
+
+
+def _took(shares: Iterable[JudgeShare]) -> RunProgress:
+    """Return what the replies that were paid for took."""
+    paid = [share for share in shares if share.calls]
+    costs = [share.cost for share in paid if share.cost is not None]
+    return RunProgress(
+        answers=sum(share.calls for share in paid),
+        tokens=sum(share.prompt_tokens + share.completion_tokens for share in paid),
+        cost=sum(costs) if costs else None,
+    )
 
 
 class PlainLines:

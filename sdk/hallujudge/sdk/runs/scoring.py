@@ -212,9 +212,9 @@ class ProgressWatch:
         count = self._progress.scored if isinstance(part, Part) else self._progress.kept
         count(part.items, part.unscored.items.counts.total())
 
-    def judged(self, shares: tuple[JudgeShare, ...], *, kept: bool) -> None:  # noqa: ARG002
+    def judged(self, shares: tuple[JudgeShare, ...], *, kept: bool) -> None:
         """Show what judges gave."""
-        self._progress.judged(shares)
+        self._progress.judged(shares, kept=kept)
 
     def waits(self, progress: RunProgress) -> None:
         """Show what is waited for."""
