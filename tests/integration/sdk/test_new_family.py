@@ -246,7 +246,7 @@ def test_the_command_line_scores_shows_and_renders_it(
     assert "responses that shout / responses; lower is better" in (out / "report.html").read_text(
         encoding="utf-8"
     )
-    assert main([*arguments, "--mark", "?"]) == 3
+    assert main([*arguments, "--overwrite", "--mark", "?"]) == 3
     assert "loudness" in (capsys.readouterr().out)
     assert json.loads((out / "report.json").read_text())["scores"]["loudness"]["value"] == 0
     assert main(["score", "shout", "--help"]) == 0
