@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from support.fault_callers import Books, Caller
 from support.fault_judge import owner_of
@@ -89,7 +90,7 @@ async def run_schedule(schedule: Schedule, nursery: Nursery, keys: Keys) -> Ran:
         async with world:
             if await _all_answered(schedule, world, books, callers):
                 await _check_rest(world, books)
-                check_payments(world, books)
+                await check_payments(world, books)
                 await _check_end(world, books)
         log = world.log.decode(errors="replace")
         books.check(not _DEFECTS.search(world.log), f"the log: {log[-6000:]}")
@@ -128,7 +129,7 @@ async def _all_answered(
     return not late
 
 
-def check_payments(world: World, books: Books) -> None:
+async def check_payments(world: World, books: Books) -> None:
     """Check that no call was paid twice, that all are written down, and that budgets hold."""
     judge = world.judge
     twice = {
@@ -137,8 +138,11 @@ def check_payments(world: World, books: Books) -> None:
         if paid > 1 + books.excused[claim]
     }
     books.check(not twice, f"paid for twice: {twice}")
-    with closing(world.database("spending")) as file:
-        rows = file.execute("SELECT key, calls, cost FROM spending").fetchall()
+    for _ in range(_LOOKS):
+        rows = _rows(world, "spending", "SELECT key, calls, cost FROM spending")
+        if judge.chats - sum(calls for _, calls, _ in rows) <= AT_ONCE * world.kills:
+            break
+        await asyncio.sleep(_BETWEEN_LOOKS)
     names = {key.split("_")[1]: name for name, key in books.keys.items()}
     written: Counter[str] = Counter()
     for key, calls, cost in rows:
@@ -148,10 +152,19 @@ def check_payments(world: World, books: Books) -> None:
         )
         books.check(fits, f"{names[key]} spent {calls} calls and {cost} in a day")
     _check_written(world, books, written)
-    if "verdicts" not in world.troubled:
-        with closing(world.database("verdicts")) as file:
-            kept = file.execute("SELECT count(*) FROM answers").fetchone()[0]
+    # A process that ends may not be able to write what it has in memory.
+    if not (world.ends and "verdicts" in world.troubled):
+        for _ in range(_LOOKS):
+            kept = len(_rows(world, "verdicts", "SELECT key FROM answers"))
+            if kept >= len(books.settled):
+                break
+            await asyncio.sleep(_BETWEEN_LOOKS)
         books.check(kept >= len(books.settled), f"{len(books.settled)} verdicts, {kept} kept")
+
+
+def _rows(world: World, database: str, query: str) -> list[tuple[Any, ...]]:
+    with closing(world.database(database)) as file:
+        return file.execute(query).fetchall()
 
 
 def _check_written(world: World, books: Books, written: Counter[str]) -> None:

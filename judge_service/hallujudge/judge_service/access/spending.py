@@ -41,6 +41,8 @@ _SPENT = "SELECT calls, cost FROM spending WHERE key = ? AND day = ?"
 _BUSY_SECONDS = 30.0
 _OPEN_SECONDS = 2.0
 _PAUSE_SECONDS = 0.05
+# A full or broken disk needs longer to come back than a lock.
+_BROKEN_SECONDS = 1.0
 _FAILURES = (sqlite3.Error, DatabaseLostError)
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _RETRY_SECONDS = 5.0
@@ -97,7 +99,8 @@ class Ledger:
 
     A server that dies in between has counted the call: it may have been charged for. The file is
     used in a thread of its own. While another program has locked it, calls of keys with a daily
-    limit wait, and those of other keys are written down as soon as possible.
+    limit wait, and those of other keys are written down as soon as possible. After any other
+    failure calls are refused, and what is not written yet is tried again.
 
     Args:
         path: The SQLite file; it is made if it is missing.
@@ -263,21 +266,26 @@ class Ledger:
         settled.set_result(None)
 
     def _flush(self) -> None:
-        """Write down what is not written yet, now or when another program unlocks the file."""
+        """Write down what is not written yet, now or when the file can be written again."""
         if not self._unwritten:
             return
         try:
             with self._writing():
                 pass
         except _FAILURES as err:
-            # One attempt at a time waits; calls that come meanwhile are in the queue before it.
-            if self._is_late(err) and not self._is_waiting and not self._closing.is_set():
+            pause = 0.0 if self._is_late(err) else _BROKEN_SECONDS
+            if not self._is_waiting:  # one attempt at a time waits
+                self._thread.submit(self._flush_later, self._clock() + pause)
                 self._is_waiting = True
-                self._thread.submit(self._flush_later)
 
-    def _flush_later(self) -> None:
-        self._is_waiting = False
+    def _flush_later(self, moment: float) -> None:
+        if self._closing.is_set():  # what is left was tried for the last time, or will be
+            return
         self._closing.wait(_PAUSE_SECONDS)
+        if self._clock() < moment:  # calls that came meanwhile are in the queue before this
+            self._thread.submit(self._flush_later, moment)
+            return
+        self._is_waiting = False
         self._flush()
 
     @contextmanager

@@ -24,6 +24,7 @@ from typing import TypeVar
 
 from ..errors import InvalidInputError
 from ..state_files import DatabaseLostError
+from ..stopping import begun
 from ..threads import shielded
 from .cache_file import CacheFile, Claim, Record, Row, new_owner, record_of
 
@@ -47,7 +48,8 @@ class VerdictCache:
     Args:
         path: The file; created if absent. Its folder must exist.
         clock: Seconds on a clock that never goes back.
-        sleep: Waits; between two looks at a call that another process makes.
+        sleep: Waits; between two looks at a call that another process makes, and before records
+            are written again.
         busy_seconds: How long another program's lock is waited for before work goes on without.
     """
 
@@ -66,6 +68,7 @@ class VerdictCache:
         self._owner = new_owner()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="hallujudge-cache")
         self._pending: dict[str, Row] = {}
+        self._writer: asyncio.Task[None] | None = None
         # Used in the thread only.
         self._file: CacheFile | None = None
         self._was_open = False
@@ -130,6 +133,14 @@ class VerdictCache:
         row = Row(bytes.fromhex(key), judge, text)
         self._pend(key, row)
         await self._run(_WRITE, lambda _file: None, None)
+        if self._pending and (self._writer is None or self._writer.done()):
+            self._writer = begun(self._write_later())
+
+    async def _write_later(self) -> None:
+        """Write what waits in memory when the file can be used again, without another call."""
+        while self._pending:
+            await self._sleep(_RETRY_SECONDS)
+            await self._run(_WRITE, lambda _file: None, None)
 
     async def fact_of(self, url: str, model: str, fact: str) -> str | None:
         """Return what is known of the judge at an address, for runs while it is away.
@@ -163,6 +174,8 @@ class VerdictCache:
             if self._file is not None:
                 self._file.close()
 
+        if self._writer is not None:
+            self._writer.cancel()
         await asyncio.get_running_loop().run_in_executor(self._thread, end)
         self._thread.shutdown(wait=False)
 

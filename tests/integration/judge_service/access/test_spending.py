@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
+from support.clocks import Clock
 from support.database_mishaps import copied, deleted, log_deleted, replaced, set_back
 from support.messages import expected_message
 from support.threads import until
@@ -154,4 +155,49 @@ async def test_a_file_that_is_put_back_is_used_again(path: Path) -> None:
     aside.rename(path)
     assert isinstance(await ledger.take(ana, 0.0, priced=False), Hold)
     assert ledger.spent("k1") == Spent(calls=2)
+    ledger.close()
+
+
+@contextmanager
+def moved_away(path: Path) -> Iterator[None]:
+    aside = path.with_name("aside.sqlite")
+    path.rename(aside)
+    yield
+    aside.rename(path)
+
+
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Let every write of the file fail, as a broken disk does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON spending "
+            "BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END"
+        )
+        yield
+        other.execute("DROP TRIGGER refuse")
+
+
+def written(path: Path) -> list[tuple[int, float]]:
+    with closing(sqlite3.connect(path)) as file:
+        return file.execute("SELECT calls, cost FROM spending").fetchall()
+
+
+@pytest.mark.parametrize("failing", [refusing, moved_away, locked])
+async def test_what_could_not_be_written_is_written_later_without_another_call(
+    path: Path,
+    failing: Callable[[Path], AbstractContextManager[None]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+
+    def is_written_later() -> bool:
+        clock.now += 60
+        return written(path) == [(1, 2.0)]
+
+    ledger = Ledger(path, clock=clock)
+    with failing(path):
+        assert isinstance(await ledger.take(caller(), 2.0, priced=False), Hold)
+        await until(lambda: str(path) in caplog.text)
+    await until(is_written_later)
     ledger.close()

@@ -60,10 +60,10 @@ async def test_a_verdict_that_is_paid_for_again_is_found(
     async with World(nursery, tmp_path, keys.path) as world:
         books = Books(world, keys.by_caller)
         await Caller(books, work, 0).run()
-        check_payments(world, books)
+        await check_payments(world, books)
         assert books.problems == []
         await world.suffer(Fault(kind="forget"))
         await Caller(books, work, 1).run()
-        check_payments(world, books)
+        await check_payments(world, books)
     assert (world.ends, world.judge.chats) == (1, 6)
     assert [problem.partition(":")[0] for problem in books.problems] == ["paid for twice"]

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from support.clocks import Clock
 from support.messages import expected_message
+from support.threads import PATIENCE
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.llm.cache_file import (
@@ -180,6 +181,36 @@ async def test_a_locked_file_stops_nothing_and_is_written_later(
         await cache.put(KEY, "m", RECORD)
     async with opened(tmp_path / "c") as again:
         assert await again.count() == 21
+
+
+async def test_records_are_written_when_the_file_is_free_without_another_call(
+    tmp_path: Path, locked: Callable[[], sqlite3.Connection]
+) -> None:
+    clock, waits, free = Clock(), asyncio.Semaphore(0), asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        waits.release()
+        await free.wait()
+        clock.now += seconds
+        await asyncio.sleep(0)
+
+    path = tmp_path / "c"
+    async with opened(path, busy_seconds=0.05, clock=clock, sleep=sleep) as cache:
+        await cache.open()
+        lock = locked()
+        await cache.put(KEY, "m", RECORD)
+        async with asyncio.timeout(PATIENCE):
+            await waits.acquire()
+        lock.close()
+        free.set()
+        async with opened(path) as other:
+            await until_written(other, KEY)
+
+
+async def until_written(cache: VerdictCache, key: str) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while await cache.get(key) != RECORD:
+            await asyncio.sleep(0)
 
 
 async def test_the_event_loop_goes_on_while_the_file_is_locked(
