@@ -130,6 +130,48 @@ async def cancel_all(*tasks: asyncio.Future[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+class JointWork:
+    """Pieces of work that end together: the failure of one cancels the others.
+
+    The work may be done again, so calls that the others have sent come to their ends, and their
+    replies are kept. Those of work that is cancelled are cancelled with it: no one wants it.
+    """
+
+    def __init__(self) -> None:
+        self._whole = _JOINT.get()
+        self._failed = False
+
+    def begun(self, work: Awaitable[_T]) -> asyncio.Task[_T]:
+        """Return the task of a piece of the work, see :func:`begun`."""
+        token = _JOINT.set(self)
+        try:
+            return begun(work)
+        finally:
+            _JOINT.reset(token)
+
+    async def end_of(self, piece: Awaitable[_T]) -> _T:
+        """Return the result of a piece, whose failure is that of all."""
+        try:
+            return await piece
+        except Exception:
+            self._failed = True
+            raise
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a piece failed, or another piece of the work that this is a part of."""
+        return self._failed or (self._whole is not None and self._whole.has_failed)
+
+
+_JOINT: ContextVar[JointWork | None] = ContextVar("hallujudge_joint_work", default=None)
+
+
+def keeps_calls() -> bool:
+    """Return whether the running task ends because of a failure beside it."""
+    work = _JOINT.get()
+    return work is not None and work.has_failed
+
+
 class HeldBackError(Exception):
     """The work was ended, because all its judge calls are held back."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-from ..stopping import begun, cancel_all
+from ..stopping import JointWork, begun, cancel_all
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -144,19 +144,20 @@ async def ordered_map(
         try:
             async for value in source:
                 await room.acquire()
-                pending.put_nowait(begun(work(value)))
+                pending.put_nowait(run.begun(work(value)))
         finally:
             pending.put_nowait(None)
 
+    run = JointWork()
     feeder = begun(feed())
     try:
         while (task := await pending.get()) is not None:
             try:
-                yield await task
+                yield await run.end_of(task)
             finally:
                 room.release()
                 task.cancel()
-        await feeder
+        await run.end_of(feeder)
     finally:
         # The feeder first: it adds to the queue. Nothing of a stream works on after its end.
         await cancel_all(feeder)

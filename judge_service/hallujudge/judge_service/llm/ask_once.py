@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from ..access.caller import current_caller
-from ..stopping import begun, cancel_all, open_call
+from ..stopping import JointWork, begun, cancel_all, keeps_calls, open_call
 from ..work_recorder import recorder
 from .budget import VerdictStore
 from .cache_file import Record
@@ -181,7 +181,7 @@ class SingleFlight(Generic[_T]):
     sent. The others then wait for its value, and send their own call if there is none.
 
     A payer's call is cancelled when none of its callers waits for it any more, unless it is already
-    sent and another payer waits for the value.
+    sent and another payer waits for the value, or its run failed and may ask again.
     """
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class SingleFlight(Generic[_T]):
             return await asyncio.shield(flight.task)
         finally:
             flight.waiting -= 1
-            if not flight.waiting and not flight.is_needed:
+            if not flight.waiting and not (flight.is_sent and (flight.is_shared or keeps_calls())):
                 flight.cancel()
 
     def _landed(self, at: tuple[int, str], flight: _Flight[_T], _task: object) -> None:
@@ -245,9 +245,14 @@ class _Flight(Generic[_T]):
         self.task = begun(self._value(call))
 
     @property
-    def is_needed(self) -> bool:
-        """Whether another payer waits for the value of this call, which is sent."""
-        return self.question.sender is self and len(self.question.flights) > 1
+    def is_sent(self) -> bool:
+        """Whether the call is sent, and its value not read yet."""
+        return self.question.sender is self
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether another payer waits for the value."""
+        return len(self.question.flights) > 1
 
     def forget(self) -> None:
         """Leave the question to other calls."""
@@ -312,8 +317,9 @@ async def run_bounded(
         for job in queue:
             await work(job)
 
-    tasks = [begun(worker()) for _ in range(workers)]
+    run = JointWork()
+    tasks = [run.begun(worker()) for _ in range(workers)]
     try:
-        await asyncio.gather(*tasks)
+        await run.end_of(asyncio.gather(*tasks))
     finally:
         await cancel_all(*tasks)

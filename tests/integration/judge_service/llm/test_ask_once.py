@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, client_of
-from support.threads import until
+from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
-from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
+from hallujudge.judge_service.engine.streams import ordered_map
+from hallujudge.judge_service.errors import UnavailableError
+from hallujudge.judge_service.llm.ask_once import AskOnce, Reading, run_bounded
 from hallujudge.judge_service.llm.budget import Budget, VerdictStore
 from hallujudge.judge_service.llm.cache_file import cache_key
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
@@ -28,6 +31,7 @@ READING: Reading[str] = Reading(
     to_record=lambda value: {"v": value},
     from_record=lambda record: str(record["v"]),
 )
+Work: TypeAlias = Callable[[int], Awaitable[None]]
 ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
 
 
@@ -96,6 +100,104 @@ async def test_a_payer_that_leaves_before_sending_leaves_the_call(
         assert [await busy, await second] == ["yes", "yes"]
         await client.close()
     assert server.chats == 2
+
+
+async def in_one_batch(work: Work) -> None:
+    """Ask and fail side by side."""
+    await run_bounded(range(2), work, 2)
+
+
+async def in_two_batches(work: Work) -> None:
+    """Ask and fail in two chunks of one job or stream."""
+
+    async def source() -> AsyncGenerator[int, None]:
+        for number in range(2):
+            yield number
+
+    async def chunk(number: int) -> None:
+        await run_bounded([number], work, 1)
+
+    async with aclosing(ordered_map(source(), chunk, limit=2)) as ends:
+        async for _ in ends:
+            pass
+
+
+class Run:
+    """Fails beside a call that is sent.
+
+    Args:
+        asking: Makes the call.
+        fails: Lets it fail.
+    """
+
+    def __init__(self, asking: AskOnce[str], fails: asyncio.Event) -> None:
+        self._asking = asking
+        self._fails = fails
+
+    async def work(self, number: int) -> None:
+        """Fail as the first piece, ask as the second one."""
+        if number:
+            await self._asking.ask(KEY, REQUEST, READING, label="m")
+        await self._fails.wait()
+        raise UnavailableError("the spending file can't be written")
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("runs", [in_one_batch, in_two_batches])
+async def test_a_call_that_is_sent_is_kept_when_its_run_fails(
+    tmp_path: Path, kept: bool, runs: Callable[[Work], Awaitable[None]]
+) -> None:
+    hold, fails = asyncio.Event(), asyncio.Event()
+    reply = replace(llm.completion("yes"), hold=hold)
+    async with llm.ScriptedLlm(llm.always(reply)) as server, store(tmp_path, kept) as cache:
+        client = client_of(server)
+        asking = AskOnce[str](client, cache)
+        with acting_as(ANA):
+            run = asyncio.ensure_future(runs(Run(asking, fails).work))
+        await until(lambda: server.chats == 1)
+        fails.set()
+        with pytest.raises(UnavailableError):
+            await run
+        again = asked(asking, ANA)
+        await turns()
+        hold.set()
+        assert await again == "yes"
+        await client.close()
+    assert server.chats == 1
+
+
+@pytest.mark.parametrize("runs", [in_one_batch, in_two_batches])
+async def test_a_call_whose_run_failed_is_not_made_again(
+    runs: Callable[[Work], Awaitable[None]],
+) -> None:
+    hold, fails = asyncio.Event(), asyncio.Event()
+    failing = replace(llm.error(500), hold=hold)
+    async with llm.ScriptedLlm(llm.always(failing)) as server:
+        client = client_of(server)
+        run = asyncio.ensure_future(runs(Run(AskOnce[str](client, None), fails).work))
+        await until(lambda: server.chats == 1)
+        fails.set()
+        with pytest.raises(UnavailableError):
+            await run
+        assert client.state.running == 1
+        hold.set()
+        await until(lambda: client.state.running == 0)
+        await turns()
+        await client.close()
+    assert server.chats == 1
+
+
+@pytest.mark.parametrize("runs", [in_one_batch, in_two_batches])
+async def test_a_call_is_cancelled_with_its_run(runs: Callable[[Work], Awaitable[None]]) -> None:
+    reply = replace(llm.completion("yes"), delay=PATIENCE)
+    async with llm.ScriptedLlm(llm.always(reply)) as server:
+        client = client_of(server)
+        run = asyncio.ensure_future(runs(Run(AskOnce[str](client, None), asyncio.Event()).work))
+        await until(lambda: server.chats == 1)
+        run.cancel()
+        await asyncio.wait({run})
+        await until(lambda: client.state.running == 0 and server.abandoned == 1)
+        await client.close()
 
 
 @pytest.mark.parametrize("kept", [False, True])
