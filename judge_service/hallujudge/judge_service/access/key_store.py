@@ -400,19 +400,24 @@ class KeyStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = _stamp(path)
+        self._seen = self._failed = _stamp(path)
         self._keys = _by_id(path)
 
     def look(self) -> None:
         """Read the file again if it changed; keep the keys if it can't be read."""
         if (stamp := _stamp(self._path)) == self._seen:
+            self._failed = stamp
             return
-        self._seen = stamp
         try:
             self._keys = _by_id(self._path)
             _LOG.info("keys read again from %s: %d keys", self._path, len(self._keys))
         except InvalidInputError as err:
-            _LOG.error("the keys stay as they were: %s", err)
+            if stamp != self._failed:
+                _LOG.error("the keys stay as they were: %s", err)
+            self._failed = stamp
+            if isinstance(err.__cause__, OSError):  # the next look may be able to read it
+                return
+        self._seen = stamp
 
     def caller(self, text: str) -> Caller:
         """Return the caller to whom a key belongs.

@@ -68,6 +68,7 @@ class VerdictCache:
         self._owner = new_owner()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="hallujudge-cache")
         self._pending: dict[str, Row] = {}
+        self._pending_facts: dict[tuple[str, str, str], str] = {}
         self._writer: asyncio.Task[None] | None = None
         # Used in the thread only.
         self._file: CacheFile | None = None
@@ -132,15 +133,22 @@ class VerdictCache:
         text = json.dumps(record, separators=(",", ":"), sort_keys=True)
         row = Row(bytes.fromhex(key), judge, text)
         self._pend(key, row)
+        await self._write()
+
+    async def _write(self) -> None:
+        """Write what waits in memory, now or when the file can be used again."""
         await self._run(_WRITE, lambda _file: None, None)
-        if self._pending and (self._writer is None or self._writer.done()):
+        if self._is_waiting and (self._writer is None or self._writer.done()):
             self._writer = begun(self._write_later())
 
     async def _write_later(self) -> None:
-        """Write what waits in memory when the file can be used again, without another call."""
-        while self._pending:
+        while self._is_waiting:
             await self._sleep(_RETRY_SECONDS)
             await self._run(_WRITE, lambda _file: None, None)
+
+    @property
+    def _is_waiting(self) -> bool:
+        return bool(self._pending or self._pending_facts)
 
     async def fact_of(self, url: str, model: str, fact: str) -> str | None:
         """Return what is known of the judge at an address, for runs while it is away.
@@ -150,11 +158,14 @@ class VerdictCache:
             model: The judge's model.
             fact: ``SERVER_VERSION``, or ``ANSWERED``: whether it ever answered a call.
         """
+        if (value := self._pending_facts.get((url, model, fact))) is not None:
+            return value
         return await self._run(_READ, lambda file: file.fact_of(url, model, fact), None)
 
     async def keep_fact(self, url: str, model: str, fact: str, value: str) -> None:
         """Keep what was seen of the judge at an address."""
-        await self._run(_WRITE, lambda file: file.keep_fact(url, model, fact, value), None)
+        self._pending_facts[url, model, fact] = value
+        await self._write()
 
     async def count(self) -> int:
         """Return the number of records, those that wait in memory included."""
@@ -240,6 +251,9 @@ class VerdictCache:
 
     def _flush(self, file: CacheFile) -> None:
         """Write what waits in memory."""
+        for fact, value in list(self._pending_facts.items()):
+            file.keep_fact(*fact, value)
+            self._pending_facts.pop(fact, None)
         if waiting := dict(self._pending):
             file.put(waiting.values())
             for key in waiting:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import stat
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,6 +185,35 @@ def test_a_store_keeps_its_keys_while_the_file_is_broken(
     assert (
         expected_message("judge_service.access.key_store:the-keys-stay-as-they-were") in caplog.text
     )
+
+
+@contextmanager
+def no_file_opens() -> Iterator[None]:
+    """Let this process open no file, as one with too many open files."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_store_reads_again_what_it_could_not_read_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "keys.json"
+    key = create_key(path, "ana", scopes=[Scope.SCORE])
+    store = KeyStore(path)
+    revoke_key(path, key[3:11])
+    with no_file_opens():
+        store.look()
+        store.look()
+    assert store.caller(key).key_id == key[3:11]
+    stayed = expected_message("judge_service.access.key_store:the-keys-stay-as-they-were")
+    assert caplog.text.count(stayed) == 1
+    store.look()
+    with pytest.raises(UnauthenticatedError):
+        store.caller(key)
 
 
 def test_only_its_owner_learns_that_a_key_has_expired(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ async def test_a_locked_file_stops_nothing_and_is_written_later(
         assert await again.count() == 21
 
 
-async def test_records_are_written_when_the_file_is_free_without_another_call(
+async def test_what_waits_is_written_when_the_file_is_free_without_another_call(
     tmp_path: Path, locked: Callable[[], sqlite3.Connection]
 ) -> None:
     clock, waits, free = Clock(), asyncio.Semaphore(0), asyncio.Event()
@@ -198,19 +198,24 @@ async def test_records_are_written_when_the_file_is_free_without_another_call(
     async with opened(path, busy_seconds=0.05, clock=clock, sleep=sleep) as cache:
         await cache.open()
         lock = locked()
-        await cache.put(KEY, "m", RECORD)
+        await keep(cache)
+        assert await found(cache) == (RECORD, "yes")
         async with asyncio.timeout(PATIENCE):
             await waits.acquire()
-        lock.close()
-        free.set()
-        async with opened(path) as other:
-            await until_written(other, KEY)
+            lock.close()
+            free.set()
+            async with opened(path) as other:
+                while await found(other) != (RECORD, "yes"):
+                    await asyncio.sleep(0)
 
 
-async def until_written(cache: VerdictCache, key: str) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while await cache.get(key) != RECORD:
-            await asyncio.sleep(0)
+async def keep(cache: VerdictCache) -> None:
+    await cache.keep_fact("http://a", "m", "answered", "yes")
+    await cache.put(KEY, "m", RECORD)
+
+
+async def found(cache: VerdictCache) -> tuple[Record | None, str | None]:
+    return await cache.get(KEY), await cache.fact_of("http://a", "m", "answered")
 
 
 async def test_the_event_loop_goes_on_while_the_file_is_locked(
