@@ -16,7 +16,7 @@ from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.jobs.database import Database
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
-from hallujudge.judge_service.observe.access_log import AccessLog
+from hallujudge.judge_service.server.observation import AccessLog
 from hallujudge.judge_service.state_files import (
     DatabaseLostError,
     DatabaseWatch,

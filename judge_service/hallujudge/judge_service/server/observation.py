@@ -1,20 +1,24 @@
-"""Observation of a server: records of its calls, its metrics page and its self-check."""
+"""Observation of a server: records of its calls, its access log, metrics page and self-check."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from ..engine import Engine, ScoreSpec
 from ..engine.registry import metric_entry
+from ..errors import OutputError
+from ..observe.line_writer import LineWriter
 from ..observe.recorder import (
     CallRecord,
     JobsActivity,
@@ -29,7 +33,6 @@ from .logs import dropped_lines
 
 if TYPE_CHECKING:
     from ..jobs.job_service import JobService
-    from ..observe.access_log import AccessLog
     from ..observe.prometheus import MetricsPage
     from ..settings.server_settings import ServerSettings
     from ..work_recorder import JudgeState
@@ -52,6 +55,15 @@ _BLOCKED_SECONDS = 15.0
 _BEAT_SECONDS = 1.0
 # A server without a correct score for this many rounds needs a restart, not only fewer calls.
 _DEAD_ROUNDS = 3
+
+# Errors in the access log may quote what callers sent.
+_MAX_ERROR = 500
+_STANDARD_OUTPUT = 1
+# What a line of the access log has of a call as it is.
+_COPIED = (
+    *("request_id", "key", "key_name", "peer", "method", "metric"),
+    *("items", "scored", "unscored"),
+)
 
 
 class ObservingInterceptor(WrappingInterceptor):
@@ -156,6 +168,68 @@ def record_refused(
         error=error,
     )
     recorder.call_ended(call)
+
+
+class AccessLog(Recorder):
+    """Writes a line of JSON for each call, without responses and keys, in a thread of its own.
+
+    Args:
+        target: A file, or ``-`` for standard output.
+        errors: Whether lines hold the texts of errors, which may quote what callers sent.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+
+    def __init__(self, target: str, *, errors: bool = False) -> None:
+        self._errors = errors
+        self._writer = LineWriter(_opened(target), "access log", _complain)
+
+    @property
+    def dropped(self) -> int:
+        """How many lines were lost."""
+        return self._writer.dropped
+
+    def call_ended(self, call: CallRecord) -> None:
+        """Write a call's line, soon."""
+        super().call_ended(call)
+        self._writer.put(access_line(call, errors=self._errors))
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        self._writer.close()
+
+
+def _complain(problem: str) -> None:
+    _LOG.error("the access log loses lines: %s", problem)
+
+
+def access_line(call: CallRecord, *, errors: bool = False) -> str:
+    """Return the line of a call. JSON escapes line breaks, so that a value cannot add a line."""
+    fields: dict[str, object] = {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        **{name: getattr(call, name) for name in _COPIED},
+        "seconds": round(call.seconds, 6),
+        "waited_seconds": round(call.waited_seconds, 6),
+        "status": call.status,
+    }
+    if call.trace_id:
+        fields["trace_id"] = call.trace_id
+    if errors and call.error:
+        fields["error"] = call.error[:_MAX_ERROR]
+    return json.dumps(fields)
+
+
+def _opened(target: str) -> int:
+    if target == "-":
+        return _STANDARD_OUTPUT
+    try:
+        return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as err:
+        raise OutputError(
+            f"the access log {target!r} can't be written ({err.strerror or err}); set access_log "
+            "to a file in a folder that the server may write, or to -"
+        ) from err
 
 
 class SelfCheck:
@@ -307,8 +381,6 @@ def observe(
         parts.append(Tracing(otlp_exporter(settings.trace_endpoint), settings.trace_ratio))
     page, access = None, None
     if settings.access_log:
-        from ..observe.access_log import AccessLog
-
         access = AccessLog(settings.access_log, errors=bool(settings.access_log_errors))
     if settings.metrics_port >= 0:
         page, recorder = _metrics(settings, engine, check, workers, jobs, access)

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 
-from hallujudge.metrics.calibration.label_sampling import allocate, drawn_places, expected_width
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
-from hallujudge.sdk.labels.label_plans import plan_labels, read_plan
+from hallujudge.sdk.labels.label_plans import (
+    allocate,
+    drawn_places,
+    expected_width,
+    plan_labels,
+    read_plan,
+)
 from hallujudge.sdk.labels.verdicts import DecidedClaim, DecidedItem
 
 
