@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -28,7 +29,7 @@ from .app import (
     output_option,
     server_option,
 )
-from .declared_options import grouped
+from .declared_options import Declared, grouped, parameter_of
 from .options import JudgeOptions
 from .output import is_terminal
 
@@ -37,80 +38,69 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.access.spending import Ledger
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeOptions:
-    """The options of ``serve`` that are settings of the server."""
-
-    host: Annotated[str | None, server_option(help="Address to listen on.")] = None
-    port: Annotated[int | None, server_option(help="Port; 0 for a free one.")] = None
-    http_host: Annotated[str | None, server_option(help="Address of HTTP with JSON.")] = None
-    http_port: Annotated[int | None, server_option(help="Port of HTTP with JSON.")] = None
-    max_message_bytes: Annotated[int | None, server_option(help="Most bytes of a message.")] = None
-    max_batch_items: Annotated[int | None, server_option(help="Most items of a message.")] = None
-    max_running_calls: Annotated[int | None, server_option(help="Most calls that run at once.")] = (
-        None
-    )
-    max_waiting_calls: Annotated[int | None, server_option(help="Most calls that wait.")] = None
-    workers: Annotated[
-        int | None, server_option(help="Worker processes; -1 for one a core, 1 for none.")
-    ] = None
-    max_memory_bytes: Annotated[
-        int | None, server_option(help="Most memory for messages, results, graphs and models.")
-    ] = None
-    tls_cert: Annotated[
-        str | None, access_option(metavar="FILE", help="Certificate of the server (PEM).")
-    ] = None
-    tls_key: Annotated[
-        str | None, access_option(metavar="FILE", help="Private key of --tls-cert.")
-    ] = None
-    tls_ca: Annotated[
-        str | None,
+# Setting of the server -> its type, and its option of ``serve``.
+_SERVED: Mapping[str, tuple[Any, Any]] = {
+    "host": (str, server_option(help="Address to listen on.")),
+    "port": (int, server_option(help="Port; 0 for a free one.")),
+    "http_host": (str, server_option(help="Address of HTTP with JSON.")),
+    "http_port": (int, server_option(help="Port of HTTP with JSON.")),
+    "max_message_bytes": (int, server_option(help="Most bytes of a message.")),
+    "max_batch_items": (int, server_option(help="Most items of a message.")),
+    "max_running_calls": (int, server_option(help="Most calls that run at once.")),
+    "max_waiting_calls": (int, server_option(help="Most calls that wait.")),
+    "workers": (int, server_option(help="Worker processes; -1 for one a core, 1 for none.")),
+    "max_memory_bytes": (
+        int,
+        server_option(help="Most memory for messages, results, graphs and models."),
+    ),
+    "tls_cert": (str, access_option(metavar="FILE", help="Certificate of the server (PEM).")),
+    "tls_key": (str, access_option(metavar="FILE", help="Private key of --tls-cert.")),
+    "tls_ca": (
+        str,
         access_option(metavar="FILE", help="Authority of certificates that clients must show."),
-    ] = None
-    keys_file: Annotated[
-        str | None, access_option(metavar="FILE", help="File of API keys; see hallujudge keys.")
-    ] = None
-    allow_anonymous: Annotated[
-        bool, access_option("--allow-anonymous", help="Serve callers without a key.")
-    ] = False
-    reflection: Annotated[
-        str | None, access_option(help="Self-description over gRPC: auto, on or off.")
-    ] = None
-    drain_seconds: Annotated[
-        float | None, server_option(help="Seconds that calls have to finish on SIGTERM.")
-    ] = None
-    metrics_host: Annotated[str | None, server_option(help="Address of the metrics page.")] = None
-    metrics_port: Annotated[
-        int | None, server_option(help="Port of metrics and health over HTTP.")
-    ] = None
-    access_log: Annotated[
-        str | None, output_option(help="File of one JSON line a call; - for stdout.")
-    ] = None
-    trace_endpoint: Annotated[
-        str | None, output_option(help="OpenTelemetry collector that receives traces.")
-    ] = None
-    jobs_database: Annotated[
-        str | None, server_option(metavar="FILE|URL", help="Where jobs are kept; off: no jobs.")
-    ] = None
-    log_level: Annotated[
-        str | None, output_option(help="Log level: debug, info, warning or error.")
-    ] = None
-    vllm: Annotated[str | None, judge_option(help="Model of a vLLM server to start and watch.")] = (
-        None
-    )
-    tensor_parallel_size: Annotated[
-        int | None, judge_option(help="Number of GPUs that vLLM spreads a layer over.")
-    ] = None
-    data_folder: Annotated[
-        str | None, output_option(help="Folder for logs of started processes.")
-    ] = None
+    ),
+    "keys_file": (
+        str,
+        access_option(metavar="FILE", help="File of API keys; see hallujudge keys."),
+    ),
+    "allow_anonymous": (
+        bool,
+        access_option("--allow-anonymous", help="Serve callers without a key."),
+    ),
+    "reflection": (str, access_option(help="Self-description over gRPC: auto, on or off.")),
+    "drain_seconds": (float, server_option(help="Seconds that calls have to finish on SIGTERM.")),
+    "metrics_host": (str, server_option(help="Address of the metrics page.")),
+    "metrics_port": (int, server_option(help="Port of metrics and health over HTTP.")),
+    "access_log": (str, output_option(help="File of one JSON line a call; - for stdout.")),
+    "trace_endpoint": (str, output_option(help="OpenTelemetry collector that receives traces.")),
+    "jobs_database": (
+        str,
+        server_option(metavar="FILE|URL", help="Where jobs are kept; off: no jobs."),
+    ),
+    "log_level": (str, output_option(help="Log level: debug, info, warning or error.")),
+    "vllm": (str, judge_option(help="Model of a vLLM server to start and watch.")),
+    "tensor_parallel_size": (
+        int,
+        judge_option(help="Number of GPUs that vLLM spreads a layer over."),
+    ),
+    "data_folder": (str, output_option(help="Folder for logs of started processes.")),
+}
 
-    def given(self) -> dict[str, object]:
+
+class _ServedSettings(Declared):
+    """Makes the options of ``serve`` that are settings of the server."""
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for each setting."""
+        for name, (kind, option) in _SERVED.items():
+            yield parameter_of(name, Annotated[kind | None, option], None)
+
+    def build(self, given: Mapping[str, object]) -> dict[str, object]:
         """Return the settings by name; None where an option is not given."""
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        values = dict(given)
         gpus = values.pop("tensor_parallel_size")
         # A flag that is not given leaves its setting to the environment and the file.
-        anonymous = 1 if self.allow_anonymous else None
+        anonymous = 1 if values["allow_anonymous"] else None
         return values | {"allow_anonymous": anonymous, "vllm_tensor_parallel_size": gpus}
 
 
@@ -118,14 +108,14 @@ class ServeOptions:
 @grouped
 def serve(
     *,
-    options: ServeOptions,
+    settings: Annotated[dict[str, object], _ServedSettings()],
     config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
     judges: JudgeOptions,
 ) -> None:
     """Serve scores over gRPC, and HTTP if asked, until SIGTERM or Ctrl-C."""
     from hallujudge.judge_service.__main__ import run_server
 
-    given = options.given() | judges.given()
+    given = settings | judges.given()
     # Files are named with --benchmark only; installed ones are served if the setting names them.
     if files := [source for source in added_sources() if source.endswith(".py")]:
         given["benchmarks"] = ",".join(files)
