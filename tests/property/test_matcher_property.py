@@ -16,7 +16,7 @@ from hallujudge.synonym_graphs import (
     load_graph,
     parse_graph,
 )
-from hallujudge.synonym_graphs.chair_rules import PUBLISHED_READS_AS
+from hallujudge.synonym_graphs.object_lexicon import PUBLISHED_READS_AS
 from hallujudge.synonym_graphs.word_forms import published_singular
 
 TABLE = """\

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
-from hallujudge.metrics.framework.published_figures import published_rows
+from hallujudge.metrics.framework.metric import published_rows
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from ..backends.base import Timeouts

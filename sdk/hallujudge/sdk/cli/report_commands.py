@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.metrics.framework.published_figures import published_rows
+from hallujudge.metrics.framework.metric import published_rows
 
 from ..errors import InvalidInputError
 from ..runs import read_run

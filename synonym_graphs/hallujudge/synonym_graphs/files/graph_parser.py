@@ -6,9 +6,17 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NoReturn, TypeAlias
 
-from .. import chair_rules as chair
 from ..errors import GraphFormatError
 from ..graph import QualifierRule, SuppressRule, SynonymGraph
+from ..object_lexicon import (
+    ANIMALS,
+    BLOCKED,
+    CARRYING,
+    READS_AS,
+    SUPPRESSED,
+    VEHICLES,
+    YOUNG_OR_GROWN,
+)
 from ..word_forms import clean_word
 from .json_layouts import is_released, plain_graph, released_graph, released_pairs
 
@@ -87,12 +95,12 @@ def _parse_table(text: str, name: str) -> SynonymGraph:
         version="table",
         roots=tuple(dict.fromkeys(edges.values())),
         edges=tuple((form, (root,)) for form, root in edges.items()),
-        compounds=tuple([(form, None) for form in chair.BLOCKED] + list(chair.READS_AS.items())),
+        compounds=tuple([(form, None) for form in BLOCKED] + list(READS_AS.items())),
         qualifiers=(
-            QualifierRule(qualifiers=chair.YOUNG_OR_GROWN, heads=chair.ANIMALS),
-            QualifierRule(qualifiers=chair.CARRYING, heads=chair.VEHICLES),
+            QualifierRule(qualifiers=YOUNG_OR_GROWN, heads=ANIMALS),
+            QualifierRule(qualifiers=CARRYING, heads=VEHICLES),
         ),
-        suppress=tuple(SuppressRule(form=f, beside=b) for f, b in chair.SUPPRESSED),
+        suppress=tuple(SuppressRule(form=f, beside=b) for f, b in SUPPRESSED),
         rows=tuple(rows),
     )
 
