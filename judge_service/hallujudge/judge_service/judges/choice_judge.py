@@ -15,8 +15,8 @@ from ..llm.budget import Usage
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.prompt_templates import Template
 from ..work_recorder import recorder
-from .escalation import Escalation, history_before
-from .judge_interface import DIGITS, Asked, Declined, JudgeIdentity, joined_identity
+from .escalation import Escalation, JudgesInOrder, history_before
+from .judge_interface import DIGITS, Asked, Declined, JudgeIdentity
 from .judge_prompts import Question
 from .judge_replies import ReadAnswer, ReadReply
 from .llm_judge import LlmJudge
@@ -44,7 +44,7 @@ class Chosen:
         return tuple(asked.to_json() for asked in self.asked)
 
 
-class ChoiceJudge:
+class ChoiceJudge(JudgesInOrder[LlmJudge]):
     """Asks one question about each item, and accepts only offered choices.
 
     A question goes to the next judge if one makes no choice, or, with an escalation, if the first
@@ -65,37 +65,17 @@ class ChoiceJudge:
     ) -> None:
         if not judges:
             raise InvalidInputError("a judge of answers needs a language model; none is named")
-        self.judges = tuple(judges)
+        super().__init__(judges, escalation)
         self.templates = tuple(templates)
-        self.escalation = escalation
 
-    @property
-    def name(self) -> str:
-        """The judges' names in order, such as ``llm>fallback``."""
-        return ">".join(judge.name for judge in self.judges)
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        """What the choices depend on: the judges, the prompts and every parameter."""
-        parts = [(judge.name, judge.identity_with(self.templates)) for judge in self.judges]
-        joined = joined_identity(parts)
-        return self.escalation.identity(joined) if self.escalation else joined
+    def _identity_of(self, judge: LlmJudge) -> JudgeIdentity:
+        # The choices depend on the prompts too, and on every parameter.
+        return judge.identity_with(self.templates)
 
     @property
     def signature(self) -> str:
         """The identity as one field of a metric's signature."""
         return self.identity.signature
-
-    @property
-    def signatures(self) -> tuple[str, ...]:
-        """The identity as text, and that of each judge."""
-        alone = (judge.identity_with(self.templates).signature for judge in self.judges)
-        return (self.identity.signature, *alone)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What kept verdicts of the first judge are worth, for the report."""
-        return (self.escalation.note(self.judges[0].name),) if self.escalation else ()
 
     async def choose(self, questions: Sequence[Question]) -> list[Chosen]:
         """Return one answer for each question, in order.

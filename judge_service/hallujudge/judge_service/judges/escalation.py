@@ -1,24 +1,26 @@
-"""When a verdict of the first judge is not kept: its margin is too small."""
+"""Judges in order, and when a verdict of the first is not kept: its margin is too small."""
 
 from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from hallujudge.metrics.framework.claims import certainty
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.signature import signature_value
 
 from ..errors import InvalidInputError, fault_of
-from .judge_interface import Declined, JudgeIdentity
+from .judge_interface import Declined, Judge, JudgeIdentity, joined_identity
 
 CASCADE_SCHEMA = "hallujudge.cascade/1"
 # Characters of a judge's signature in a note.
 _REFERENCE = 300
+_Judge = TypeVar("_Judge", bound=Judge)
 _TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
 
 
@@ -132,6 +134,45 @@ class Escalation:
             "al., arXiv:2110.01052). This holds for claims like those that it was learnt from, and "
             "not for verdicts of other judges."
         )
+
+
+class JudgesInOrder(ABC, Generic[_Judge]):
+    """Judges that are asked in order, the preferred one first.
+
+    Args:
+        judges: The judges; their names differ.
+        escalation: The rule by which answers of the first judge are not kept, if any.
+    """
+
+    def __init__(self, judges: Sequence[_Judge], escalation: Escalation | None) -> None:
+        self.judges = tuple(judges)
+        self.escalation = escalation
+
+    @abstractmethod
+    def _identity_of(self, judge: _Judge) -> JudgeIdentity:
+        """Return what the answers of one of the judges depend on."""
+
+    @property
+    def name(self) -> str:
+        """The judges' names in order, such as ``llm>fallback``."""
+        return ">".join(judge.name for judge in self.judges)
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """The judges' identities, joined in order, and the escalation."""
+        joined = joined_identity([(judge.name, self._identity_of(judge)) for judge in self.judges])
+        return self.escalation.identity(joined) if self.escalation else joined
+
+    @property
+    def signatures(self) -> tuple[str, ...]:
+        """The identity as text, and that of each judge."""
+        alone = (self._identity_of(judge).signature for judge in self.judges)
+        return (self.identity.signature, *alone)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What kept verdicts of the first judge are worth, for the report."""
+        return (self.escalation.note(self.judges[0].name),) if self.escalation else ()
 
 
 def history_before(

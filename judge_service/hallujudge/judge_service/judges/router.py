@@ -10,7 +10,7 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from ..errors import InvalidInputError
 from ..llm.budget import Usage
 from ..work_recorder import recorder
-from .escalation import Escalation, history_before
+from .escalation import Escalation, JudgesInOrder, history_before
 from .judge_interface import (
     Asked,
     Declined,
@@ -19,7 +19,6 @@ from .judge_interface import (
     JudgeIdentity,
     JudgeRequestItem,
     RecallingJudge,
-    joined_identity,
     unscored_claim,
 )
 
@@ -58,7 +57,7 @@ class _Progress:
         self.usage[judge] = self.usage.get(judge, Usage()) + usage
 
 
-class Router:
+class Router(JudgesInOrder[Judge]):
     """Judges in order, the preferred one first.
 
     A claim goes to the next judge if one returns no verdict on it: because it cannot be reached,
@@ -82,30 +81,10 @@ class Router:
             raise InvalidInputError(
                 f"a router needs judges of different names; got {', '.join(names) or 'none'}"
             )
-        self.judges = tuple(judges)
-        self.escalation = escalation
+        super().__init__(judges, escalation)
 
-    @property
-    def name(self) -> str:
-        """The judges' names in order, such as ``llm>fallback``."""
-        return ">".join(judge.name for judge in self.judges)
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        """The judges' identities, joined in order, and the escalation."""
-        joined = joined_identity([(judge.name, judge.identity) for judge in self.judges])
-        return self.escalation.identity(joined) if self.escalation else joined
-
-    @property
-    def signatures(self) -> tuple[str, ...]:
-        """The identity as text, and that of each judge."""
-        alone = (judge.identity.signature for judge in self.judges)
-        return (self.identity.signature, *alone)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What kept verdicts of the first judge are worth, for the report."""
-        return (self.escalation.note(self.judges[0].name),) if self.escalation else ()
+    def _identity_of(self, judge: Judge) -> JudgeIdentity:
+        return judge.identity
 
     async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
         """Return verdicts on every claim of every item, in order."""
