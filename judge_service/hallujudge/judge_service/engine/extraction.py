@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework.claims import ClaimParts, Modality, Triplet
 
@@ -13,20 +12,15 @@ from ..errors import InvalidInputError, UnavailableError
 from ..extractors.extractor_interface import (
     DescriptionPair,
     ExtractedTriplet,
-    Keyword,
-    Keywords,
     PairKeywords,
     TripletExtractor,
 )
+from ..extractors.llm_extractor_base import Extraction
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from .judge_factory import JudgeFactory
 from .registry import FoundClaim
 from .resources import Offers, Resources
 from .spec import ScoreSpec
-
-if TYPE_CHECKING:
-    from ..extractors.llm_extractor_base import Extraction
-
 
 EXTRACTORS = ("rules", "spacy", "llm", "sentences", "given")
 """The names of extractors; with ``given``, answers come with claims."""
@@ -40,7 +34,6 @@ _MARKING = ("rules", "spacy")
 """The extractors that mark tentative claims."""
 _TENTATIVE_MODALITIES = (Modality.HEDGED, Modality.CONDITIONAL)
 _NO_EXTRACTOR = "the answer comes without claims, and the extractor is 'given'"
-_KeywordSpans = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,51 +207,6 @@ async def extract_claims(
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundKeywords:
-    """Keywords of one description, with their places."""
-
-    objects: tuple[str, ...] = ()
-    """Objects, in the order of the text."""
-    behaviors: tuple[str, ...] = ()
-    """Behaviours, in the order of the text."""
-    object_spans: _KeywordSpans = ()
-    """The places of the objects; empty if the keywords were given."""
-    behavior_spans: _KeywordSpans = ()
-    """The places of the behaviours."""
-
-    def of(self, role: str) -> tuple[str, ...]:
-        """Return the keywords of ``objects`` or ``behaviors``."""
-        return self.objects if role == "objects" else self.behaviors
-
-    def spans(self, role: str) -> _KeywordSpans:
-        """Return the places of these keywords."""
-        return self.object_spans if role == "objects" else self.behavior_spans
-
-    def claims(self) -> list[FoundClaim]:
-        """Return all keywords with their kind, in the order of the text."""
-        claims = [
-            FoundClaim(start=start, end=end, claim=word, kind=role)
-            for role in ("objects", "behaviors")
-            for word, (start, end) in zip(self.of(role), self.spans(role), strict=True)
-        ]
-        return sorted(claims, key=lambda claim: (claim.start, claim.end))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPair:
-    """Keywords of two descriptions, or the reason why extraction failed."""
-
-    reference: FoundKeywords = FoundKeywords()
-    """The keywords of the human description."""
-    predicted: FoundKeywords = FoundKeywords()
-    """The keywords of the model's description."""
-    reason: str = ""
-    """Why extraction failed; empty if it succeeded."""
-    detail: str = ""
-    """A sentence about the reason."""
-
-
 class PairExtractor:
     """Extracts keywords with places from pairs of descriptions; failures are values, not errors.
 
@@ -281,7 +229,7 @@ class PairExtractor:
             return GIVEN
         return self._llm.label if self._llm is not None else self._rules.label
 
-    async def extract(self, pairs: Sequence[DescriptionPair]) -> list[FoundPair]:
+    async def extract(self, pairs: Sequence[DescriptionPair]) -> list[Extraction[PairKeywords]]:
         """Return the keywords of both descriptions of each pair, in order.
 
         A language model reads a pair in one call; rules read each description separately.
@@ -296,43 +244,17 @@ class PairExtractor:
                 "extractor 'given' extracts nothing from texts; use 'rules' or 'llm'"
             )
         if self._llm is not None:
-            return [_pair_of(result) for result in await self._llm.try_many(pairs)]
+            return await self._llm.try_many(pairs)
         texts = list(
             dict.fromkeys(text for pair in pairs for text in (pair.reference, pair.predicted))
         )
         keywords = await map_cpu(
-            lambda text: _found_keywords(self._rules.extract(text)),
-            texts,
-            chars=lambda text: RULES_EFFORT * len(text),
+            self._rules.extract, texts, chars=lambda text: RULES_EFFORT * len(text)
         )
-        found = dict(zip(texts, keywords, strict=True))
+        known = dict(zip(texts, keywords, strict=True))
         return [
-            FoundPair(reference=found[pair.reference], predicted=found[pair.predicted])
+            Extraction(
+                found=PairKeywords(reference=known[pair.reference], predicted=known[pair.predicted])
+            )
             for pair in pairs
         ]
-
-
-def _pair_of(result: Extraction[PairKeywords]) -> FoundPair:
-    if result.found is None:
-        return FoundPair(reason=result.reason, detail=result.detail)
-    return FoundPair(
-        reference=_found_keywords(result.found.reference),
-        predicted=_found_keywords(result.found.predicted),
-    )
-
-
-def _found_keywords(keywords: Keywords) -> FoundKeywords:
-    return FoundKeywords(
-        objects=_keyword_words(keywords.objects),
-        behaviors=_keyword_words(keywords.behaviors),
-        object_spans=_keyword_spans(keywords.objects),
-        behavior_spans=_keyword_spans(keywords.behaviors),
-    )
-
-
-def _keyword_words(keywords: Sequence[Keyword]) -> tuple[str, ...]:
-    return tuple(keyword.text for keyword in keywords)
-
-
-def _keyword_spans(keywords: Sequence[Keyword]) -> _KeywordSpans:
-    return tuple((keyword.start, keyword.end) for keyword in keywords)

@@ -67,6 +67,17 @@ class Keywords:
     """Tangible objects of at most two words, in the singular."""
     behaviors: tuple[Keyword, ...] = ()
     """Actions in root form, with their particles."""
+    given: frozenset[str] = frozenset()
+    """Which of the two came with the item, without places."""
+
+    def words(self, role: str) -> tuple[str, ...]:
+        """Return the texts of ``objects`` or ``behaviors``."""
+        return tuple(keyword.text for keyword in getattr(self, role))
+
+    def spans(self, role: str) -> tuple[tuple[int, int], ...]:
+        """Return the places of these keywords; none if they were given."""
+        found = () if role in self.given else getattr(self, role)
+        return tuple((keyword.start, keyword.end) for keyword in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

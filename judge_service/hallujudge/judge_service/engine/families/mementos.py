@@ -27,8 +27,9 @@ from hallujudge.synonym_graphs import (
 
 from ...cpu_work import map_cpu
 from ...errors import InvalidInputError
-from ...extractors.extractor_interface import DescriptionPair
-from ..extraction import GIVEN, FoundKeywords, FoundPair, PairExtractor
+from ...extractors.extractor_interface import DescriptionPair, Keyword, Keywords, PairKeywords
+from ...extractors.llm_extractor_base import Extraction
+from ..extraction import GIVEN, PairExtractor
 from ..judge_quality import keywords_note
 from ..pipelines import checked_items, scored_result, unscored_result
 from ..registry import FoundClaim, MetricEntry, Trial
@@ -166,30 +167,30 @@ class MementosPipeline:
             return problem
         return _keyword_problem(item)
 
-    def _score(self, item: MementosItem, found: Mapping[DescriptionPair, FoundPair]) -> ItemResult:
+    def _score(
+        self, item: MementosItem, found: Mapping[DescriptionPair, Extraction[PairKeywords]]
+    ) -> ItemResult:
         pair = _descriptions(item)
-        extracted = FoundPair() if pair is None else found[pair]
-        if extracted.reason:
+        made = Extraction(found=PairKeywords()) if pair is None else found[pair]
+        if made.found is None:
             return unscored_result(
-                item, UnscoredReason(extracted.reason), f"{self._source.label}: {extracted.detail}"
+                item, UnscoredReason(made.reason), f"{self._source.label}: {made.detail}"
             )
-        reference = _keywords(item, "reference", extracted.reference)
-        predicted = _keywords(item, "predicted", extracted.predicted)
+        reference = _keywords(item, "reference", made.found.reference)
+        predicted = _keywords(item, "predicted", made.found.predicted)
         domain = item.fields["domain"]
-        objects = _matcher(self._objects, domain).match(reference.objects, predicted.objects)
-        behaviors = _matcher(self._behaviors, domain).match(
-            reference.behaviors, predicted.behaviors
-        )
+        objects = _matched(self._objects, domain, "objects", reference, predicted)
+        behaviors = _matched(self._behaviors, domain, "behaviors", reference, predicted)
         length = item.episode_length
         evidence = MementosEvidence(
             domain=domain,
             extractor=self._source.label if pair is not None else "",
-            episode_length=len(set(reference.behaviors)) if length is None else length,
+            episode_length=len(set(reference.words("behaviors"))) if length is None else length,
             objects=_evidence("objects", reference, predicted, objects),
             behaviors=_evidence("behaviors", reference, predicted, behaviors),
         )
-        made = self.metric.score_description(objects.counts, behaviors.counts)
-        return scored_result(item, made.statistics, made.scores, evidence)
+        scored = self.metric.score_description(objects.counts, behaviors.counts)
+        return scored_result(item, scored.statistics, scored.scores, evidence)
 
 
 def _matchers(
@@ -201,8 +202,15 @@ def _matchers(
     }
 
 
-def _matcher(matchers: Mapping[str, KeywordMatcher], domain: str) -> KeywordMatcher:
-    return matchers.get(domain) or matchers[""]
+def _matched(
+    matchers: Mapping[str, KeywordMatcher],
+    domain: str,
+    role: str,
+    reference: Keywords,
+    predicted: Keywords,
+) -> KeywordMatch:
+    matcher = matchers.get(domain) or matchers[""]
+    return matcher.match(reference.words(role), predicted.words(role))
 
 
 def _with_domain(item: MementosItem, default: str) -> MementosItem:
@@ -293,23 +301,23 @@ def _keyword_problem(item: MementosItem) -> Problem | None:
     return None
 
 
-def _keywords(item: MementosItem, side: str, extracted: FoundKeywords) -> FoundKeywords:
+def _keywords(item: MementosItem, side: str, extracted: Keywords) -> Keywords:
     """Return the given keywords, or the extracted ones where none are given."""
-    objects = getattr(item, f"{side}_objects")
-    behaviors = getattr(item, f"{side}_behaviors")
-    if objects is not None:
-        extracted = replace(extracted, objects=objects, object_spans=())
-    if behaviors is not None:
-        extracted = replace(extracted, behaviors=behaviors, behavior_spans=())
-    return extracted
+    lists = {role: getattr(item, f"{side}_{role}") for role in _ROLES}
+    given = {role: words for role, words in lists.items() if words is not None}
+    made = {
+        role: tuple(Keyword(text=word, start=0, end=0) for word in words)
+        for role, words in given.items()
+    }
+    return replace(extracted, **made, given=frozenset(given))
 
 
 def _evidence(
-    role: str, reference: FoundKeywords, predicted: FoundKeywords, match: KeywordMatch
+    role: str, reference: Keywords, predicted: Keywords, match: KeywordMatch
 ) -> KeywordEvidence:
     return KeywordEvidence(
-        reference=reference.of(role),
-        predicted=predicted.of(role),
+        reference=reference.words(role),
+        predicted=predicted.words(role),
         matched=tuple(MatchedKeyword(*pair) for pair in match.matched),
         hallucinated=match.hallucinated,
         missed=match.missed,
@@ -362,10 +370,22 @@ async def _extract(
 ) -> list[list[FoundClaim]]:
     source = PairExtractor(spec.options.get("extractor", EXTRACTORS[0]), resources)
     found = await source.extract([DescriptionPair(predicted=text) for text in texts])
+    claims: list[list[FoundClaim]] = []
     for index, pair in enumerate(found):
-        if pair.reason:
+        if pair.found is None:
             raise InvalidInputError(f"text {index}: {pair.reason}: {pair.detail}")
-    return [pair.predicted.claims() for pair in found]
+        claims.append(_claims(pair.found.predicted))
+    return claims
+
+
+def _claims(keywords: Keywords) -> list[FoundClaim]:
+    """Return all keywords with their kind, in the order of the text."""
+    claims = [
+        FoundClaim(start=keyword.start, end=keyword.end, claim=keyword.text, kind=role)
+        for role, found in zip(_ROLES, (keywords.objects, keywords.behaviors), strict=True)
+        for keyword in found
+    ]
+    return sorted(claims, key=lambda claim: (claim.start, claim.end))
 
 
 ENTRY = MetricEntry(
