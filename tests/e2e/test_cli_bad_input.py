@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -429,6 +430,27 @@ def test_a_command_that_is_stopped_while_it_reads_says_so(
     assert done.stderr.splitlines()[-1] == f"error: stopped by {name}"
     assert "Traceback" not in done.stderr
     assert done.returncode == 1
+
+
+IMPORTING = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, path, target=None):
+        if name == "hallujudge.sdk.cli.output":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from hallujudge.sdk.cli import main
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_while_the_command_line_is_imported_says_so() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "error: stopped by Ctrl-C\n")
 
 
 LONG = 30_000

@@ -209,6 +209,14 @@ def test_a_file_that_is_not_a_patch_is_not_overwritten(
     assert path.read_text() == '{"mine": "own"}'
 
 
+def test_items_of_another_metric_are_refused(inputs: tuple[str, Path], tmp_path: Path) -> None:
+    other = write_lines(tmp_path / "chair.jsonl", [item("a") | {"evidence": {"mentioned": []}}])
+    code, _, said = suggest((inputs[0], other), tmp_path)
+    assert code == 2
+    assert expected_message("sdk.cli.graph_suggestions:give-items-of-a-mementos-run") in said
+    assert not (tmp_path / "patch.json").exists()
+
+
 def test_bad_sources_are_refused(inputs: tuple[str, Path], tmp_path: Path) -> None:
     code, _, notes = suggest(inputs, tmp_path, "--wordnet", tmp_path / "nowhere")
     assert (

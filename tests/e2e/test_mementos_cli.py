@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.messages import expected_message
-from support.running import here, read_rows
+from support.running import assert_refused, here, read_rows
 
 ROWS = [
     ("a.png", "A man picks up a ball and throws it to a dog.", "A man throws a ball to a cat."),
@@ -134,6 +134,8 @@ def test_graph_commands(tmp_path: Path) -> None:
     run = here("graph", "draw", "robotics_objects", "--word", "robot arm", "--out", picture)
     assert run.returncode == 0, run.stderr
     assert picture.read_text().startswith("<svg")
+    said = expected_message("sdk.cli.graph_commands:see-its-words")
+    assert_refused(here("graph", "draw", "coco", "--word", "zzz", "--out", picture), said)
     png = here("graph", "draw", "robotics_objects", "--out", tmp_path / "all.png")
     if importlib.util.find_spec("resvg_py"):
         assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")

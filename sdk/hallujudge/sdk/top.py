@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from http.client import HTTPException
 from typing import ClassVar
 
 from rich.text import Text
@@ -87,12 +88,13 @@ def fetch(url: str) -> Reading:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 - http only
             # One byte more than allowed shows that the page is too large.
             data = response.read(_MAX_BYTES + 1)
-    except (OSError, ValueError) as err:
+    except (OSError, ValueError, HTTPException) as err:
         # URLError wraps the system's error, whose text alone is readable.
         reason = getattr(err, "reason", err)
         reason = getattr(reason, "strerror", None) or reason
         raise UnavailableError(
-            f"{url} does not answer: {reason}; start the server with --metrics-port"
+            f"{url} does not answer: {reason}; check the address, or start the "
+            "server with --metrics-port"
         ) from err
     if len(data) > _MAX_BYTES:
         raise UnavailableError(

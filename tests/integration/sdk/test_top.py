@@ -21,6 +21,18 @@ def rows(app: TopApp, name: str) -> list[list[str]]:
     return [[str(cell) for cell in table.get_row_at(index)] for index in range(table.row_count)]
 
 
+async def test_a_port_that_speaks_something_else_is_one_line() -> None:
+    """The port for gRPC is easily taken for that of the metrics."""
+    server = await start(ServerSettings(port=0))
+    try:
+        shown = await asyncio.to_thread(here, "top", server.address)
+    finally:
+        await server.stop(0)
+    said = expected_message("sdk.top:start-the-server-with-metrics-port")
+    assert (shown.returncode, said in shown.stderr) == (1, True), shown.stderr
+    assert shown.stderr.count("\n") == 1
+
+
 async def test_a_server_at_work_is_shown_until_it_ends() -> None:
     server = await start(ServerSettings(port=0, metrics_port=0))
     read = partial(fetch, metrics_url(server.metrics_address))

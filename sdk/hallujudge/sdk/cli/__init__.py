@@ -13,14 +13,18 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache, partial
 
-import typer
-from typer.exceptions import TyperException
+try:
+    import typer
+    from typer.exceptions import TyperException
 
-from hallujudge.metrics.families import FAMILIES
+    from hallujudge.metrics.families import FAMILIES
 
-from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
-from .app import BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by
-from .output import in_flags, usage_error
+    from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
+    from .app import BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by
+    from .output import in_flags, usage_error
+except KeyboardInterrupt:
+    # Half of a short command's time is imports, which begin before there is a command to stop.
+    sys.exit("error: stopped by Ctrl-C")
 
 __all__ = ["command_tree", "main"]
 

@@ -77,8 +77,11 @@ class StrictCommand(TyperCommand):
         counts = Counter(parameter.name for parameter in order)
         for parameter in {parameter.name: parameter for parameter in order}.values():
             value, shown = given.get(parameter.name or ""), _shown(parameter)
-            if any(part == "" for part in _parts(value)):
-                raise InvalidInputError(f"{shown} is empty; give a value")
+            if "" in (parts := [*_parts(value)]):
+                # The words of another command have its options among them.
+                before = parts[: parts.index("")][-1:]
+                flags = [flag for flag in map(str, before) if flag.startswith("--")]
+                raise InvalidInputError(f"{[*flags, shown][0]} is empty; give a value")
             # A switch may be given twice, since its meaning stays the same.
             single = not (getattr(parameter, "multiple", False) or isinstance(value, bool))
             if single and counts[parameter.name] > 1:

@@ -231,7 +231,9 @@ def draw(
     try:
         svg = draw_neighbourhood(opened, word) if word else draw_domain(opened, columns=columns)
     except KeyError as err:
-        raise NotFoundError(f"{opened.label} does not know {word!r}") from err
+        raise NotFoundError(
+            f"{opened.label} does not know {word!r}; see its words with hallujudge graph show"
+        ) from err
     suffix = out.suffix.lower()
     if suffix == ".svg":
         write_file(out, svg)

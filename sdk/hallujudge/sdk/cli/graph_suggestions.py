@@ -55,6 +55,10 @@ def unknown_words(items: Path, kind: str, domain: str) -> Counter[str]:
             raise InvalidInputError(f"{record.place}: no evidence; give items.jsonl of a run")
         if domain and evidence.get("domain") != domain:
             continue
+        if not {"objects", "behaviors"} & evidence.keys():
+            raise InvalidInputError(
+                f"{record.place}: no keywords; give items.jsonl of a Mementos run"
+            )
         found = evidence.get(kind)
         unknown = found.get("unknown") if isinstance(found, Mapping) else None
         counts.update(_words(unknown if isinstance(unknown, list) else []))

@@ -183,7 +183,10 @@ _FIELD_FLAGS = {
     "minimum": "--min",
 }
 _OPTION_FLAGS = {"failure_texts": "--failure-text", "questions_per_image": "--questions"}
-_NAMES = {flag: name for name, flag in (_FIELD_FLAGS | _OPTION_FLAGS).items()} | {"-n": "count"}
+_NAMES = {flag: name for name, flag in (_FIELD_FLAGS | _OPTION_FLAGS).items()} | {
+    "-n": "count",
+    "--api-key-file": "HALLUJUDGE_API_KEY_FILE",
+}
 
 
 def in_flags(message: str, arguments: Sequence[str] = ()) -> str:

@@ -38,6 +38,8 @@ def test_every_command_is_strict() -> None:
         (["judge", "card", "--on", "a", "--on", "b"], "--on is given more than once"),
         (["archive", "inspect", ""], "is empty; give a value"),
         (["keys", "create", ""], "argument 'name' is empty; give a value"),
+        (["submit", "chair", "--request-id", ""], "--request-id is empty; give a value"),
+        (["submit", "", "--request-id"], "argument 'command' is empty; give a value"),
     ],
 )
 def test_no_value_is_empty_and_no_single_one_is_lost(given: list[str], said: str) -> None:

@@ -41,6 +41,8 @@ def test_names_become_options(message: str, shown: str) -> None:
         ("--out", "confidence is 2.0", "confidence is 2.0"),
         ("--agreement", "the agreement is 0.5", "the agreement is 0.5"),
         ("--words", "words are [-1]; give", "--words are [-1]; give"),
+        ("--api-key-file", "HALLUJUDGE_API_KEY_FILE: 'k' is", "--api-key-file: 'k' is"),
+        ("--out", "HALLUJUDGE_API_KEY_FILE: 'k' is", None),
         ("-n", "count is 0; give a number", "-n is 0; give a number"),
         ("--progress-timeout", "progress_timeout is 0", "--progress-timeout is 0"),
         ("--questions", "questions_per_image is 3", "--questions is 3"),
