@@ -274,6 +274,9 @@ def audit(
     )
     result = audit_archive(archive, options)
     if items is not None:
+        read = [path for path in map(Path, (archive, *(references or ()))) if path.exists()]
+        if items.exists() and any(map(items.samefile, read)):
+            raise InvalidInputError(f"--items {items} is an input; give a new file")
         count = write_lines(items, (share.to_json() for share in result.items()))
         typer.echo(f"{count:,} items written to {items}", err=True)
     show_result(result, output_format)

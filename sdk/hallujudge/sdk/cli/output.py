@@ -17,7 +17,7 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 
 from ..archives.inputs import own_inputs
 from ..errors import InvalidInputError, OutputError
-from ..runs.manifest import REPORT
+from ..runs.manifest import MANIFEST, REPORT, RUN_FILES
 from ..runs.parts import ReasonCounts, UnscoredCounts
 from .app import ExitCode, output_option
 from .options import JudgeOptions
@@ -54,8 +54,13 @@ def write_file(path: Path, content: str | bytes) -> None:
     """Write a file, and create its folder if it does not exist.
 
     Raises:
+        InvalidInputError: The file is a part of a run.
         OutputError: The file can't be written.
     """
+    # Commands that add a file to a run name it themselves. An option such as --items, which names a
+    # new file, is easily taken for one that names a run's items.
+    if path.name in RUN_FILES and (path.parent / MANIFEST).exists():
+        raise InvalidInputError(f"{path} is a part of the run in its folder; give another file")
     data = content if isinstance(content, bytes) else content.encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

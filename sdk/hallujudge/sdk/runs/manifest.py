@@ -44,6 +44,9 @@ PARSERS = "parsers.json"
 VERDICTS = "verdicts.sqlite"
 """The verdict cache of a run whose settings name none."""
 
+RUN_FILES = frozenset({ITEMS, REPORT, MANIFEST, JOURNAL, MARKS, VERDICTS})
+"""Files that nothing but a run writes."""
+
 STALE = (REPORT, PAGE, PARQUET, ANALYSIS_FILE, PARSERS, CALIBRATION, CASCADE)
 """Files about the items of an earlier run, removed when new results replace them."""
 

@@ -302,6 +302,11 @@ def test_the_command_shows_columns_that_add_up(
     cells = {row[0]: row[3] for row in table if row[0]}
     steps = [Fraction(cell) for cell in cells.values() if cell[:1] in "+-" and cell[1:2].isdigit()]
     assert Fraction(cells["printed"]) + sum(steps) == Fraction(cells["ours"])
+    before = path.read_bytes()
+    assert main(["audit", str(path), "--items", str(path)]) == 2
+    said = expected_message("sdk.cli.archive_commands:an-output-is-an-input")
+    assert said in capsys.readouterr().err
+    assert path.read_bytes() == before
     written = [json.loads(line) for line in items.read_text().splitlines()]
     assert {row["cause"] for row in written} >= {"copied verdicts", "failure texts"}
     assert main(["audit", str(path), "-f", "json"]) == 0

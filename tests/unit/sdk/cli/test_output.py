@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from support.messages import expected_message
 
-from hallujudge.sdk.cli.output import in_flags
+from hallujudge.sdk.cli.output import in_flags, write_file
+from hallujudge.sdk.errors import InvalidInputError
 
 
 @pytest.mark.parametrize(
@@ -68,3 +71,14 @@ def test_settings_of_a_server_become_the_flags_of_serve() -> None:
         "judge_service.server.authentication:set-keys-file-or-tls-ca-or"
     )
     assert in_flags(message, ["doctor"]) == message
+
+
+@pytest.mark.parametrize("name", ["items.jsonl", "report.json", "manifest.json", "verdicts.sqlite"])
+def test_no_output_replaces_a_part_of_a_run(tmp_path: Path, name: str) -> None:
+    write_file(tmp_path / name, "kept")
+    (tmp_path / "manifest.json").touch()
+    said = expected_message("sdk.cli.output:a-part-of-a-run")
+    with pytest.raises(InvalidInputError, match=said):
+        write_file(tmp_path / name, "other")
+    write_file(tmp_path / "label-plan.json", "{}")
+    assert (tmp_path / name).read_text() == "kept"
