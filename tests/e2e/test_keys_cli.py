@@ -118,6 +118,7 @@ def test_mistakes_of_changes_are_told(keys: Path, arguments: tuple[str, ...], sa
         ((*_CREATE, "--expires", "9999999d"), "that is more than 36500 days"),
         ((*_CREATE, "--expires", "9999-12-31"), "leave --expires out for a key without an end"),
         ((*_CREATE, "--cost-per-day", "inf"), "'inf'; give 2147483647 or less"),
+        ((*_CREATE, "--cost-per-day", "nan"), "'nan'; give a number"),
         ((*_CREATE, "--cost-per-day", "nan"), "--cost-per-day is 'nan'"),
         ((*_CREATE, "--cost-per-day", "-1"), "'-1'; give 0 or more"),
         ((*_CREATE, "--judge-calls-per-day", "9" * 30), "give 2147483647 or less"),

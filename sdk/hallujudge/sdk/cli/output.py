@@ -263,7 +263,9 @@ def usage_error(error: TyperException) -> str:
     if errors is None or flag is None:
         return message
     problem = errors()[0]
-    needed = _NEEDED.get(problem["type"])
+    # No bound holds for "not a number", so that the first one would be named.
+    is_nan = str(problem["input"]).lower().endswith("nan")
+    needed = "give a number" if is_nan else _NEEDED.get(problem["type"])
     if needed is None:
         return message.replace(": Value error, ", ": ")
     bounds = {name: _plain(bound) for name, bound in problem.get("ctx", {}).items()}
