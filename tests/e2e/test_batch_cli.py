@@ -10,7 +10,7 @@ import pytest
 from support import scripted_llm as llm
 from support.messages import expected_message
 from support.qa_samples import write_lines
-from support.running import here
+from support.running import assert_refused, here
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer
 
 
@@ -65,6 +65,11 @@ def test_requests_are_run_offline(tmp_path: Path, command: tuple[str | Path, ...
     # The verdicts are in the run's cache: nothing is left to be asked.
     again = here("batch", "export", requests, *command)
     assert again.stdout == f"0 requests written to {requests}\n"
+    items = tmp_path / "out" / "items.jsonl"
+    before = items.read_bytes()
+    said = expected_message("sdk.cli.output:a-part-of-a-run")
+    assert_refused(here("batch", "export", items, *command), said)
+    assert items.read_bytes() == before
 
 
 def test_the_scores_are_those_of_a_server(tmp_path: Path, command: tuple[str | Path, ...]) -> None:

@@ -92,6 +92,8 @@ def fetch(url: str) -> Reading:
         # URLError wraps the system's error, whose text alone is readable.
         reason = getattr(err, "reason", err)
         reason = getattr(reason, "strerror", None) or reason
+        if isinstance(err, HTTPException):  # its text is what was sent, of which bytes are no words
+            reason = "what it sends is not HTTP"
         raise UnavailableError(
             f"{url} does not answer: {reason}; check the address, or start the "
             "server with --metrics-port"

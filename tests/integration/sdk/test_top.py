@@ -30,6 +30,7 @@ async def test_a_port_that_speaks_something_else_is_one_line() -> None:
         await server.stop(0)
     said = expected_message("sdk.top:start-the-server-with-metrics-port")
     assert (shown.returncode, said in shown.stderr) == (1, True), shown.stderr
+    assert expected_message("sdk.top:what-it-sends-is-not-http") in shown.stderr
     assert shown.stderr.count("\n") == 1
 
 

@@ -14,7 +14,7 @@ from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
 from .declared_options import grouped
 from .options import ServerOptions
-from .output import NewFolder, report_time, show_new_run
+from .output import NewFolder, refuse_run_file, report_time, show_new_run
 from .run_options import Overwrite
 from .score_command import ScoreCommand
 
@@ -186,6 +186,7 @@ def export_command(
     score: Score,
 ) -> ExitCode:
     """Requests to language models that a score command would send, as a batch file."""
+    refuse_run_file(requests)
     return _in_batch(score, requests=requests)
 
 

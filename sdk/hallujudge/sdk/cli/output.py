@@ -50,6 +50,19 @@ def output_width() -> int:
     return min(shutil.get_terminal_size().columns, _MAX_TERMINAL_WIDTH)
 
 
+def refuse_run_file(path: Path) -> None:
+    """Refuse a file to write that is a part of a run.
+
+    Commands that add a file to a run name it themselves. An option such as ``--items``, which names
+    a new file, is easily taken for one that names a run's items.
+
+    Raises:
+        InvalidInputError: The file is a part of a run.
+    """
+    if path.name in RUN_FILES and (path.parent / MANIFEST).exists():
+        raise InvalidInputError(f"{path} is a part of the run in its folder; give another file")
+
+
 def write_file(path: Path, content: str | bytes) -> None:
     """Write a file, and create its folder if it does not exist.
 
@@ -57,10 +70,7 @@ def write_file(path: Path, content: str | bytes) -> None:
         InvalidInputError: The file is a part of a run.
         OutputError: The file can't be written.
     """
-    # Commands that add a file to a run name it themselves. An option such as --items, which names a
-    # new file, is easily taken for one that names a run's items.
-    if path.name in RUN_FILES and (path.parent / MANIFEST).exists():
-        raise InvalidInputError(f"{path} is a part of the run in its folder; give another file")
+    refuse_run_file(path)
     data = content if isinstance(content, bytes) else content.encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
