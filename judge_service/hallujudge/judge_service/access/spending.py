@@ -143,6 +143,11 @@ class Ledger:
                 "spending_file"
             ) from err
 
+    async def written(self) -> None:
+        """Wait until everything is written down."""
+        while await shielded(self._thread.submit(lambda: bool(self._unwritten))):
+            await asyncio.sleep(_PAUSE_SECONDS)
+
     def close(self) -> None:
         """Write down what is not written yet, and close the file."""
         self._closing.set()

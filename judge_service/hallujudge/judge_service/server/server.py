@@ -272,7 +272,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
     sys.setswitchinterval(_SWITCH_SECONDS)
     shutdown = Shutdown(settings.drain_seconds)
     shutdown.listen()
-    async with _judges(resolved, shutdown.stopping) as resources, started(settings) as workers:
+    async with _judges(resolved, shutdown) as resources, started(settings) as workers:
         if not shutdown.stopping.is_set():
             engine = Engine(resources)
             running = await start(settings, engine, job_service(resolved, engine, workers), workers)
@@ -311,6 +311,8 @@ class Shutdown:
         """Set by the first signal."""
         self.hurry = asyncio.Event()
         """Set by the second signal."""
+        self.drain: Grace | None = None
+        """The drain, from the first signal on."""
 
     def listen(self) -> None:
         """Begin to follow signals."""
@@ -328,6 +330,7 @@ class Shutdown:
     def _next(self) -> None:
         if not self.stopping.is_set():
             _LOG.info("draining for up to %g s; a second signal ends it", self._drain_seconds)
+            self.drain = Grace(self._drain_seconds, self.hurry)
             self.stopping.set()
             _end_after(self._drain_seconds + self._margin)
         elif not self.hurry.is_set():
@@ -359,8 +362,9 @@ def _watchdog_output() -> IO[bytes]:
 
 
 @asynccontextmanager
-async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncIterator[Resources]:
+async def _judges(resolved: ResolvedSettings, shutdown: Shutdown) -> AsyncIterator[Resources]:
     """Provide the judges, with a vLLM server if the settings name a model for it."""
+    stopping = shutdown.stopping
     # Callers must not cause downloads: every offered model is fetched before the first call.
     settings = replace(with_verdict_cache(resolved), matcher_download=0)
     offers = _offers(resolved.server)
@@ -390,6 +394,10 @@ async def _judges(resolved: ResolvedSettings, stopping: asyncio.Event) -> AsyncI
         if vllm is not None:
             await vllm.stop()
         if ledger is not None:
+            if shutdown.drain is not None:  # another program's lock may end in it
+                writing = begun(ledger.written())
+                await shutdown.drain.wait(writing)
+                await cancel_all(writing)
             await asyncio.to_thread(ledger.close)
 
 

@@ -158,6 +158,24 @@ async def test_a_file_that_is_put_back_is_used_again(path: Path) -> None:
     ledger.close()
 
 
+async def test_what_waits_for_a_lock_can_be_waited_for(path: Path) -> None:
+    ledger = Ledger(path)
+    await ledger.written()
+    with locked(path):
+        await ledger.take(caller(), 2.0, priced=False)
+        waiting = asyncio.create_task(ledger.written())
+        await asyncio.sleep(0)
+        # The ledger's thread does one thing after the other, so it has answered the first look.
+        assert ledger.spent("k1") == Spent(calls=1, cost=2.0)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        assert written(path) == []
+    await waiting
+    assert written(path) == [(1, 2.0)]
+    ledger.close()
+
+
 @contextmanager
 def moved_away(path: Path) -> Iterator[None]:
     aside = path.with_name("aside.sqlite")
