@@ -17,10 +17,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from .intervals import IntervalSettings, upper_t
-from .significance import blocks_of, p_value
+from .significance import blocks_of, p_value, summed
 
 if TYPE_CHECKING:
     from .columns_and_scores import FloatArray, ScoreDefinition
+    from .significance import Counts
 
 
 _MOST_REPLICATES = 1_000_000
@@ -172,7 +173,7 @@ class _Resampled:
 
         first, second = clusters.rows(columns)
         both = np.hstack([first, second])
-        sums = np.vstack([counts @ both for counts in _draws(len(both), settings)])
+        sums = np.vstack([summed(counts, both) for counts in _draws(len(both), settings)])
         return cls(
             columns={name: at for at, name in enumerate(columns)},
             first=sums[:, : len(columns)],
@@ -207,14 +208,14 @@ class _Resampled:
         return float(low), float(high)
 
 
-def _draws(clusters: int, settings: ComparisonSettings) -> Iterator[FloatArray]:
+def _draws(clusters: int, settings: ComparisonSettings) -> Iterator[Counts]:
     """Yield how often each replicate (row) draws each cluster (column), in blocks."""
     import numpy as np
 
     random = np.random.default_rng((settings.seed, 1))
     for rows in blocks_of(settings.replicates, clusters):
         drawn = random.integers(0, clusters, size=(rows, clusters), dtype=np.int32)
-        counts = np.empty((rows, clusters))
+        counts = np.empty((rows, clusters), dtype=np.float32)
         for row, numbers in zip(counts, drawn, strict=True):
             row[:] = np.bincount(numbers, minlength=clusters)
         yield counts

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
     from .columns_and_scores import FloatArray, ScoreDefinition
+
+    Counts: TypeAlias = "NDArray[np.uint8] | NDArray[np.float32]"
 
 
 # Numbers of one block of replicates; 8 MB.
 _BLOCK = 1 << 20
+# Larger products of matrices are shared among threads, whose waiting costs more than the product.
+_UNSHARED, _MOST_DEPTH, _LEAST_ROWS = 1 << 18, 1 << 12, 8
+# Up to here, 32 bits hold every whole number.
+_NARROW_BELOW = 1 << 24
 # Relative difference below which two statistics are equal but for rounding.
 _EQUAL = 1e-9
 # A variance below this share of its terms is their rounding error.
@@ -54,28 +61,27 @@ def _at_least(found: FloatArray, observed: float) -> int:
     return int(np.sum(~(np.abs(found) < abs(observed) * (1 - _EQUAL))))
 
 
-def _no_swap(count: int) -> FloatArray:
+def _no_swap(count: int) -> Counts:
     import numpy as np
 
-    return np.zeros((1, count))
+    return np.zeros((1, count), dtype=np.uint8)
 
 
-def _every_swap(count: int) -> Iterator[FloatArray]:
+def _every_swap(count: int) -> Iterator[Counts]:
     import numpy as np
 
     masks = np.arange(2**count)[:, None] >> np.arange(count)
-    yield (masks & 1).astype(np.float64)
+    yield (masks & 1).astype(np.uint8)
 
 
-def _random_swaps(count: int, replicates: int, seed: int) -> Iterator[FloatArray]:
+def _random_swaps(count: int, replicates: int, seed: int) -> Iterator[Counts]:
     """Yield random swaps: a row for each replicate, a one for each cluster that is swapped."""
     import numpy as np
 
     random = np.random.default_rng((seed, 2))
     for rows in blocks_of(replicates, count):
         drawn = np.frombuffer(random.bytes(rows * ((count + 7) // 8)), dtype=np.uint8)
-        bits = np.unpackbits(drawn.reshape(rows, -1), axis=1, count=count)
-        yield bits.astype(np.float64)
+        yield np.unpackbits(drawn.reshape(rows, -1), axis=1, count=count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +120,10 @@ class _Swapped:
         import numpy as np
 
         a, b = first[changed], second[changed]
-        between = _outer(b, a)
-        moved = [b - a, _outer(b, b) - _outer(a, a), between - _outer(a, b)]
+        # Products of two columns are the same in both orders; of two runs, but for their sign.
+        (i, j), (k, m) = (np.triu_indices(a.shape[1], above) for above in (0, 1))
+        within, between = b[:, i] * b[:, j] - a[:, i] * a[:, j], b[:, k] * a[:, m]
+        moved = [b - a, within, between - a[:, k] * b[:, m]]
         return cls(
             score=score,
             totals=(first.sum(axis=0), second.sum(axis=0)),
@@ -123,23 +131,25 @@ class _Swapped:
             moved=np.hstack(moved),
         )
 
-    def of_swaps(self, swaps: FloatArray) -> FloatArray:
+    def of_swaps(self, swaps: Counts) -> FloatArray:
         """Return the statistic of each row of swaps."""
         import numpy as np
 
         width = len(self.score.columns)
-        added = swaps @ self.moved
-        sums, products, between = np.split(added, [width, width + width**2], axis=1)
-        first, second = self.totals[0] + sums, self.totals[1] - sums
+        added = summed(swaps, self.moved)
+        (i, j), (k, m) = (np.triu_indices(width, above) for above in (0, 1))
+        within, between = np.zeros((2, len(added), width, width))
+        within[:, i, j] = within[:, j, i] = added[:, width : width + len(i)]
+        between[:, k, m] = added[:, width + len(i) :]
+        between[:, m, k] = -between[:, k, m]
+        first, second = self.totals[0] + added[:, :width], self.totals[1] - added[:, :width]
         difference = self.score.values(second) - self.score.values(first)
-        shape = (-1, width, width)
-        within = products.reshape(shape)
         variance = self._variance(
             self.score.slopes(first),
             self.score.slopes(second),
             self.products[0] + within,
             self.products[1] - within,
-            self.products[2] + between.reshape(shape),
+            self.products[2] + between,
         )
         return _over_error(difference, variance)
 
@@ -170,10 +180,24 @@ def _over_error(difference: FloatArray, variance: FloatArray) -> FloatArray:
     return out
 
 
-def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the products of every column of one matrix with every column of the other."""
-    products: FloatArray = (a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
-    return products
+def summed(counts: Counts, table: FloatArray) -> FloatArray:
+    """Return the product of two matrices: rows of the table, added up as often as counts say."""
+    import numpy as np
+
+    largest = float(np.abs(table).max(initial=0.0)) * float(counts.sum(axis=1).max(initial=0))
+    narrow = largest < _NARROW_BELOW and np.array_equal(table, np.rint(table))
+    kind = np.float32 if narrow else np.float64
+    width = table.shape[1]
+    depth = min(_MOST_DEPTH, max(1, _UNSHARED // (_LEAST_ROWS * width)))
+    rows = min(max(2, len(counts)), _UNSHARED // (min(depth, len(table)) * width))
+    padded = np.zeros((-(-len(counts) // rows) * rows, len(table)), dtype=kind)
+    padded[: len(counts)] = counts
+    total = np.zeros((len(padded), width))
+    for at in range(0, len(table), depth):
+        part = table[at : at + depth].astype(kind)
+        block = padded[:, at : at + depth].reshape(-1, rows, len(part))
+        total += (block @ part).reshape(-1, width)
+    return total[: len(counts)]
 
 
 def blocks_of(rows: int, columns: int) -> Iterator[int]:

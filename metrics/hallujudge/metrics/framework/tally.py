@@ -43,10 +43,14 @@ class Tally:
     Args:
         metric: The metric whose items are added.
         group_by: Fields to report groups by.
+        signed: Whether hashes of items and references are added up, which signatures need.
     """
 
-    def __init__(self, metric: Metric, group_by: Iterable[str] = ()) -> None:
+    def __init__(
+        self, metric: Metric, group_by: Iterable[str] = (), *, signed: bool = True
+    ) -> None:
         self._metric = metric
+        self._signed = signed
         self._repeated_by = metric.repeated_by
         # The overall scores always need the groups by which items repeat.
         keys = (*group_by, *filter(None, [self._repeated_by]))
@@ -60,10 +64,15 @@ class Tally:
 
     @classmethod
     def of(
-        cls, metric: Metric, results: Iterable[ItemResult], group_by: Iterable[str] = ()
+        cls,
+        metric: Metric,
+        results: Iterable[ItemResult],
+        group_by: Iterable[str] = (),
+        *,
+        signed: bool = True,
     ) -> Tally:
         """Return the tally of results, which are read in batches to bound memory."""
-        tally, left = cls(metric, group_by), iter(results)
+        tally, left = cls(metric, group_by, signed=signed), iter(results)
         while batch := list(islice(left, _BATCH)):
             tally.add_all(batch)
         return tally
@@ -114,7 +123,8 @@ class Tally:
 
     def _put(self, results: Sequence[ItemResult]) -> None:
         # An item that the variant leaves out has no statistics, and counts in no number of items.
-        self._data.add(each for each in results if each.statistics or each.reason)
+        if self._signed:
+            self._data.add(each for each in results if each.statistics or each.reason)
         for result in results:
             if result.outcome is Outcome.UNSCORED:
                 self._reasons[result.reason] += 1

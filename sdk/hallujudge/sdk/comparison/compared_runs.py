@@ -211,9 +211,8 @@ def _paired(first: RunData, other: RunData) -> RunData:
     Raises:
         InvalidInputError: An id names an item of another image, and questions pair too few items.
     """
-    both = pairs_of(first, other).values()
-    clash = next((pair for pair in both if not _may_be_one(*pair)), None)
-    if both and clash is None:
+    clash = next((pair for pair in pairs_of(first, other) if not _may_be_one(*pair)), None)
+    if clash is None and any(True for _ in pairs_of(first, other)):
         return other
     names = _names_by_question(first, other)
     # A few rare questions pair items that do not stand for the runs.
@@ -230,10 +229,10 @@ def _paired(first: RunData, other: RunData) -> RunData:
     )
 
 
-def pairs_of(first: RunData, other: RunData) -> dict[str, tuple[ItemResult, ItemResult]]:
-    """Return both results of each id that two runs have."""
+def pairs_of(first: RunData, other: RunData) -> Iterator[tuple[ItemResult, ItemResult]]:
+    """Yield both results of each id that two runs have."""
     theirs = other.results
-    return {key: (one, theirs[key]) for key, one in first.results.items() if key in theirs}
+    return ((one, theirs[key]) for key, one in first.results.items() if key in theirs)
 
 
 def _may_be_one(one: ItemResult, other: ItemResult) -> bool:
@@ -325,22 +324,21 @@ def _checked_references(first: RunData, other: RunData, allow: Sequence[str]) ->
     Raises:
         InvalidInputError: The references of paired items differ, which is not allowed.
     """
-    hashes = {
-        key: (one.reference_hash, two.reference_hash)
-        for key, (one, two) in pairs_of(first, other).items()
-    }
-    if not all(one and two for one, two in hashes.values()):
+    pairs = pairs_of(first, other)
+    if not all(one.reference_hash and two.reference_hash for one, two in pairs):
         return _noted(
             other,
             f"It can't be checked whether {first.name} and {other.name} have the same references: "
             "their files were written without hashes of references. Score both again to check it.",
         )
-    different = [key for key, (one, two) in hashes.items() if one != two]
-    if not different:
+    equal = [one.reference_hash == two.reference_hash for one, two in pairs_of(first, other)]
+    if all(equal):
         return other
+    shared = (key for key in first.results if key in other.results)
+    example = next(key for key, same in zip(shared, equal, strict=True) if not same)
     found = (
-        f"references of {len(different):,} of {len(hashes):,} items differ between {first.name} "
-        f"and {other.name}, such as those of item {different[0]!r:.80}"
+        f"references of {equal.count(False):,} of {len(equal):,} items differ between "
+        f"{first.name} and {other.name}, such as those of item {example!r:.80}"
     )
     if REFERENCES in allow:
         more = "This may explain a difference as well as the models do."

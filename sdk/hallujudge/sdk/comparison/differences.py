@@ -267,12 +267,14 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
 
 def _other_questions(first: RunData, second: RunData) -> Iterable[str]:
     """Yield a note if ids name other questions in the other run, as in two splits of POPE."""
-    pairs = pairs_of(first, second).values()
-    hashes = [(one.question_hash, two.question_hash) for one, two in pairs]
-    known = [pair for pair in hashes if all(pair)]
-    if other := sum(one != two for one, two in known):
+    same = [
+        one.question_hash == two.question_hash
+        for one, two in pairs_of(first, second)
+        if one.question_hash and two.question_hash
+    ]
+    if other := same.count(False):
         yield (
-            f"{other:,} of {len(known):,} items ask another question in {second.name} than in "
+            f"{other:,} of {len(same):,} items ask another question in {second.name} than in "
             f"{first.name}: the runs are not over the same data, and their difference compares "
             "different questions."
         )

@@ -324,5 +324,5 @@ def _unscored(run: RunData, pair: Pair | None, limits: GateLimits) -> Iterator[G
 
 def report_of(run: RunData, confidence: float) -> Report:
     """Return the report of a run's results, with intervals of a confidence."""
-    tally = Tally.of(run.metric, run.results.values())
+    tally = Tally.of(run.metric, run.results.values(), signed=False)
     return tally.finish(IntervalSettings(confidence=confidence), version=run.fields.get("v", ""))

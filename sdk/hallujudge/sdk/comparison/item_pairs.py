@@ -222,7 +222,7 @@ def _tallied(
 ) -> tuple[Clusters, Clusters]:
     """Add up pairs of results, each side for itself."""
     rows = list(pairs)
-    first, second = (Tally.of(metric, (row[side] for row in rows)) for side in (0, 1))
+    first, second = (Tally.of(metric, (row[side] for row in rows), signed=False) for side in (0, 1))
     return first.clusters(), second.clusters()
 
 

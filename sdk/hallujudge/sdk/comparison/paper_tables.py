@@ -260,7 +260,7 @@ def _parts(
                 yield {fields[0]: value, **group}, data, scores
         return
     # Groups are scored as those of a report, where a repeated item may count once.
-    tally = Tally.of(run.metric, run.results.values(), fields)
+    tally = Tally.of(run.metric, run.results.values(), fields, signed=False)
     report = tally.finish(IntervalSettings(confidence=confidence), version=run.fields.get("v", ""))
     if not fields:
         yield {}, run, report.scores

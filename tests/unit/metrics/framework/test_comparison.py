@@ -17,6 +17,7 @@ from hallujudge.metrics.framework.comparison import (
     PairedDifference,
     paired_differences,
 )
+from hallujudge.metrics.framework.significance import summed
 
 RATE = ScoreDefinition(name="rate", columns=("top", "bottom"), value=ratio("top", "bottom"))
 SETTINGS = ComparisonSettings(replicates=2000)
@@ -127,3 +128,19 @@ def test_runs_with_different_lengths_and_equal_rates_rarely_differ_significantly
 def test_settings_are_checked(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ComparisonSettings(**wrong)
+
+
+@pytest.mark.parametrize("shape", [(3, 5000, 3), (700, 40, 20), (2, 9000, 110), (1, 1, 1)])
+@pytest.mark.parametrize("scale", [1, 1e6, 0.1])
+def test_rows_are_added_up_in_parts_as_in_one_product(
+    shape: tuple[int, int, int], scale: float
+) -> None:
+    rows, depth, width = shape
+    random = np.random.default_rng(depth)
+    counts = random.integers(0, 2, size=(rows, depth), dtype=np.uint8)
+    table = random.integers(-9, 9, size=(depth, width)).astype(np.float64) * scale
+    found, plain = summed(counts, table), counts.astype(np.float64) @ table
+    if scale < 1:
+        assert found == pytest.approx(plain, rel=1e-12, abs=1e-9)
+    else:
+        assert (found == plain).all()
