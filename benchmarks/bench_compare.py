@@ -174,7 +174,7 @@ def shares(
     """Compare every pair."""
     found: list[PairedDifference] = []
     for pair in pairs:
-        found += paired_differences([score], pair, settings)
+        found += paired_differences([([score], pair)], settings)[0]
     return Shares(
         found=float(np.mean([each.p is not None and each.p <= LEVEL for each in found])),
         held=float(
@@ -270,7 +270,7 @@ def speed() -> None:
     random = np.random.default_rng(4)
     pair = drawn(CASES[0], random, 10_000, 0.01)
     start = time.perf_counter()
-    paired_differences([CASES[0].score], pair, ComparisonSettings())
+    paired_differences([([CASES[0].score], pair)], ComparisonSettings())
     print(
         f"one score over 10,000 images with 10,000 replicates: {time.perf_counter() - start:.1f} s"
     )

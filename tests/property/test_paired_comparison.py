@@ -30,7 +30,7 @@ def compared(
     sides = (np.array(rows, dtype=np.float64) for rows in (first, second))
     one, other = ({"top": side[:, 0], "bottom": side[:, 1]} for side in sides)
     pair = PairedClusters(first=one, second=other)
-    [found] = paired_differences([RATE], pair, ComparisonSettings(replicates=replicates))
+    [[found]] = paired_differences([([RATE], pair)], ComparisonSettings(replicates=replicates))
     return found
 
 

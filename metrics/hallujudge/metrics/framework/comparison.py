@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from .intervals import IntervalSettings, upper_t
 from .significance import blocks_of, p_value, summed
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 _MOST_REPLICATES = 1_000_000
+# Numbers that are drawn together; 128 MB.
+_MOST_SUMS = 1 << 24
 # Most replicates in which a score may be undefined, for example because it divides by zero.
 _UNDEFINED = 0.01
 
@@ -98,23 +100,48 @@ class PairedDifference:
     """How many of them have other statistics in the second run."""
 
 
+PairedScores: TypeAlias = "tuple[Sequence[ScoreDefinition], PairedClusters]"
+"""Scores, and the clusters of two runs that they are compared over."""
+
+
 def paired_differences(
-    scores: Sequence[ScoreDefinition], clusters: PairedClusters, settings: ComparisonSettings
-) -> tuple[PairedDifference, ...]:
+    pairs: Sequence[PairedScores], settings: ComparisonSettings
+) -> list[tuple[PairedDifference, ...]]:
     """Return the difference of each score between two runs, with interval and p-value.
 
     Equal input has equal output: the random numbers depend on the seed and the number of clusters
-    alone.
+    alone. Pairs of runs with the same number therefore share them.
+
+    Args:
+        pairs: The scores of each pair of runs, at least one, and their clusters.
+        settings: How runs are compared.
     """
-    columns = tuple(dict.fromkeys(name for score in scores for name in score.columns))
-    sums = _Resampled.of(clusters, columns, settings) if scores else None
-    return tuple(_difference(score, clusters, sums, settings) for score in scores)
+    found = dict(_differences([_Paired.of(*pair) for pair in pairs], settings))
+    return [found[place] for place in range(len(pairs))]
+
+
+def _differences(
+    pairs: Sequence[_Paired], settings: ComparisonSettings
+) -> Iterator[tuple[int, tuple[PairedDifference, ...]]]:
+    """Yield the place of each pair and its differences, those of equal sizes together."""
+    sizes: dict[int, list[int]] = {}
+    for place, pair in enumerate(pairs):
+        sizes.setdefault(len(pair.rows), []).append(place)
+    for places in sizes.values():
+        width = max(pairs[place].rows.shape[1] for place in places)
+        most = max(1, _MOST_SUMS // (settings.replicates * width))
+        for start in range(0, len(places), most):
+            group = places[start : start + most]
+            sums = _resampled([pairs[place] for place in group], settings)
+            for place, drawn in zip(group, sums, strict=True):
+                scores, clusters = pairs[place].scores, pairs[place].clusters
+                yield place, tuple(_difference(s, clusters, drawn, settings) for s in scores)
 
 
 def _difference(
     score: ScoreDefinition,
     clusters: PairedClusters,
-    sums: _Resampled | None,
+    sums: _Resampled,
     settings: ComparisonSettings,
 ) -> PairedDifference:
     import numpy as np
@@ -122,7 +149,7 @@ def _difference(
     first, second = clusters.rows(score.columns)
     values = _value(score, first.sum(axis=0)), _value(score, second.sum(axis=0))
     difference = None if None in values else _rounded(values[1] - values[0])  # type: ignore[operator]
-    ends = None if difference is None or sums is None else sums.interval(score, len(first))
+    ends = None if difference is None else sums.interval(score, len(first))
     changed = np.any(first != second, axis=1)
     # Which of several parts is the largest may differ between runs, so that swapping means nothing.
     tested = difference is not None and not score.largest_of
@@ -152,6 +179,44 @@ def _value(score: ScoreDefinition, totals: FloatArray) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Paired:
+    """Scores of two runs, before clusters are drawn."""
+
+    scores: Sequence[ScoreDefinition]
+    clusters: PairedClusters
+    columns: Mapping[str, int]
+    """Column -> its place in the rows."""
+    rows: FloatArray
+    """The columns of the first run, then those of the second."""
+
+    @classmethod
+    def of(cls, scores: Sequence[ScoreDefinition], clusters: PairedClusters) -> _Paired:
+        import numpy as np
+
+        columns = tuple(dict.fromkeys(name for score in scores for name in score.columns))
+        return cls(
+            scores=scores,
+            clusters=clusters,
+            columns={name: at for at, name in enumerate(columns)},
+            rows=np.hstack(clusters.rows(columns)),
+        )
+
+
+def _resampled(pairs: Sequence[_Paired], settings: ComparisonSettings) -> Iterator[_Resampled]:
+    """Draw clusters with replacement, the same in both runs of all pairs."""
+    import numpy as np
+
+    rows = np.hstack([pair.rows for pair in pairs])
+    sums = np.vstack([summed(counts, rows) for counts in _draws(len(rows), settings)])
+    ends = np.cumsum([pair.rows.shape[1] for pair in pairs])[:-1]
+    for pair, drawn in zip(pairs, np.split(sums, ends, axis=1), strict=True):
+        first, second = np.split(drawn, 2, axis=1)
+        yield _Resampled(
+            columns=pair.columns, first=first, second=second, confidence=settings.confidence
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Resampled:
     """The sums of both runs in every replicate of the paired bootstrap."""
 
@@ -163,23 +228,6 @@ class _Resampled:
     """Sums of the second run, over the same clusters."""
     confidence: float
     """How often intervals hold the true difference."""
-
-    @classmethod
-    def of(
-        cls, clusters: PairedClusters, columns: Sequence[str], settings: ComparisonSettings
-    ) -> _Resampled:
-        """Draw clusters with replacement, the same in both runs."""
-        import numpy as np
-
-        first, second = clusters.rows(columns)
-        both = np.hstack([first, second])
-        sums = np.vstack([summed(counts, both) for counts in _draws(len(both), settings)])
-        return cls(
-            columns={name: at for at, name in enumerate(columns)},
-            first=sums[:, : len(columns)],
-            second=sums[:, len(columns) :],
-            confidence=settings.confidence,
-        )
 
     def interval(self, score: ScoreDefinition, clusters: int) -> tuple[float, float] | None:
         """Return the percentile interval of a difference, widened for few clusters.

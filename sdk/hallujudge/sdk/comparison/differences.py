@@ -24,7 +24,6 @@ from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
 from hallujudge.metrics.framework.signature import REFERENCES
 from hallujudge.metrics.framework.significance import holm
 
-from ..errors import InvalidInputError
 from ..runs.manifest import JOURNAL, partial
 from ..runs.saved_items import about_of
 from ..runs.stored_runs import read_run
@@ -63,25 +62,20 @@ def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparis
         ArchiveError: A folder does not hold a complete run.
     """
     options = options or CompareOptions()
-    return compare_runs(read_runs(runs, options), options)
-
-
-def compare_runs(runs: Sequence[RunData], options: CompareOptions) -> Comparison:
-    """Compare runs that were read."""
-    settings = options.settings()
-    first, *others = runs
+    settings, data = options.settings(), read_runs(runs, options)
+    first, *others = data
     scores = checked_scores(first.metric, options.scores)
-    pairs = [pair_of(PairedRuns.of(first, other), scores, settings) for other in others]
+    pairs = tested_pairs([(PairedRuns.of(first, other), scores) for other in others], settings)
     tests = sum(d.p is not None for pair in pairs for d in pair.differences)
     return Comparison(
         metric=first.metric.name,
         variant=first.metric.variant,
-        runs=tuple(_labels(runs, pairs)),
-        pairs=corrected(pairs, 1 - settings.confidence),
+        runs=tuple(_labels(data, pairs)),
+        pairs=pairs,
         tests=tests,
         confidence=settings.confidence,
         method=settings.text,
-        notes=(*data_notes(runs, options), *_notes(pairs)),
+        notes=(*data_notes(data, options), *_notes(pairs)),
     )
 
 
@@ -95,34 +89,39 @@ def _labels(runs: Sequence[RunData], pairs: Sequence[Pair]) -> Iterable[RunLabel
         yield run.label if found is None else replace(run.label, signature=found.signature)
 
 
-def pair_of(
-    paired: PairedRuns, scores: Sequence[ScoreDefinition], settings: ComparisonSettings
-) -> Pair:
-    """Return how the second of two runs differs from the first; p-values are not corrected.
+def tested_pairs(
+    tests: Sequence[tuple[PairedRuns, Sequence[ScoreDefinition]]], settings: ComparisonSettings
+) -> tuple[Pair, ...]:
+    """Return how the second run of each pair differs from the first in some scores.
+
+    P-values are corrected for all tests of all pairs.
 
     Raises:
-        InvalidInputError: No item is scored in both runs.
+        InvalidInputError: No item is scored in both runs of a pair.
     """
-    names, coverage = (paired.first.name, paired.second.name), paired.coverage()
-    if not coverage.compared:
-        raise InvalidInputError(
-            f"no item is scored in both {names[0]} and {names[1]}; the reasons are in their "
-            "report.json"
+    coverages = [paired.coverage() for paired, _ in tests]
+    groups = [
+        (at, *group)
+        for at, (paired, scores) in enumerate(tests)
+        for group in paired.clusters(scores)
+    ]
+    found: list[dict[str, PairedDifference]] = [{} for _ in tests]
+    differences = paired_differences([(scores, sums) for _, scores, sums in groups], settings)
+    for (at, _, _), each in zip(groups, differences, strict=True):
+        found[at] |= {difference.score: difference for difference in each}
+    pairs = [
+        Pair(
+            first=paired.first.name,
+            second=paired.second.name,
+            coverage=coverage,
+            differences=tuple(_difference(score, known[score.name]) for score in scores),
+            changes=tuple(paired.changes(scores)),
+            changed_items=paired.changed_items(),
+            corrected=tuple(_differences_of_corrected(paired, scores, settings)),
         )
-    found = {
-        difference.score: difference
-        for group, clusters in paired.clusters(scores)
-        for difference in paired_differences(group, clusters, settings)
-    }
-    return Pair(
-        first=names[0],
-        second=names[1],
-        coverage=coverage,
-        differences=tuple(_difference(score, found[score.name]) for score in scores),
-        changes=tuple(paired.changes(scores)),
-        changed_items=paired.changed_items(),
-        corrected=tuple(_differences_of_corrected(paired, scores, settings)),
-    )
+        for (paired, scores), coverage, known in zip(tests, coverages, found, strict=True)
+    ]
+    return _corrected(pairs, 1 - settings.confidence)
 
 
 def _differences_of_corrected(
@@ -144,13 +143,8 @@ def _difference(score: ScoreDefinition, found: PairedDifference) -> ScoreDiffere
     )
 
 
-def corrected(pairs: Sequence[Pair], level: float) -> tuple[Pair, ...]:
-    """Return pairs with p-values corrected for all tests in them, and with findings.
-
-    Args:
-        pairs: Pairs of runs.
-        level: Level of the tests.
-    """
+def _corrected(pairs: Sequence[Pair], level: float) -> tuple[Pair, ...]:
+    """Return pairs with p-values corrected for all tests in them, and with findings."""
     p_values = [d.p for pair in pairs for d in pair.differences if d.p is not None]
     adjusted = iter(holm(p_values))
 

@@ -13,7 +13,7 @@ from hallujudge.metrics.framework.results import JsonValue
 from ..errors import InvalidInputError
 from ..report.table_pages import Grid, Page, interval_heading, show_number, show_range
 from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
-from .differences import coverage_notes, data_notes, pair_of
+from .differences import coverage_notes, data_notes, tested_pairs
 from .item_pairs import PairedRuns
 from .results import Pair, RunLabel, ScoreDifference, Shown, sources_of
 
@@ -117,7 +117,7 @@ def gate(
     options = options or CompareOptions()
     limits.check(baseline=baseline is not None)
     sources = [run] if baseline is None else [run, baseline]
-    return gate_runs(read_runs(sources, options, least=1), limits, options)
+    return _gate_runs(read_runs(sources, options, least=1), limits, options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +206,7 @@ def _shown(check: GateCheck) -> tuple[str, ...]:
     )
 
 
-def gate_runs(runs: Sequence[RunData], limits: GateLimits, options: CompareOptions) -> Gate:
+def _gate_runs(runs: Sequence[RunData], limits: GateLimits, options: CompareOptions) -> Gate:
     """Check runs that were read: the run, and its baseline if there is one."""
     run, settings = runs[0], options.settings()
     for names in (limits.max_regression, limits.maximum, limits.minimum):
@@ -236,7 +236,8 @@ def _pair(runs: Sequence[RunData], limits: GateLimits, options: CompareOptions) 
     run, baseline = runs
     scores = checked_scores(run.metric, tuple(limits.max_regression))
     wanted = tuple(score for score in scores if score.name in limits.max_regression)
-    return pair_of(PairedRuns.of(baseline, run), wanted, options.settings())
+    [pair] = tested_pairs([(PairedRuns.of(baseline, run), wanted)], options.settings())
+    return pair
 
 
 def _regressions(run: RunData, pair: Pair | None, limits: GateLimits) -> Iterator[GateCheck]:

@@ -54,10 +54,19 @@ class PairedRuns:
         return cls(first=first, second=second, common=common_items((first, second)))
 
     def coverage(self) -> PairCoverage:
-        """Count the items of both, of one, and those that are unscored."""
+        """Count the items of both, of one, and those that are unscored.
+
+        Raises:
+            InvalidInputError: No item is scored in both runs.
+        """
         one = [self.first.scored(key) for key in self.common]
         other = [self.second.scored(key) for key in self.common]
         outcomes = list(zip(one, other, strict=True))
+        if (True, True) not in outcomes:
+            raise InvalidInputError(
+                f"no item is scored in both {self.first.name} and {self.second.name}; the reasons "
+                "are in their report.json"
+            )
         return PairCoverage(
             compared=outcomes.count((True, True)),
             unscored_first=outcomes.count((False, True)),

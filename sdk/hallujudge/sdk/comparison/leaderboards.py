@@ -20,7 +20,7 @@ from ..errors import ArchiveError, InvalidInputError
 from ..report.report_text import counted
 from ..report.table_pages import Grid, Page, interval_heading, show_number, show_p, show_range
 from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
-from .differences import corrected, data_notes, pair_of
+from .differences import data_notes, tested_pairs
 from .gates import report_of
 from .item_pairs import PairedRuns, common_items
 from .results import Pair, RunLabel, Shown, sources_of
@@ -380,11 +380,8 @@ def _pairs(
             f"{score.name} is the largest of several scores, for which there is no paired test; "
             "choose another score"
         )
-    pairs = [
-        pair_of(PairedRuns.of(first, second), (score,), settings)
-        for first, second in combinations(runs, 2)
-    ]
-    return corrected(pairs, 1 - settings.confidence)
+    pairs = [PairedRuns.of(first, second) for first, second in combinations(runs, 2)]
+    return tested_pairs([(pair, (score,)) for pair in pairs], settings)
 
 
 def _test(pair: Pair) -> PairTest:

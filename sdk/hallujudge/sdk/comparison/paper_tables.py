@@ -23,10 +23,10 @@ from .compared_runs import (
     read_runs,
     run_names,
 )
-from .differences import corrected, data_notes, pair_of
+from .differences import data_notes, tested_pairs
 from .item_pairs import PairedRuns
 from .leaderboards import OVERVIEW, main_score, runs_of
-from .results import Pair, Shown
+from .results import Shown
 from .table_cells import (
     BEST,
     METRIC,
@@ -302,66 +302,51 @@ def _refuse_unknown(
         )
 
 
-class _Tests:
-    """Gathers the tests of a table, so that all are corrected together."""
-
-    def __init__(self) -> None:
-        # A pair of runs is joined once for all scores whose best it has.
-        self._pairs: dict[tuple[int, int], tuple[PairedRuns, dict[str, int]]] = {}
-        self._problems: dict[str, None] = {}
-
-    def add(self, best: Entry, other: Entry, place: int) -> None:
-        """Add the test of an entry at a place against the best one."""
-        one, two = best.data, other.data
-        untested = other.definition.largest_of or other.score.value is None
-        if one is None or two is None or untested or not (one.comparable and two.comparable):
-            return
-        key = id(one), id(two)
-        try:
-            pair = self._pairs.get(key) or (PairedRuns.of(one, two), {})
-        except InvalidInputError as err:
-            self._problems[f"not tested: {err}"] = None
-            return
-        self._pairs[key] = pair
-        pair[1][other.definition.name] = place
-
-    def found(self, options: CompareOptions) -> tuple[dict[int, Tested], tuple[str, ...]]:
-        """Return the tests by the places of their entries, and notes on what was not tested."""
-        settings = options.settings()
-        pairs: list[Pair] = []
-        places: list[Mapping[str, int]] = []
-        for paired, of in self._pairs.values():
-            scores = tuple(score for score in paired.first.metric.scores if score.name in of)
-            try:
-                pairs.append(pair_of(paired, scores, settings))
-                places.append(of)
-            except InvalidInputError as err:
-                self._problems[f"not tested: {err}"] = None
-        few = [d.clusters for pair in pairs for d in pair.differences if d.clusters < FEW_CLUSTERS]
-        if few:
-            self._problems[
-                f"Tests are unreliable below {FEW_CLUSTERS} clusters (images or videos); the "
-                f"fewest of a test is {min(few)}."
-            ] = None
-        return {
-            of[each.score]: Tested(each.p, each.p_corrected, each.finding != "none")
-            for pair, of in zip(corrected(pairs, 1 - settings.confidence), places, strict=True)
-            for each in pair.differences
-            if each.p is not None and each.p_corrected is not None
-        }, tuple(self._problems)
-
-
 def _tested(
     entries: Sequence[Entry], options: CompareOptions
 ) -> tuple[dict[int, Tested], tuple[str, ...]]:
-    """Return the test of each entry against the best of its rivals, by its place."""
-    tests = _Tests()
+    """Return the test of each entry against the best of its rivals, by its place, and notes."""
+    # A pair of runs is joined once for all scores whose best it has.
+    pairs: dict[tuple[int, int], tuple[PairedRuns, dict[str, int]]] = {}
+    problems: dict[str, None] = {}
+    for best, place in _against_best(entries):
+        one, two = entries[best].data, entries[place].data
+        if one is None or two is None or not (one.comparable and two.comparable):
+            continue
+        try:
+            pair = pairs.get((id(one), id(two))) or (PairedRuns.of(one, two), {})
+            pair[0].coverage()
+        except InvalidInputError as err:
+            problems[f"not tested: {err}"] = None
+            continue
+        pairs.setdefault((id(one), id(two)), pair)[1][entries[place].definition.name] = place
+    found = tested_pairs(
+        [(joined, [entries[at].definition for at in of.values()]) for joined, of in pairs.values()],
+        options.settings(),
+    )
+    fewest = min((d.clusters for pair in found for d in pair.differences), default=FEW_CLUSTERS)
+    if fewest < FEW_CLUSTERS:
+        problems[
+            f"Tests are unreliable below {FEW_CLUSTERS} clusters (images or videos); the "
+            f"fewest of a test is {fewest}."
+        ] = None
+    return {
+        of[each.score]: Tested(each.p, each.p_corrected, each.finding != "none")
+        for pair, (_, of) in zip(found, pairs.values(), strict=True)
+        for each in pair.differences
+        if each.p is not None and each.p_corrected is not None
+    }, tuple(problems)
+
+
+def _against_best(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+    """Yield the places of the best of some rivals and of each other one that can be tested."""
     for rivals in rivals_of(entries):
-        best = best_of(entries, rivals)
-        for place in rivals:
-            if best and place != best[0]:
-                tests.add(entries[best[0]], entries[place], place)
-    return tests.found(options)
+        for best in best_of(entries, rivals)[:1]:
+            for place in rivals:
+                other = entries[place]
+                tested = not other.definition.largest_of and other.score.value is not None
+                if place != best and tested:
+                    yield best, place
 
 
 def _signatures(

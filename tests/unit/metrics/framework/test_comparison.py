@@ -32,7 +32,7 @@ def clusters(first: Sequence[Any], second: Sequence[Any]) -> PairedClusters:
 def compared(
     first: Sequence[Any], second: Sequence[Any], settings: ComparisonSettings = SETTINGS
 ) -> PairedDifference:
-    [found] = paired_differences([RATE], clusters(first, second), settings)
+    [[found]] = paired_differences([([RATE], clusters(first, second))], settings)
     return found
 
 
@@ -104,7 +104,8 @@ def test_one_cluster_has_no_interval() -> None:
 
 def test_the_largest_of_several_has_no_test() -> None:
     largest = replace(RATE, largest_of=(RATE.value,))
-    [found] = paired_differences([largest], clusters(drawn(0.3, 1), drawn(0.5, 2)), SETTINGS)
+    pair = clusters(drawn(0.3, 1), drawn(0.5, 2))
+    [[found]] = paired_differences([([largest], pair)], SETTINGS)
     assert found.p is None
     assert found.ci_low is not None
 
@@ -144,3 +145,15 @@ def test_rows_are_added_up_in_parts_as_in_one_product(
         assert found == pytest.approx(plain, rel=1e-12, abs=1e-9)
     else:
         assert (found == plain).all()
+
+
+def test_pairs_that_share_their_draws_are_compared_as_if_alone() -> None:
+    pairs = [
+        ([RATE], clusters(drawn(0.3, 1), drawn(0.4, 2))),
+        ([RATE], clusters(drawn(0.3, 3, size=90), drawn(0.4, 4, size=90))),
+        ([RATE, replace(RATE, name="half", columns=("bottom", "top"))],
+         clusters(drawn(0.5, 5), drawn(0.4, 6))),
+    ]  # fmt: skip
+    alone = [paired_differences([pair], SETTINGS)[0] for pair in pairs]
+    assert paired_differences(pairs, SETTINGS) == alone
+    assert paired_differences([], SETTINGS) == []
