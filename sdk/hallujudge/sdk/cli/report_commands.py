@@ -68,7 +68,7 @@ def report(
 
     Two runs make one page: their differences, and their items side by side.
     """
-    from ..comparison.differences import page_of_two
+    from ..comparison.page_of_two import page_of_two
 
     names = _report_formats(format, runs)
     options = {

@@ -1,4 +1,4 @@
-"""Compares runs with a baseline: differences with intervals and p-values, and their page."""
+"""Compares runs with a baseline: differences with intervals and p-values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hallujudge.metrics import ScoreDefinition
 from hallujudge.metrics.calibration.calibrated_scores import (
@@ -25,8 +24,6 @@ from hallujudge.metrics.framework.signature import REFERENCES
 from hallujudge.metrics.framework.significance import holm
 
 from ..runs.manifest import JOURNAL, partial
-from ..runs.saved_items import about_of
-from ..runs.stored_runs import read_run
 from .compared_runs import (
     CompareOptions,
     RunData,
@@ -37,9 +34,6 @@ from .compared_runs import (
 )
 from .item_pairs import PairedRuns
 from .results import Comparison, CorrectedDifference, Finding, Pair, RunLabel, ScoreDifference
-
-if TYPE_CHECKING:
-    from ..report.page import Images
 
 
 def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparison:
@@ -298,47 +292,3 @@ def coverage_notes(pair: Pair) -> Iterable[str]:
     parts = ", ".join(f"{count:,} {where}" for where, count in out.items() if count)
     if parts:
         yield f"Items that count in no difference: {parts}. Compared are {coverage.compared:,}."
-
-
-def page_of_two(
-    first: Path,
-    second: Path,
-    *,
-    images: Images | None = None,
-    allow: tuple[str, ...] = (),
-    overview: str = "",
-) -> str:
-    """Return the page of two complete runs: their differences, and their items side by side.
-
-    Args:
-        first: Folder of the baseline.
-        second: Folder of the other run.
-        images: Where pictures come from; None for no pictures.
-        allow: Fields of the signature that may differ.
-        overview: Address of the page of all runs; empty without one.
-
-    Raises:
-        InvalidInputError: The runs were scored in different ways, or have no item in common.
-        ArchiveError: A folder does not hold a complete run.
-    """
-    from ..report.page import render_comparison
-    from ..report.page.compared_runs import Differences, PageRun
-
-    runs = [read_run(folder) for folder in (first, second)]
-    found = compare(first, second, options=CompareOptions(allow=allow))
-    sides = [
-        PageRun(
-            title=label.name,
-            report=run.report,
-            parts=run.page_parts(),
-            content=about_of(run.manifest).content,
-        )
-        for run, label in zip(runs, found.runs, strict=True)
-    ]
-    return render_comparison(
-        sides[0],
-        sides[1],
-        Differences(rows=found.pairs[0].differences, method=found.method, notes=found.notes),
-        images=images,
-        overview=overview,
-    )

@@ -160,6 +160,6 @@ def _run_page(run: FoundRun) -> str:
 
 
 def _two(first: FoundRun, second: FoundRun) -> str:
-    from ..comparison.differences import page_of_two
+    from ..comparison.page_of_two import page_of_two
 
     return page_of_two(first.folder, second.folder, overview=OVERVIEW)

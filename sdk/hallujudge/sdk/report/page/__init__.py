@@ -4,7 +4,6 @@ The page is written from *parts*: what it shows of a batch of items. A part is a
 its batch, so that a run that was resumed or merged makes the same page.
 """
 
-from .compared_runs import render_comparison
 from .document import HtmlPage, Images, render_parts
 from .first_screen import PageAbout
 from .page_parts import page_part
@@ -14,6 +13,5 @@ __all__ = [
     "Images",
     "PageAbout",
     "page_part",
-    "render_comparison",
     "render_parts",
 ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 from hallujudge.metrics import Report
 
-from ..report_text import ABSENT, counted, cut, meaning_of, shown
-from .document import (
+from ..report.page.document import (
     Images,
     content_digest,
     data_blocks,
@@ -20,9 +20,9 @@ from .document import (
     page_head,
     page_links,
 )
-from .first_screen import html_table
-from .markup import Content, Markup, element
-from .page_parts import (
+from ..report.page.first_screen import html_table
+from ..report.page.markup import Content, Markup, element
+from ..report.page.page_parts import (
     ITEMS_IN_PART,
     MOST_PAGE_ITEMS,
     Columns,
@@ -32,6 +32,12 @@ from .page_parts import (
     read_columns,
     read_details,
 )
+from ..report.report_text import ABSENT, counted, cut, meaning_of, shown
+from ..runs.saved_items import about_of
+from ..runs.stored_runs import read_run
+from .compared_runs import CompareOptions
+from .differences import compare
+from .results import ScoreDifference
 
 _NAME_CHARS = 120
 
@@ -50,50 +56,57 @@ class PageRun:
     """The hashes of its input files; empty if they are not known."""
 
 
-class Difference(Protocol):
-    """The difference of a score between the runs, as ``hallujudge.sdk.compare`` returns it."""
-
-    @property
-    def score(self) -> str:
-        """The score's name."""
-        ...
-
-    @property
-    def difference(self) -> float | None:
-        """Second minus first."""
-        ...
-
-    @property
-    def ci_low(self) -> float | None:
-        """Lower end of its interval."""
-        ...
-
-    @property
-    def ci_high(self) -> float | None:
-        """Upper end of its interval."""
-        ...
-
-    @property
-    def p_corrected(self) -> float | None:
-        """The corrected p-value."""
-        ...
-
-    @property
-    def finding(self) -> str:
-        """What the test shows of the second run."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
     """What a comparison of two runs found."""
 
-    rows: Sequence[Difference]
+    rows: Sequence[ScoreDifference]
     """The differences of the scores."""
     method: str = ""
     """How they were computed, to quote with them."""
     notes: Sequence[str] = ()
     """Warnings, one sentence each."""
+
+
+def page_of_two(
+    first: Path,
+    second: Path,
+    *,
+    images: Images | None = None,
+    allow: tuple[str, ...] = (),
+    overview: str = "",
+) -> str:
+    """Return the page of two complete runs: their differences, and their items side by side.
+
+    Args:
+        first: Folder of the baseline.
+        second: Folder of the other run.
+        images: Where pictures come from; None for no pictures.
+        allow: Fields of the signature that may differ.
+        overview: Address of the page of all runs; empty without one.
+
+    Raises:
+        InvalidInputError: The runs were scored in different ways, or have no item in common.
+        ArchiveError: A folder does not hold a complete run.
+    """
+    runs = [read_run(folder) for folder in (first, second)]
+    found = compare(first, second, options=CompareOptions(allow=allow))
+    sides = [
+        PageRun(
+            title=label.name,
+            report=run.report,
+            parts=run.page_parts(),
+            content=about_of(run.manifest).content,
+        )
+        for run, label in zip(runs, found.runs, strict=True)
+    ]
+    return render_comparison(
+        sides[0],
+        sides[1],
+        Differences(rows=found.pairs[0].differences, method=found.method, notes=found.notes),
+        images=images,
+        overview=overview,
+    )
 
 
 @dataclass(slots=True)
@@ -223,7 +236,7 @@ def _trust(
     return element("section", element("ul", *points), _class="trust") if points else Markup("")
 
 
-def _row(row: Difference, first: Report, second: Report) -> list[Content]:
+def _row(row: ScoreDifference, first: Report, second: Report) -> list[Content]:
     def cell(report: Report) -> str:
         return shown(report.scores[row.score]).value if row.score in report.scores else ""
 
@@ -243,7 +256,7 @@ def _row(row: Difference, first: Report, second: Report) -> list[Content]:
     ]
 
 
-def _digits(row: Difference) -> int:
+def _digits(row: ScoreDifference) -> int:
     """Return the decimals of a difference: four of fractions, two of lengths and counts."""
     known = [end for end in (row.difference, row.ci_low, row.ci_high) if end is not None]
     return 2 if any(abs(end) > 1 for end in known) else 4

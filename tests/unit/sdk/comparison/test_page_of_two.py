@@ -15,8 +15,8 @@ from hallujudge.metrics import (
     Outcome,
     one_answer,
 )
-from hallujudge.sdk.report.page import page_part, render_comparison
-from hallujudge.sdk.report.page.compared_runs import Differences, PageRun
+from hallujudge.sdk.comparison.page_of_two import Differences, PageRun, render_comparison
+from hallujudge.sdk.report.page import page_part
 
 RIGHT = (MentionVerdict("sofa", "couch", 11, 15, False),)
 WRONG = (MentionVerdict("dog", "dog", 2, 5, True),)
