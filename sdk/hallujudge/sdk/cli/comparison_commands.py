@@ -25,6 +25,11 @@ Allow = Annotated[
 ]
 
 
+Runs = Annotated[
+    list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or the folder of score all.")
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparingOptions:
     """The options that all commands share which compare runs."""
@@ -171,10 +176,7 @@ def _limits(option: str, given: list[str] | None) -> dict[str, float]:
 @grouped
 def leaderboard(
     *,
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN", help="Folders of runs, or the folder of score all."),
-    ],
+    runs: Runs,
     score: Annotated[
         str, input_option(metavar="NAME", help="Score to rank by.", show_default=False)
     ] = "",
@@ -200,10 +202,7 @@ def leaderboard(
 @grouped
 def table(
     *,
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN", help="Folders of runs, or the folder of score all."),
-    ],
+    runs: Runs,
     rows: Annotated[
         str, input_option(metavar="KEYS", help="Keys of the rows, with commas.")
     ] = "model",

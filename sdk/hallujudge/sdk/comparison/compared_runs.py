@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition
+from hallujudge.metrics import (
+    IntervalSettings,
+    ItemResult,
+    Metric,
+    Outcome,
+    Report,
+    ScoreDefinition,
+    Tally,
+)
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.comparison import ComparisonSettings
 from hallujudge.metrics.framework.signature import (
@@ -23,7 +31,7 @@ from hallujudge.metrics.framework.signature import (
 from ..backends.base import metric_of
 from ..errors import InvalidInputError
 from ..runs.run_report import RunReport
-from ..runs.stored_runs import StoredRun, read_run
+from ..runs.stored_runs import read_run
 from .results import RunLabel
 
 # Fields such as answer parsers may be long; a message shows their beginning.
@@ -92,6 +100,12 @@ class RunData:
         """Return whether an item is scored."""
         return self.results[identifier].outcome is Outcome.SCORED
 
+    def report(self, confidence: float, group_by: Sequence[str] = ()) -> Report:
+        """Return the report of its results, with intervals of a confidence."""
+        tally = Tally.of(self.metric, self.results.values(), group_by, signed=False)
+        settings = IntervalSettings(confidence=confidence)
+        return tally.finish(settings, version=self.fields.get("v", ""))
+
 
 def read_runs(
     sources: Sequence[RunSource], options: CompareOptions, *, least: int = 2
@@ -142,15 +156,14 @@ def checked_scores(metric: Metric, wanted: Sequence[str]) -> tuple[ScoreDefiniti
     return tuple(known[name] for name in dict.fromkeys(wanted)) or tuple(metric.scores)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Head:
+class _Head(NamedTuple):
     """What decides whether a run can be compared, before its items are read."""
 
     source: str
     metric: Metric
     signature: str
-    stored: StoredRun | None = None
-    report: RunReport | None = None
+    results: Callable[[], Iterable[ItemResult]]
+    calibration: Callable[[], Calibration | None]
 
     @classmethod
     def of(cls, source: RunSource) -> _Head:
@@ -161,15 +174,12 @@ class _Head:
                     "score with keep_items=True to compare it"
                 )
             metric = metric_of(source.metric, source.variant, source.settings)
-            return cls(source="", metric=metric, signature=source.signature, report=source)
+            items = source.items
+            return cls(
+                "", metric, source.signature, lambda: (i.result for i in items), lambda: None
+            )
         run = read_run(source)
-        return cls(source=str(run.folder), metric=run.metric, signature=run.signature, stored=run)
-
-    def results(self) -> Iterator[ItemResult]:
-        if self.stored is not None:
-            return self.stored.results()
-        assert self.report is not None, "a run is in a folder or in memory"
-        return (item.result for item in self.report.items)
+        return cls(str(run.folder), run.metric, run.signature, run.results, run.calibration)
 
     def data(self, name: str) -> RunData:
         results = _by_id(self.results(), self.source or name)
@@ -185,7 +195,7 @@ class _Head:
             metric=self.metric,
             fields=parsed_signature(self.signature),
             results=results,
-            calibration=self.stored.calibration() if self.stored is not None else None,
+            calibration=self.calibration(),
         )
 
 

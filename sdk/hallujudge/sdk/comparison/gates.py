@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias, cast
 
-from hallujudge.metrics import IntervalSettings, Report, Score, Tally
+from hallujudge.metrics import Score
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
@@ -269,7 +269,7 @@ def _worsening(run: RunData, found: ScoreDifference) -> Score:
 def _absolutes(run: RunData, limits: GateLimits, options: CompareOptions) -> Iterator[GateCheck]:
     if not (limits.maximum or limits.minimum):
         return
-    scores = report_of(run, options.confidence).scores
+    scores = run.report(options.confidence).scores
     for name, limit in limits.maximum.items():
         yield _decided("maximum", name, limit, scores[name], limits.decide)
     for name, limit in limits.minimum.items():
@@ -321,9 +321,3 @@ def _unscored(run: RunData, pair: Pair | None, limits: GateLimits) -> Iterator[G
         ci_high=None,
         passed=share <= limits.max_unscored,
     )
-
-
-def report_of(run: RunData, confidence: float) -> Report:
-    """Return the report of a run's results, with intervals of a confidence."""
-    tally = Tally.of(run.metric, run.results.values(), signed=False)
-    return tally.finish(IntervalSettings(confidence=confidence), version=run.fields.get("v", ""))

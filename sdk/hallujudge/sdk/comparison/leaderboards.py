@@ -21,7 +21,6 @@ from ..report.report_text import counted
 from ..report.table_pages import Grid, Page, interval_heading, show_number, show_p, show_range
 from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
 from .differences import data_notes, tested_pairs
-from .gates import report_of
 from .item_pairs import PairedRuns, common_items
 from .results import Pair, RunLabel, Shown, sources_of
 
@@ -355,7 +354,7 @@ def _over_common_items(runs: Sequence[RunData], score: ScoreDefinition) -> list[
 def _row(
     run: RunData, compared: RunData, score: ScoreDefinition, options: CompareOptions
 ) -> LeaderboardRow:
-    found = report_of(compared, options.confidence).scores[score.name]
+    found = compared.report(options.confidence).scores[score.name]
     if found.value is None:
         raise InvalidInputError(
             f"{score.name} of {run.name} is undefined over the items that all runs have; leave the "

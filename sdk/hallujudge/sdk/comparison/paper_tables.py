@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hallujudge.metrics import IntervalSettings, Score, ScoreDefinition, Tally
+from hallujudge.metrics import Score, ScoreDefinition
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
 from hallujudge.metrics.framework.tally import MISSING, GroupCodes
 
@@ -39,6 +39,7 @@ from .table_cells import (
     best_of,
     different_sizes,
     rivals_of,
+    shared_signatures,
     table_cells,
     table_grid,
 )
@@ -127,7 +128,10 @@ def paper_table(
         rows=tuple(layout.rows),
         columns=tuple(layout.columns),
         cells=tuple(table_cells(entries, layout, tested)),
-        runs=dict(_signatures(data, labels)),
+        runs=shared_signatures(
+            (label[METRIC], _name(label), run.label.signature)
+            for run, label in zip(data, labels, strict=True)
+        ),
         tests=len(tested),
         confidence=settings.confidence,
         method=settings.text,
@@ -260,8 +264,7 @@ def _parts(
                 yield {fields[0]: value, **group}, data, scores
         return
     # Groups are scored as those of a report, where a repeated item may count once.
-    tally = Tally.of(run.metric, run.results.values(), fields, signed=False)
-    report = tally.finish(IntervalSettings(confidence=confidence), version=run.fields.get("v", ""))
+    report = run.report(confidence, fields)
     if not fields:
         yield {}, run, report.scores
         return
@@ -347,17 +350,6 @@ def _against_best(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
                 tested = not other.definition.largest_of and other.score.value is not None
                 if place != best and tested:
                     yield best, place
-
-
-def _signatures(
-    data: Sequence[RunData], labels: Sequence[Mapping[str, str]]
-) -> Iterator[tuple[str, str]]:
-    """Yield the signatures with the names of their runs."""
-    runs: dict[tuple[str, str], list[str]] = {}
-    for run, label in zip(data, labels, strict=True):
-        runs.setdefault((label[METRIC], run.label.signature), []).append(_name(label))
-    for (metric, signature), names in runs.items():
-        yield f"{metric} of {named(names)}", signature
 
 
 def _sizes(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> Iterable[str]:

@@ -267,3 +267,15 @@ def different_sizes(runs: Iterable[tuple[str, str, int]]) -> Iterator[str]:
                 f"{column}: runs have different numbers of items, {shown}; they are comparable "
                 "only if they ask the same questions equally often"
             )
+
+
+def shared_signatures(runs: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Return the signatures by the names of their runs; runs with equal ones share a line.
+
+    Args:
+        runs: The column, the run and its signature.
+    """
+    names: dict[tuple[str, str], list[str]] = {}
+    for column, name, signature in runs:
+        names.setdefault((column, signature), []).append(name)
+    return {f"{column} of {named(of)}": signature for (column, signature), of in names.items()}

@@ -11,7 +11,6 @@ from hallujudge.metrics import Report
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.inputs import InputOptions
-from ..archives.json_files import named
 from ..backends.base import metric_of
 from ..comparison.leaderboards import OVERVIEW
 from ..comparison.results import Shown
@@ -22,6 +21,7 @@ from ..comparison.table_cells import (
     Entry,
     TableLayout,
     different_sizes,
+    shared_signatures,
     table_cells,
     table_grid,
 )
@@ -118,7 +118,9 @@ class Overview(Shown):
                 *_unscored_notes(self.runs),
                 *more,
             ),
-            sources=_sources(self.runs),
+            sources=shared_signatures(
+                (run.name, run.model, run.report.signature) for run in self.runs
+            ),
         )
 
     def _sentences(self) -> Iterable[str]:
@@ -260,14 +262,6 @@ def _run_to_json(run: ScoredRun) -> dict[str, JsonValue]:
         },
         "signature": run.report.signature,
     }
-
-
-def _sources(runs: Iterable[ScoredRun]) -> dict[str, str]:
-    """Return the signatures; runs with equal ones share a line."""
-    models: dict[tuple[str, str], list[str]] = {}
-    for run in runs:
-        models.setdefault((run.name, run.report.signature), []).append(run.model)
-    return {f"{name} of {named(of)}": signature for (name, signature), of in models.items()}
 
 
 def _scores(title: str, runs: Sequence[ScoredRun]) -> Grid:

@@ -20,13 +20,11 @@ from .report_text import (
     GROUP_LIMIT,
     calibration_sentences,
     clean,
-    corrected_cells,
-    corrected_headings,
     coverage_sentence,
     cut,
     group_text,
-    interval_label,
     judging_sentences,
+    score_rows,
     shown,
 )
 
@@ -80,25 +78,10 @@ def render_markdown(report: Report, calibration: Calibration | None = None) -> s
     Returns:
         A heading, a table of scores, coverage, notes, groups, and the signature in a code block.
     """
-    bounds = report.coverage.bounds
-    corrected = corrected_headings(calibration)
-    headings = ["score", "value", interval_label(report), *corrected, "n"]
-    headings += ["unscored could make it"] if bounds else []
-    rows = [
-        [
-            markdown_text(name),
-            figures.value,
-            figures.interval,
-            *corrected_cells(calibration, name),
-            figures.n,
-            figures.bound,
-        ][: len(headings)]
-        for name, score in report.scores.items()
-        for figures in [shown(score, bounds.get(name))]
-    ]
+    headings, rows = score_rows(report, calibration)
     parts = [
         f"### {markdown_text(report.metric)} ({markdown_text(report.variant)})",
-        markdown_table(headings, rows),
+        markdown_table(headings, ([markdown_text(name), *cells] for name, *cells in rows)),
         *(
             markdown_text(sentence, limit=2_000)
             for sentence in (
@@ -268,6 +251,15 @@ def _latex_code(text: str) -> str:
     return rf"\texttt{{{latex_text(text).replace(bar, bar + chr(92) + 'allowbreak ')}}}"
 
 
+def csv_text(keys: Iterable[str], rows: Iterable[Iterable[str | float | bool | None]]) -> str:
+    """Return values as CSV with all digits."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(keys)
+    writer.writerows(map(csv_cell, row) for row in rows)
+    return stream.getvalue()
+
+
 def csv_cell(value: str | float | bool | None) -> str:
     """Return a cell: a number with all digits, or a text that is not run as a formula."""
     if value is None:
@@ -304,23 +296,12 @@ def render_scores(report: Report) -> str:
 
 def render_csv(report: Report) -> str:
     """Return the scores of the run and of its groups as CSV, with all digits."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["group_by", "group", "score", "value", "ci_low", "ci_high", "n"])
-    writer.writerows(map(csv_cell, record.values()) for record in report.records())
-    return stream.getvalue()
+    keys = ("group_by", "group", "score", "value", "ci_low", "ci_high", "n")
+    return csv_text(keys, (record.values() for record in report.records()))
 
 
 def render_latex(report: Report) -> str:
     """Return the scores as a LaTeX table, with the signature as a footnote."""
-    rows = [
-        (name, figures.value, figures.interval, figures.n)
-        for name, score in report.scores.items()
-        for figures in [shown(score)]
-    ]
-    return latex_table(
-        ("score", "value", interval_label(report), "n"),
-        rows,
-        notes=report.notes,
-        sources={"Signature": report.signature},
-    )
+    headings, rows = score_rows(report, bounds=False)
+    sources = {"Signature": report.signature}
+    return latex_table(headings, rows, notes=report.notes, sources=sources)

@@ -202,6 +202,28 @@ def signature_lines(signature: str, width: int) -> Iterator[str]:
         yield line
 
 
+def score_rows(
+    report: Report, calibration: Calibration | None = None, *, bounds: bool = True
+) -> tuple[list[str], list[list[str]]]:
+    """Return headings and rows of the scores, the name first.
+
+    Args:
+        report: The report.
+        calibration: The scores corrected by human labels, which are shown next to the raw ones.
+        bounds: Whether bounds are shown where items are unscored.
+    """
+    known = report.coverage.bounds if bounds else {}
+    corrected = corrected_headings(calibration)
+    headings = ["score", "value", interval_label(report), *corrected, "n", "unscored could make it"]
+    rows = [
+        [name, f.value, f.interval, *corrected_cells(calibration, name), f.n, f.bound]
+        for name, score in report.scores.items()
+        for f in [shown(score, known.get(name))]
+    ]
+    columns = len(headings) - (not known)
+    return headings[:columns], [row[:columns] for row in rows]
+
+
 def corrected_headings(calibration: Calibration | None) -> list[str]:
     """Return the headings of corrected scores; none without a calibration."""
     if calibration is None:

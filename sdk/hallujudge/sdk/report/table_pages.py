@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from .export_formats import csv_cell, latex_table, markdown_table, markdown_text, spans
+from .export_formats import csv_text, latex_table, markdown_table, markdown_text, spans
 from .page.document import document
 from .page.first_screen import notebook_fragment
 from .page.markup import Content, Markup, breakable, element
@@ -206,12 +204,7 @@ def _markdown(page: Page) -> str:
 
 def _csv(page: Page) -> str:
     """Return the first table with all digits."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    grid = page.grids[0]
-    writer.writerow(grid.keys)
-    writer.writerows([csv_cell(value) for value in row] for row in grid.values)
-    return stream.getvalue()
+    return csv_text(page.grids[0].keys, page.grids[0].values)
 
 
 def _latex(page: Page) -> str:

@@ -18,16 +18,14 @@ from .report_text import (
     broken,
     calibration_sentences,
     clean,
-    corrected_cells,
-    corrected_headings,
     coverage_sentence,
     cut,
     group_cells,
     group_headings,
     group_text,
-    interval_label,
     judging_sentences,
     meaning_of,
+    score_rows,
     shown,
     signature_lines,
 )
@@ -157,24 +155,16 @@ def score_table(*headings: str) -> Table:
 
 
 def _scores_table(report: Report, width: int, calibration: Calibration | None) -> Table:
-    bounds = report.coverage.bounds if width >= _WITH_BOUNDS else {}
-    meanings = {name: meaning_of(report, name) for name in report.scores}
-    extra = ["unscored could make it"] if bounds else []
-    if width >= _WITH_MEANINGS and not report.coverage.bounds and any(meanings.values()):
-        extra.append("meaning")
-    corrected = corrected_headings(calibration)
-    table = score_table("score", "value", interval_label(report), *corrected, "n", *extra)
-    for name, score in report.scores.items():
-        figures = shown(score, bounds.get(name))
-        cells = {"unscored could make it": figures.bound, "meaning": meanings.get(name, "")}
-        table.add_row(
-            broken(clean(name), _SCORE_CHARS) if bounds or corrected else clean(name),
-            figures.value,
-            figures.interval,
-            *corrected_cells(calibration, name),
-            figures.n,
-            *(cells[heading] for heading in extra),
-        )
+    bounds = bool(report.coverage.bounds)
+    headings, rows = score_rows(report, calibration, bounds=width >= _WITH_BOUNDS)
+    narrow = (bounds and width >= _WITH_BOUNDS) or calibration is not None
+    meanings = [[meaning_of(report, name)] for name in report.scores]
+    if width < _WITH_MEANINGS or bounds or not any(map(any, meanings)):
+        meanings = [[] for _ in meanings]
+    table = score_table(*headings, *(["meaning"] if any(meanings) else []))
+    for (name, *cells), meaning in zip(rows, meanings, strict=True):
+        shown_name = broken(clean(name), _SCORE_CHARS) if narrow else clean(name)
+        table.add_row(shown_name, *cells, *meaning)
     return table
 
 
