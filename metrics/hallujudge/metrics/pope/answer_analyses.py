@@ -15,7 +15,7 @@ from .question_builder import ObjectCounts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRatio:
-    """Share of hallucinated objects that are among the k most frequent ones."""
+    """Share of hallucinated mentions whose objects are among the k most frequent ones."""
 
     k: int
     """Number of objects that count as frequent."""
@@ -26,24 +26,25 @@ class HitRatio:
 
 
 def hit_ratio_by_frequency(
-    hallucinated: Iterable[Collection[str]], counts: ObjectCounts, ks: Sequence[int] = (10, 20, 30)
+    hallucinated: Iterable[Iterable[str]], counts: ObjectCounts, ks: Sequence[int] = (10, 20, 30)
 ) -> list[HitRatio]:
     """Return HR_A@k (formula 3 of the paper).
 
-    For one image, it is the share of hallucinated objects that are among the k most frequent
-    objects. The score is the mean over images. Formula 3 also counts images without hallucination,
-    whose share is 0/0; they are left out here.
+    For one image, it is the share of hallucinated mentions whose objects are among the k most
+    frequent ones. The score is the mean over images. Formula 3 also counts images without
+    hallucination, whose share is 0/0; they are left out here.
 
     Args:
-        hallucinated: For each image, the distinct hallucinated objects of its caption.
+        hallucinated: For each image, the objects that its caption hallucinates, one for each
+            mention.
         counts: Frequencies of objects. The paper counts in MSCOCO and does not print the list.
         ks: The values of k.
     """
-    return _hit_ratios(list(hallucinated), counts.by_frequency(), ks)
+    return _hit_ratios(hallucinated, counts.by_frequency(), ks)
 
 
 def hit_ratio_by_company(
-    hallucinated: Mapping[str, Collection[str]],
+    hallucinated: Mapping[str, Iterable[str]],
     shown: Mapping[str, Collection[str]],
     probe: str,
     counts: ObjectCounts,
@@ -51,27 +52,33 @@ def hit_ratio_by_company(
 ) -> list[HitRatio]:
     """Return HR_C@k(o) (formula 4 of the paper), over the images that show object o.
 
+    Ties: of objects that occur equally often together with o, the one that counting met first
+    beside o comes first. Counted over images in the order of their numbers, this reaches 14 of the
+    18 cells of Tables 2 and 10 whose captions are published; ties by name reach 12.
+
     Args:
-        hallucinated: Image -> the distinct hallucinated objects of its caption.
+        hallucinated: Image -> the objects that its caption hallucinates, one for each mention.
         shown: Image -> the objects that it shows.
         probe: The object o.
         counts: How often objects occur together with it.
         ks: The values of k.
     """
     rows = [names for image, names in hallucinated.items() if probe in shown.get(image, ())]
-    ranked = [name for name in counts.by_company([probe]) if name != probe]
+    together = counts.together.get(probe, {})
+    ranked = sorted(together, key=lambda name: -together[name])
+    ranked += sorted(counts.images.keys() - together.keys() - {probe})
     return _hit_ratios(rows, ranked, ks)
 
 
 def _hit_ratios(
-    rows: Sequence[Collection[str]], ranked: Sequence[str], ks: Sequence[int]
+    rows: Iterable[Iterable[str]], ranked: Sequence[str], ks: Sequence[int]
 ) -> list[HitRatio]:
     # The formulas are 0/0 for images without hallucinations.
-    sets = [set(row) for row in rows if row]
+    mentions = [names for row in rows if (names := list(row))]
     out = []
     for k in ks:
         top = set(ranked[:k])
-        shares = [len(names & top) / len(names) for names in sets]
+        shares = [sum(name in top for name in names) / len(names) for names in mentions]
         value = math.fsum(shares) / len(shares) if shares else None
         out.append(HitRatio(k=k, value=value, n=len(shares)))
     return out

@@ -25,21 +25,29 @@ IMAGES = {
 def test_hit_ratios() -> None:
     counts = count_objects(IMAGES)
     assert counts.by_frequency() == ("dog", "cat", "bus", "apple", "car", "umbrella")
-    made_up = [{"dog", "car"}, set(), {"umbrella"}, {"cat"}]
+    made_up = [["dog", "car", "car"], [], ["umbrella"], ["cat"]]
     first, second = hit_ratio_by_frequency(made_up, counts, ks=(2, 6))
-    assert first.value == pytest.approx((0.5 + 0 + 1) / 3)
+    assert first.value == pytest.approx((1 / 3 + 0 + 1) / 3)
     assert first.n == 3
     assert second.value == 1
-    by_image = {"1": {"bus"}, "2": {"umbrella", "cat"}, "3": {"car"}}
+    by_image = {"1": ["bus"], "2": ["umbrella", "apple", "apple"], "3": ["car"]}
     (ratio,) = hit_ratio_by_company(by_image, IMAGES, "bus", counts, ks=(2,))
     # Bus stands with dog (2), then apple and cat (1 each): images 2 and 3 show a bus.
-    assert (ratio.value, ratio.n) == (0, 2)
-    assert hit_ratio_by_frequency([set()], counts)[0].value is None
+    assert ratio.value == pytest.approx(1 / 3), "each mention counts"
+    assert ratio.n == 2
+    assert hit_ratio_by_frequency([[]], counts)[0].value is None
     assert accumulated_proportions([["dog", "dog"], ["car"]], counts.by_frequency(), (1, 6)) == [
         pytest.approx(2 / 3),
         1,
     ]
     assert accumulated_proportions([], ["dog"], (1,)) == [None]
+
+
+def test_ties_of_company_are_in_the_order_of_counting() -> None:
+    shown = {"1": ["cat", "zebra"], "2": ["ant", "cat"]}
+    made_up = {"1": ["zebra"], "2": ["ant", "ant", "zebra"]}
+    (first,) = hit_ratio_by_company(made_up, shown, "cat", count_objects(shown), ks=(1,))
+    assert first.value == pytest.approx((1 + 1 / 3) / 2), "the zebra was met first"
 
 
 def test_table_4_of_the_pope_paper() -> None:
