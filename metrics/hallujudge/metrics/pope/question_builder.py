@@ -13,8 +13,8 @@ from itertools import combinations
 from ..errors import OptionError
 from ..framework.results import JsonValue
 
-SAMPLINGS = ("random", "popular", "adversarial")
-"""Ways to choose absent objects."""
+SAMPLINGS = ("random", "popular", "adversarial", "adversarial-pooled")
+"""Ways to choose absent objects: those of the released script, then one in the paper's words."""
 
 TEMPLATES = (
     "Is there {a} {object} in the image?",
@@ -145,8 +145,10 @@ def build_pope(
 
     For each image, ``questions_per_image / 2`` of its objects are drawn at random, and as many
     absent ones. ``random`` draws these too. ``popular`` uses the most frequent objects.
-    ``adversarial`` uses those that occur most often with the image's objects, in total. Ties are
-    broken by name.
+    ``adversarial`` uses, for each drawn object in turn, the absent one that occurs most often with
+    it, as the released script does; one is drawn if there is none. ``adversarial-pooled`` uses
+    those that occur most often with all objects of the image, in total, as the paper words it.
+    Ties are broken by name.
 
     The draw depends only on the seed and the image. Therefore the three samplings ask about the
     same present objects, and adding an image does not change the questions of the others.
@@ -189,7 +191,7 @@ def build_pope(
     for image in chosen:
         rng = random.Random(f"{seed}\0{image}")  # noqa: S311 - a seeded draw, no secret
         present = rng.sample(shown[image], half)
-        absent = _absent(sampling, shown[image], half, ranked, counts, rng)
+        absent = _absent(sampling, shown[image], present, ranked, counts, rng)
         if len(absent) < half:
             skipped[image] = f"{len(absent)} absent objects are known, fewer than {half}"
             continue
@@ -243,15 +245,29 @@ def _drawn_images(chosen: Sequence[str], images: int, seed: int) -> list[str]:
 def _absent(
     sampling: str,
     shown: Sequence[str],
-    half: int,
+    present: Sequence[str],
     ranked: Sequence[str],
     counts: ObjectCounts,
     rng: random.Random,
 ) -> list[str]:
-    if sampling == "adversarial":
+    if sampling == "adversarial-pooled":
         ranked = counts.by_company(shown)
     here = set(shown)
     absent = [name for name in ranked if name not in here]
-    if sampling == "random" and len(absent) >= half:
-        return rng.sample(sorted(absent), half)
-    return absent[:half]
+    if len(absent) < len(present) or sampling in ("popular", "adversarial-pooled"):
+        return absent[: len(present)]
+    if sampling == "random":
+        return rng.sample(sorted(absent), len(present))
+    return _companions(present, sorted(absent), counts, rng)
+
+
+def _companions(
+    present: Sequence[str], absent: list[str], counts: ObjectCounts, rng: random.Random
+) -> list[str]:
+    chosen: list[str] = []
+    for name in present:
+        times = counts.together.get(name, {})
+        left = [each for each in absent if each not in chosen]
+        best = max(left, key=lambda each: times.get(each, 0))
+        chosen.append(best if times.get(best, 0) else rng.choice(left))
+    return chosen

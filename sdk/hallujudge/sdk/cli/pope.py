@@ -38,7 +38,7 @@ def build_pope_command(
         Path, input_option("--objects", help="JSON file: image -> the objects that it shows.")
     ],
     sampling: Annotated[
-        str, metric_option("--sampling", help=f"Absent objects: {', '.join(SAMPLINGS)}.")
+        str, metric_option("--sampling", help=f"Absent: {', '.join(SAMPLINGS)}.")
     ] = "random",
     questions: Annotated[
         int, metric_option("--questions", help="Questions about each image; even.")

@@ -30,10 +30,19 @@ def test_absent_objects_by_frequency_and_by_company() -> None:
     absent = {q.image: q.object for q in popular.questions if q.label == "no"}
     # cat 3, bus 2; apple, car and umbrella once each.
     assert absent == {"1": "bus", "2": "cat", "3": "car", "4": "bus"}
-    adversarial = build_pope(IMAGES, sampling="adversarial", questions_per_image=2)
+    adversarial = build_pope(IMAGES, sampling="adversarial-pooled", questions_per_image=2)
     absent = {q.image: q.object for q in adversarial.questions if q.label == "no"}
     # Beside cat, dog and umbrella: apple 2, bus 3, car 2. Beside dog and bus: cat 4, apple 2.
     assert absent == {"1": "bus", "2": "cat", "3": "car", "4": "bus"}
+
+
+def test_each_present_object_has_its_own_companion_as_in_the_released_script() -> None:
+    shown = {"1": ["cat", "dog"], "2": ["cat", "ant"], "3": ["dog", "bee"], "4": ["dog", "bee"]}
+    shown |= {"5": ["cat", "cow"], "6": ["dog", "cow"], "7": ["bee", "dog"]}
+    built = build_pope(shown, sampling="adversarial", questions_per_image=4)
+    asked = [row.object for row in built.questions if row.image == "1"]
+    pairs = dict(zip(asked[::2], asked[1::2], strict=True))
+    assert pairs == {"cat": "ant", "dog": "bee"}, "pooled would be bee and cow"
 
 
 def test_present_objects_do_not_depend_on_the_sampling() -> None:
@@ -41,7 +50,7 @@ def test_present_objects_do_not_depend_on_the_sampling() -> None:
         [q.object for q in build_pope(IMAGES, sampling=s, seed=5).questions if q.label == "yes"]
         for s in SAMPLINGS
     ]
-    assert present[0] == present[1] == present[2]
+    assert all(each == present[0] for each in present)
 
 
 def test_images_without_enough_objects_are_named() -> None:
