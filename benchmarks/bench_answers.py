@@ -1,0 +1,229 @@
+"""Scoring 100,000 answers of each benchmark of closed questions on the command line.
+
+    python benchmarks/bench_answers.py [FAMILY ...] [--answers 100000] [--rounds 3]
+
+Prints the processor's time of ``hallujudge score FAMILY`` with one worker, the fastest of some
+rounds, and that of ``--help``, which is the start alone. Then the parts of the time: reading the
+archive, scoring with the hashes of its records, and writing ``items.jsonl``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+from bench_runs import measured
+
+COMMAND = Path(sys.executable).parent / "hallujudge"
+BATCH = 1000
+YES_NO = ("Yes", "No", "Yes, there is a dog.", "No, there is no cat in the image.")
+SETS = ("object_relation", "temporal", "semantic_detail", "external_factual")
+OPERATORS = ("base", "caption_injection", "compression", "gaussian_noise")
+
+Archive: TypeAlias = "Mapping[str, object]"
+"""Option of the command -> content of its file."""
+
+
+def rows(size: int, make: Callable[[int, random.Random], dict[str, object]]) -> list[object]:
+    """Return the records of a file, the same in each run."""
+    rng = random.Random(size)
+    return [make(number, rng) for number in range(size)]
+
+
+def pope(size: int) -> Archive:
+    """Answers with their labels."""
+    return {"-r": rows(size, lambda n, rng: {**pope_answer(n, rng), **pope_question(n)})}
+
+
+def pope_joined(size: int) -> Archive:
+    """Answers, and questions in a file of their own."""
+    questions = [pope_question(n) for n in range(size)]
+    return {"-r": rows(size, pope_answer), "-R": questions}
+
+
+def pope_answer(n: int, rng: random.Random) -> dict[str, object]:
+    """Return an answer without its label."""
+    return {"question_id": n, "response": rng.choice(YES_NO)}
+
+
+def pope_question(n: int) -> dict[str, object]:
+    """Return a question with its label."""
+    asked = f"Is there a thing {n} in the image?"
+    return {
+        "question_id": n,
+        "image": f"{n // 6}.jpg",
+        "text": asked,
+        "label": ("yes", "no")[n % 2],
+    }
+
+
+def label(n: int) -> str:
+    """Return the label of a question."""
+    return ("yes", "no")[n % 2]
+
+
+def video_hallucer(size: int) -> Archive:
+    """Pairs, half as many as answers."""
+
+    def pair(n: int, rng: random.Random) -> dict[str, object]:
+        sides = {
+            role: {
+                "video": f"{n}.mp4",
+                "question": f"Is it {role} {n}?",
+                "answer": right,
+                "predict": rng.choice(YES_NO),
+            }
+            for role, right in (("basic", "yes"), ("hallucination", "no"))
+        }
+        return {**sides, "type": "t"}
+
+    count = size // 2
+    pairs = rows(count, pair)
+    return {"-r": {name: pairs[start :: len(SETS)] for start, name in enumerate(SETS)}}
+
+
+def vidhal(size: int, answer: Callable[[random.Random], str]) -> Archive:
+    """Answers by video, the display orders, and the annotations."""
+    rng = random.Random(size)
+    ids = [f"video_{n}" for n in range(size)]
+    annotations = [
+        {
+            "video": name,
+            "captions": {"1": f"A man runs {name}", "2": f"He walks {name}", "3": "A dog sits"},
+            "aspect": ("action", "order")[n % 2],
+        }
+        for n, name in enumerate(ids)
+    ]
+    shown = {name: dict(zip("ABC", rng.sample("123", 3), strict=True)) for name in ids}
+    return {
+        "-r": {name: answer(rng) for name in ids},
+        "-R": annotations,
+        "--options": shown,
+    }
+
+
+def infact(size: int) -> Archive:
+    """Questions under some conditions each."""
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        return {
+            "id": n // len(OPERATORS),
+            "video": f"{n // 8}.mp4",
+            "operator": OPERATORS[n % len(OPERATORS)],
+            "question": f"What happens in {n // len(OPERATORS)}?",
+            "options": {"A": "a", "B": "b", "C": "c"},
+            "label": "A",
+            "response": rng.choice(("A", "B", "(A)", "Answer: C")),
+        }
+
+    return {"-r": rows(size, answer)}
+
+
+def amber(size: int) -> Archive:
+    """Answers to yes/no questions, their annotations and queries."""
+    numbers = range(1, size + 1)
+    kinds = ("attribute-state", "attribute-number", "attribute-action", "hallucination", "relation")
+    kind = [f"discriminative-{each}" for each in kinds]
+    truths = [{"id": n, "type": kind[n % 5], "truth": label(n)} for n in numbers]
+    asked = [{"id": n, "image": f"{n // 6}.jpg", "query": f"Is it {n}?"} for n in numbers]
+    answers = rows(size, lambda n, rng: {"id": n + 1, "response": rng.choice(("Yes", "No"))})
+    return {"-r": answers, "-R": truths, "--questions": asked}
+
+
+FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
+    "pope": ("pope", pope),
+    "pope-joined": ("pope", pope_joined),
+    "video-hallucer": ("video-hallucer", video_hallucer),
+    "vidhal-mcqa": ("vidhal-mcqa", lambda size: vidhal(size, lambda rng: rng.choice("ABC"))),
+    "vidhal-ordering": (
+        "vidhal-ordering",
+        lambda size: vidhal(size, lambda rng: ", ".join(rng.sample("ABC", 3))),
+    ),
+    "infact": ("infact", infact),
+    "amber": ("amber", amber),
+}
+
+
+def main() -> None:
+    """Measure, and print the results."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", metavar="FAMILY")
+    parser.add_argument("--answers", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--parts", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.parts:
+        print_parts(options.parts[0], Path(options.parts[1]))
+        return
+    for family in options.families or FAMILIES:
+        with tempfile.TemporaryDirectory() as name:
+            show(family, Path(name), options.answers, options.rounds)
+
+
+def show(family: str, folder: Path, size: int, rounds: int) -> None:
+    """Print what scoring an archive of a family takes."""
+    metric, make = FAMILIES[family]
+    for option, content in make(size).items():
+        (folder / f"{option.strip('-')}.json").write_text(json.dumps(content))
+    given = [part for file in sorted(folder.iterdir()) for part in (flag(file), file)]
+    score = (COMMAND, "score", metric, "-q", *given, "--workers", "1", "-o")
+    costs = [measured(*score, folder / f"out{n}") for n in range(rounds)]
+    if any(cost.code for cost in costs):
+        raise SystemExit(f"{family}: scoring ended with exit codes {[c.code for c in costs]}")
+    start = min(measured(COMMAND, "score", metric, "--help").processor for _ in range(rounds))
+    whole = min(cost.processor for cost in costs)
+    print(f"{family}: {whole:.2f} s, of it {start:.2f} s of start; ", end="", flush=True)
+    subprocess.run([sys.executable, __file__, "--parts", metric, folder], check=True)
+
+
+def flag(file: Path) -> str:
+    """Return the option that takes a file."""
+    return f"-{file.stem}" if len(file.stem) == 1 else f"--{file.stem}"
+
+
+def print_parts(metric: str, folder: Path) -> None:
+    """Print the parts of the time of scoring an archive within this process."""
+    from hallujudge.judge_service.engine import Engine, ScoreSpec
+    from hallujudge.judge_service.engine.registry import metric_entry
+    from hallujudge.metrics import ItemResult
+    from hallujudge.sdk import InputOptions, ScoreRun
+    from hallujudge.sdk.runs.saved_items import item_lines
+
+    files = {file.stem: file for file in folder.glob("*.json")}
+    inputs = InputOptions(own={name: path for name, path in files.items() if len(name) > 1})
+    run = ScoreRun(metric, responses=files["r"], references=files.get("R"), inputs=inputs)
+    started = time.process_time()
+    items = list(run.items())
+    read = time.process_time()
+
+    async def scored() -> list[ItemResult]:
+        session = await Engine().open(ScoreSpec(metric=metric))
+        batches = (items[n : n + BATCH] for n in range(0, len(items), BATCH))
+        results = [result for batch in batches for result in await session.score(batch)]
+        session.report()
+        return results
+
+    results = asyncio.run(scored())
+    done = time.process_time()
+    names = tuple(column.name for column in metric_entry(metric).metric.columns)
+    item_lines(zip(items, results, strict=True), names, keep_text=True)
+    written = time.process_time()
+    print(
+        f"reading {read - started:.2f}, hashing, scoring and the report {done - read:.2f}, "
+        f"writing {written - done:.2f}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
