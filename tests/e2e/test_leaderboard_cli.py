@@ -58,13 +58,13 @@ def test_errors(runs: Path, words: tuple[str, ...], said: str) -> None:
 
 
 def test_the_folder_of_score_all_is_ranked_by_every_metric(tmp_path: Path) -> None:
-    for model, wrong in (("llava", "no"), ("minigpt", "yes")):
+    for model, others in (("llava", ("yes", "no")), ("minigpt", ("no", "yes"))):
         rows = [
             {
                 "question_id": n,
                 "question": f"Is there a {['dog', 'cat', 'cup'][n % 3]} in the image?",
-                "label": "no",
-                "answer": wrong if n % 4 else "no",
+                "label": ("yes", "no")[n % 2],
+                "answer": (others if n % 4 else ("yes", "no"))[n % 2],
                 # One of the logs knows no images.
                 **({"image": f"COCO_val2014_{n // 3:012}.jpg"} if model == "llava" else {}),
             }
@@ -79,4 +79,6 @@ def test_the_folder_of_score_all_is_ranked_by_every_metric(tmp_path: Path) -> No
     assert told.returncode == 0, told.stderr
     board = json.loads(told.stdout)["boards"]["pope"]
     assert [row["run"] for row in board["rows"]] == ["llava", "minigpt"]
+    # What POPE's paper ranks by, and not the first score.
+    assert board["score"] == "f1"
     assert board["items"] == 60

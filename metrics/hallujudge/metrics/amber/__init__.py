@@ -123,6 +123,11 @@ class _Descriptions(AnswersMetric):
     """How words are compared, for the signature."""
 
     @property
+    def main_score(self) -> str:
+        """Return ``chair``: descriptions are what a run may hold alone."""
+        return "chair"
+
+    @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
         """Return the scores, whose formulas depend on the variant."""
         scores = PUBLISHED if self.variant == "published" else CORRECTED

@@ -472,6 +472,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "split_fields": benchmark.split_fields,
         "columns": tuple(columns),
         "score_definitions": tuple(score.definition for score in benchmark.scores),
+        "ranked_by": benchmark.main_score,
         "benchmark": benchmark,
         "soft_scores": judged.soft if judged else "",
         "soft_noun": judged.noun if judged else "",

@@ -154,6 +154,8 @@ class Metric:
     """The statistics of an item, in order."""
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]]
     """The scores of all variants and options, in the order of the report."""
+    ranked_by: ClassVar[str] = ""
+    """The score that ranks models; empty for the first that has a better end."""
     judged: ClassVar[tuple[JudgedColumn, ...]] = ()
     """The columns that human labels can correct."""
     unresolved: ClassVar[str] = ""
@@ -187,6 +189,12 @@ class Metric:
     def scores(self) -> tuple[ScoreDefinition, ...]:
         """Return the scores of this variant and these options, in the order of the report."""
         return self.score_definitions
+
+    @property
+    def main_score(self) -> str:
+        """Return the name of the score that ranks models."""
+        directed = (score.name for score in self.scores if score.direction != "neither")
+        return self.ranked_by or next(directed)
 
     @property
     def repeated_by(self) -> str:

@@ -151,7 +151,7 @@ BENCHMARK = ClosedQuestions(
             own=True,
         ),
     ),
-    main_score="accuracy",
+    main_score="f1",
     trial=one_answer(id="1", response="Yes.", label="yes"),
     group_by=("category",),
     split_fields=frozenset({"category"}),

@@ -41,7 +41,7 @@ def leaderboard(
 
     Args:
         runs: Folders of runs, or reports that hold their items.
-        score: The score's name; empty for the metric's first score with a better end.
+        score: The score's name; empty for the metric's main score.
         options: How runs are compared; its ``scores`` are not used.
 
     Raises:
@@ -86,7 +86,7 @@ def leaderboards(
 
     Args:
         folder: The folder that ``hallujudge score all`` wrote.
-        score: The score's name; empty for each metric's first score with a better end.
+        score: The score's name; empty for each metric's main score.
         options: How runs are compared. Names of runs are the models of the overview.
 
     Raises:
@@ -314,19 +314,18 @@ def _shown_test(test: PairTest) -> tuple[str, ...]:
 
 
 def main_score(run: RunData, name: str) -> ScoreDefinition:
-    """Return the score by which runs are ranked: the named one, or the first with a better end.
+    """Return the score by which runs are ranked: the named one, or the metric's main score.
 
     Raises:
         InvalidInputError: The score is unknown or has no better end.
     """
-    scores = checked_scores(run.metric, (name,) if name else ())
-    directed = [score for score in scores if score.direction != "neither"]
-    if not directed:
+    [score] = checked_scores(run.metric, (name or run.metric.main_score,))
+    if score.direction == "neither":
         raise InvalidInputError(
             f"{run.metric.name}'s {name} has no better end, so that runs can't be ranked by it; "
             "choose another score"
         )
-    return directed[0]
+    return score
 
 
 def _over_common_items(runs: Sequence[RunData], score: ScoreDefinition) -> list[RunData]:

@@ -147,7 +147,7 @@ def test_runs_of_splits_are_crossed_by_their_names(models: dict[str, RunReport])
         options=CompareOptions(names=names, **FEW),
     )
     grid = found.page().grids[0]
-    assert grid.title == "accuracy: model by split"
+    assert grid.title == "f1: model by split"
     assert grid.headings == ("model", "x", "y")
     assert len({each.keys["split"] for each in found.cells if each.best}) == 2
 
