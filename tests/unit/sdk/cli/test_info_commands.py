@@ -81,7 +81,7 @@ def test_a_wrong_score_of_a_metrics_example_fails(monkeypatch: pytest.MonkeyPatc
     run = here("doctor")
     assert run.returncode == 1
     assert (
-        expected_message("sdk.cli.info_commands:failed-metric-pope-here-accuracy-of-small")
+        expected_message("sdk.cli.info_commands:failed-metric-pope-here-f1-of-small")
     ) in run.stdout
 
 
