@@ -264,8 +264,8 @@ def score(
     pages = ("-f", "html") if page else ()
     command = (Path(sys.executable).parent / "hallujudge", "score", "chair", "-q", *pages)
     given = ("-r", folder / "captions.jsonl", "-R", folder / "objects.json", "-o", folder / out)
-    anew = () if "--resume" in more else ("--overwrite",)
-    flags = ("--workers", str(workers), *anew, *more)
+    replaces = () if "--resume" in more else ("--overwrite",)
+    flags = ("--workers", str(workers), *replaces, *more)
     return measured(*command, *given, *flags, until=until, strike=strike)
 
 

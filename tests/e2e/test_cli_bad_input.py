@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.messages import expected_message
-from support.running import BIN, ServerProcess, errors_of, here, read_rows
-from support.threads import eventually
+from support.running import BIN, errors_of, here, read_rows
 
 from hallujudge.sdk.runs import RunFolder
 
@@ -395,117 +389,3 @@ def test_one_run_at_a_time_writes_to_a_folder(folder: Path) -> None:
     with RunFolder(out):
         assert_refused(score(folder, "good.jsonl"), f"another run writes to {out}", code=1)
     assert score(folder, "good.jsonl").returncode == 0
-
-
-READING = {
-    "report": ("report", "run", "-f", "html"),
-    "compare": ("compare", "run", "run2"),
-    "leaderboard": ("leaderboard", "run", "run2"),
-    "inspect": ("archive", "inspect", "good.jsonl"),
-    "score": ("score", "chair", "-r", "good.jsonl", "-R", "references.json", "-o", "out"),
-    "score all": ("score", "all", ".", "-o", "out"),
-}
-
-
-@pytest.mark.parametrize(
-    ("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
-)
-@pytest.mark.parametrize("command", READING)
-def test_a_command_that_is_stopped_while_it_reads_says_so(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, number: int, name: str
-) -> None:
-    monkeypatch.chdir(folder)
-    assert score(folder, "good.jsonl", "--quiet").returncode == 0
-    (folder / "out").rename(folder / "run")
-    shutil.copytree(folder / "run", folder / "run2")
-    opened = Path.open
-
-    def stopped(path: Path, *args: Any, **kwargs: Any) -> Any:
-        if path.name in {"good.jsonl", "items.jsonl", "report.json"}:
-            signal.raise_signal(number)
-        return opened(path, *args, **kwargs)
-
-    monkeypatch.setattr(Path, "open", stopped)
-    done = here(*READING[command])
-    assert done.stderr.splitlines()[-1] == f"error: stopped by {name}"
-    assert "Traceback" not in done.stderr
-    assert done.returncode == 1
-
-
-IMPORTING = """
-import sys
-
-class Interrupted:
-    def find_spec(self, name, path, target=None):
-        if name == "hallujudge.sdk.cli.output":
-            raise KeyboardInterrupt
-
-sys.meta_path.insert(0, Interrupted())
-from hallujudge.sdk.cli import main
-sys.exit(main())
-"""
-
-
-def test_ctrl_c_while_the_command_line_is_imported_says_so() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTING], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (1, "error: stopped by Ctrl-C\n")
-
-
-LONG = 30_000
-
-
-@pytest.fixture(scope="module")
-def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Captions that take many seconds to score: a run is stopped long before its end."""
-    caption = "A man with a dog, a cat and a surfboard near the table. " * 40
-    path = tmp_path_factory.mktemp("long") / "captions.jsonl"
-    with path.open("w") as stream:
-        for n in range(LONG):
-            stream.write(
-                json.dumps({"image_id": n % 30, "n": n, "caption": caption + str(n)}) + "\n"
-            )
-    return path
-
-
-@pytest.mark.parametrize(
-    ("remote", "number", "name"),
-    [
-        (False, signal.SIGINT, "Ctrl-C"),
-        (True, signal.SIGINT, "Ctrl-C"),
-        (False, signal.SIGTERM, "SIGTERM"),
-        (True, signal.SIGTERM, "SIGTERM"),
-    ],
-)
-def test_a_run_that_is_stopped_keeps_what_is_done(
-    folder: Path, long: Path, remote: bool, number: int, name: str
-) -> None:
-    server = ServerProcess() if remote else None
-    process = subprocess.Popen(
-        [
-            *(BIN / "hallujudge", "score", "chair", "--responses", long),
-            *("--references", folder / "references.json", "--out", folder / "out"),
-            "--allow-duplicates",
-            *(("--server", server.address) if server else ()),
-        ],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "COLUMNS": "200"},
-    )
-    items = folder / "out" / "items.partial.jsonl"
-    assert eventually(lambda: items.exists() and items.stat().st_size > 0)
-    process.send_signal(number)
-    errors = errors_of(process)
-    assert process.returncode == 1, errors
-    assert f"stopped by {name}" in errors
-    assert "Traceback" not in errors
-    kept = read_rows(items)
-    assert 0 < len(kept) < LONG
-    assert f"{len(kept)} of {LONG} items" in errors
-    assert not (folder / "out" / "report.json").exists()
-    if server is not None:
-        code, server_errors = server.stop()
-        assert code == 0, server_errors
-        assert "Traceback" not in server_errors

@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.repo
 
 ROOT = Path(__file__).resolve().parents[2]
-# As npm does, it hides its own errors if it is told to be silent.
+# Like npm, it hides its own errors with --silent.
 NPM = """#!/bin/sh
 case " $* " in *" --silent "*) exit 1 ;; esac
 echo "npm error code ECONNREFUSED" >&2

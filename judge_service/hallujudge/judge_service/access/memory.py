@@ -65,8 +65,8 @@ class MemoryBudget:
 class CallMemory:
     """What one call holds of the memory budget.
 
-    Work that outlives its call, such as that of a cancelled stream, holds nothing in its name any
-    more: nobody would give it back.
+    Work that outlives its call, such as that of a cancelled stream, gets no memory in its name: it
+    would never be given back.
 
     Args:
         budget: The budget of the process.

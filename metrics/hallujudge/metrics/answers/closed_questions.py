@@ -254,7 +254,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeAnswer:
-    """An answer about the whole bundle, which its record holds beside the list of answers."""
+    """An answer about the whole bundle, which its record holds next to the list of answers."""
 
     name: str
     """Its name within the bundle."""
@@ -281,7 +281,7 @@ class Bundling:
     inside: tuple[str, ...] = ()
     """A record has a list of answers under one of these keys; they are named 1, 2, 3, ..."""
     whole: WholeAnswer | None = None
-    """The answer that a record may hold beside its list, as the last of the bundle."""
+    """The answer that a record may hold next to its list, as the last of the bundle."""
     by: tuple[str, ...] = ()
     """Fields whose equal values make records one bundle; without any, their id does."""
     name: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from .inputs import InputOptions, Responses
 from .json_files import named, read_json, read_text, read_values
 from .records import Record, canonical_id, read_records, shown
 
-# Objects that files of results have beside them.
+# Objects that files of results hold next to the results.
 _OF_RUNS = ("config", "meta", "metadata")
 _LONGEST_PLACE = 20
 """More digits than any list position has, and fewer than Python's limit for integers."""

@@ -170,7 +170,7 @@ def _passages(asked: Sequence[Answer], verdicts: Sequence[AnswerVerdict]) -> Ite
             yield Passage(text=answer.question, label=f"Question{name}")
         label = answer.name or ("Response" if answer.options else "")
         label = f"Response{name}" if answer.question else label
-        # A description that nobody judged has no verdict.
+        # A description without a judgement has no verdict.
         if answer.name not in by_name:
             yield Passage(text=answer.response or "", label=label)
             continue

@@ -98,22 +98,28 @@ async def test_callers_beyond_the_most_are_forgotten_unless_their_circuit_is_ope
     assert sum(circuit() is not None for circuit in circuits) <= MAX_CALLERS
 
 
+async def half_open(server: llm.ScriptedLlm) -> ChatClient:
+    """Return a client whose first call failed, so that the next one is a probe."""
+    world = World()
+    client = client_of(
+        server,
+        world,
+        retry=RetryPolicy(attempts=1, outage_seconds=0),
+        circuit_threshold=1,
+        circuit_seconds=5,
+    )
+    with pytest.raises(CallFailedError):
+        await client.ask(REQUEST)
+    world.now += 6
+    return client
+
+
 async def test_while_half_open_only_one_probe_is_sent() -> None:
     answered = asyncio.Event()
     probe = replace(llm.completion("ok"), hold=answered)
     steps = (llm.always(llm.error(500)), llm.always(probe))
     async with llm.ScriptedLlm(*steps) as server:
-        world = World()
-        client = client_of(
-            server,
-            world,
-            retry=RetryPolicy(attempts=1, outage_seconds=0),
-            circuit_threshold=1,
-            circuit_seconds=5,
-        )
-        with pytest.raises(CallFailedError):
-            await client.ask(REQUEST)
-        world.now += 6
+        client = await half_open(server)
         calls = [asyncio.ensure_future(client.ask(REQUEST)) for _ in range(10)]
         # Nine are turned away while the probe waits for its answer.
         await until(lambda: sum(call.done() for call in calls) == 9)
@@ -130,17 +136,7 @@ async def test_a_probe_that_is_called_off_lets_the_next_one_pass() -> None:
     slow = replace(llm.completion("ok"), delay=PATIENCE)
     steps = (llm.always(llm.error(500)), llm.always(slow), llm.saying("ok"))
     async with llm.ScriptedLlm(*steps) as server:
-        world = World()
-        client = client_of(
-            server,
-            world,
-            retry=RetryPolicy(attempts=1, outage_seconds=0),
-            circuit_threshold=1,
-            circuit_seconds=5,
-        )
-        with pytest.raises(CallFailedError):
-            await client.ask(REQUEST)
-        world.now += 6
+        client = await half_open(server)
         probe = asyncio.ensure_future(client.ask(REQUEST))
         await until(lambda: server.chats == 2)
         probe.cancel()

@@ -75,7 +75,7 @@ def test_with_own_annotations_only_what_was_answered_is_scored() -> None:
 
 def test_questions_that_were_asked_need_an_answer() -> None:
     own = [*ANNOTATIONS, {"id": 9, "type": "relation", "truth": "no"}]
-    assert len(items(RESPONSES, annotations=own)) == 8, "nobody was asked the last one"
+    assert len(items(RESPONSES, annotations=own)) == 8, "the last one was not asked"
     with pytest.raises(ArchiveError, match="have no answer: 8"):
         items(RESPONSES[:-1], annotations=own)
 
