@@ -21,8 +21,8 @@ from hallujudge.judge_service.extractors.rules.rule_extractors import (
     RuleTripletExtractor,
     shared_analyser,
 )
-from hallujudge.judge_service.extractors.rules.tokens import sentences
 from hallujudge.judge_service.extractors.rules.triplet_rules import TripletRules
+from hallujudge.judge_service.extractors.rules.words import sentences
 
 ROUNDS = 5
 

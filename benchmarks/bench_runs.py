@@ -116,6 +116,7 @@ def plain(captions: Path, objects: Path, out: Path) -> None:
     """Score and write the lines of items.jsonl, without a journal, a manifest or an fsync."""
     from hallujudge.metrics import ChairMetric
     from hallujudge.sdk import BatchResult, Client, ScoreRun
+    from hallujudge.sdk.runs.run_inputs import PreparedRun
     from hallujudge.sdk.runs.saved_items import item_lines
     from hallujudge.sdk.runs.saved_items import signed_lines as signed
 
@@ -128,7 +129,7 @@ def plain(captions: Path, objects: Path, out: Path) -> None:
             pairs = zip(batch.items, batch.results, strict=True)
             file.write(item_lines(pairs, names, keep_text=True))
 
-        report = client.score_items(spec, run.items(), on_batch=write)
+        report = client.score_items(spec, PreparedRun.of(run).items, on_batch=write)
     with out.open("rb") as lines, out.with_suffix(".signed").open("wb") as final:
         while piece := lines.read(1 << 20):
             final.write(signed(piece + lines.readline(), report.signature))

@@ -38,7 +38,8 @@ MADE: Mapping[str, object] = {
 
 
 def hashes(item: Item) -> tuple[str, str]:
-    return record_hash(item.question_record()), record_hash(item.reference_record())
+    question, reference = map(record_hash, item.records())
+    return question, reference
 
 
 def other(name: str, value: Any) -> object:

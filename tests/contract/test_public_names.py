@@ -12,7 +12,7 @@ import pytest
 NAMES = {
     "hallujudge.sdk": [
         "Analysis",
-        "AnalysisOptions",
+        "AnalysisTable",
         "ArchiveReader",
         "ArchiveSummary",
         "AsyncClient",
@@ -87,7 +87,6 @@ NAMES = {
         "__version__",
         "add_benchmarks",
         "analyze",
-        "analyze_results",
         "calibrate",
         "changed_items",
         "compare",

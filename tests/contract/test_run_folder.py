@@ -28,7 +28,7 @@ from hallujudge.sdk.errors import (
 )
 from hallujudge.sdk.runs import RunItem, RunItems
 from hallujudge.sdk.schemas import item_schema
-from hallujudge.sdk.viewer.run_pages import find_runs
+from hallujudge.sdk.viewer import find_runs
 
 
 @pytest.fixture(scope="module")

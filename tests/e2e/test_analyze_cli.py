@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import statistics
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from support.messages import expected_message
 from support.running import here
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
+from support.wordnet_sample import write_wordnet
 
-from hallujudge.sdk import AnalysisOptions, Client, ItemResult, analyze, analyze_results
-from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+from hallujudge.sdk import Client, analyze
+from hallujudge.sdk.analysis import all_analyses
+from hallujudge.sdk.analysis.analyzed_run import OptionValue
+from hallujudge.sdk.cli.analyze_command import AnalysisFlags
+from hallujudge.sdk.errors import InvalidInputError
 
 ANSWERS = [
-    answer("1", TRUE, FALSE, human_score=[1, 2]),
-    answer("2", TRUE, human_score=[0, 0]),
-    answer("3", FALSE, human_score=[3, None]),
+    answer("1", TRUE, FALSE, human_score=[4, 3]),
+    answer("2", TRUE, human_score=[5, 5]),
+    answer("3", FALSE, human_score=[1, None]),
     answer("4", ["cat", "near", "car"], ["street", "under", "man"]),
 ]
 
@@ -36,14 +42,16 @@ def test_people_and_pairs(tmp_path: Path) -> None:
     ran = here("analyze", tmp_path / "out")
     assert ran.returncode == 0, ran.stderr
     found = content(tmp_path / "out")
-    assert found["signature"] == report_of(tmp_path / "out")["signature"]
+    assert found["runs"][0]["signature"] == report_of(tmp_path / "out")["signature"]
     analyses = found["analyses"]
     agreement = analyses["human_agreement"]["rows"][0]
-    rates, people = [0.5, 0.0, 1.0], [1.5, 0.0, 3.0]
+    rates, people = [0.5, 0.0, 1.0], [3.5, 5.0, 1.0]
     assert agreement == {
         "score": "hallu_q",
-        "pearson": pytest.approx(statistics.correlation(rates, people)),
+        # The paper's scale rises with less hallucination, and its correlations are positive.
+        "pearson": pytest.approx(-statistics.correlation(rates, people)),
         "spearman": pytest.approx(1.0),
+        "kendall": pytest.approx(1.0),
         "answers": 3,
     }
     assert [row["answers"] for row in analyses["krippendorff_alpha"]["rows"]] == [2] * 4
@@ -54,6 +62,23 @@ def test_people_and_pairs(tmp_path: Path) -> None:
     assert "trend" not in analyses
     assert "no trend" in ran.stderr
     assert "human agreement" in ran.stdout
+
+
+def test_the_human_scale_sets_the_sign_and_is_named(tmp_path: Path) -> None:
+    assert score(tmp_path, ANSWERS[:3]).returncode == 0
+    found = {}
+    for scale, words in (("more-is-better", "less"), ("more-is-worse", "more")):
+        ran = here("analyze", tmp_path / "out", "--human-scale", scale)
+        assert ran.returncode == 0, ran.stderr
+        table = content(tmp_path / "out")["analyses"]["human_agreement"]
+        assert table["source"].endswith(f"a scale that rises with {words} hallucination")
+        found[scale] = table["rows"][0]
+    for name in ("pearson", "spearman", "kendall"):
+        assert found["more-is-better"][name] > 0.9
+        assert found["more-is-worse"][name] == pytest.approx(-found["more-is-better"][name])
+    ran = here("analyze", tmp_path / "out", "--human-scale", "up")
+    assert ran.returncode == 2
+    assert "'up'; give more-is-better or more-is-worse" in ran.stderr
 
 
 def test_annotators_may_have_a_key_each(tmp_path: Path) -> None:
@@ -112,7 +137,7 @@ def test_mementos(tmp_path: Path) -> None:
     keywords.write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = tmp_path / "out"
     assert here("score", "mementos", "--keywords", keywords, "--out", out).returncode == 0
-    ran = here("analyze", out, "--companions", "1", "--json")
+    ran = here("analyze", out, "--companions", "1", "--format", "json")
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
     assert found == content(out)
@@ -133,11 +158,18 @@ def test_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("{}")
     refused = here("analyze", tmp_path)
     assert (refused.returncode, "not a report" in refused.stderr) == (2, True)
-    (tmp_path / "report.json").write_text(
-        json.dumps({"metric": "pope", "variant": "p", "signature": "s", "coverage": {"items": 0}})
-    )
-    refused = here("analyze", tmp_path)
-    assert (refused.returncode, "'pope'" in refused.stderr) == (2, True)
+
+
+def test_a_run_without_analyses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = tuple(each for each in all_analyses() if "chair" not in each.metrics)
+    monkeypatch.setattr("hallujudge.sdk.analysis.all_analyses", lambda: others)
+    captions, objects = tmp_path / "c.jsonl", tmp_path / "o.json"
+    captions.write_text(json.dumps({"id": 1, "caption": "A dog."}) + "\n")
+    objects.write_text(json.dumps({"1": ["dog"]}))
+    out = tmp_path / "out"
+    assert here("score", "chair", "-r", captions, "-R", objects, "-o", out).returncode == 0
+    refused = here("analyze", out)
+    assert (refused.returncode, "no analyses" in refused.stderr) == (2, True)
 
 
 def test_items_of_another_run(tmp_path: Path) -> None:
@@ -172,25 +204,31 @@ def test_the_same_from_python(tmp_path: Path) -> None:
     assert found["prediction_errors"].rows[0]["claims"] == 6
     with pytest.raises(KeyError):
         found["nothing"]
-    results: list[ItemResult] = []
     with Client.embedded() as client:
         report = client.score(
             "tri-he",
             responses=tmp_path / "answers.jsonl",
             references=tmp_path / "graphs.jsonl",
             options={"extractor": "given"},
-            on_batch=lambda batch: results.extend(batch.results),
         )
-    assert analyze_results(report, results).to_json() == found.to_json()
-    with pytest.raises(ArchiveError, match="3 items"):
-        analyze_results(report, results[:3])
-    for wrong in ({"words": (0,)}, {"share": 0.0}, {"companions": 0}):
+        without = client.score(
+            "tri-he",
+            responses=tmp_path / "answers.jsonl",
+            references=tmp_path / "graphs.jsonl",
+            options={"extractor": "given"},
+            keep_items=False,
+        )
+    assert analyze(report).tables == found.tables
+    with pytest.raises(InvalidInputError, match="keep_items"):
+        analyze(without)
+    wrong: Mapping[str, OptionValue]
+    for wrong in ({"words": "0"}, {"words": "ten"}, {"share": 0.0}, {"companions": 0}):
         with pytest.raises(InvalidInputError):
-            AnalysisOptions(**wrong)
+            analyze(report, options=wrong)
 
 
 def analysed(out: Path) -> tuple[dict[str, Any], str]:
-    ran = here("analyze", out, "--json")
+    ran = here("analyze", out, "--format", "json")
     assert ran.returncode == 0, ran.stderr
     analyses: dict[str, Any] = json.loads(ran.stdout)["analyses"]
     return analyses, ran.stderr
@@ -251,3 +289,99 @@ def test_a_run_that_was_changed(tmp_path: Path, file: str, old: str, new: str) -
     ran = here("analyze", tmp_path / "out")
     assert ran.returncode == 2, ran.stdout
     assert ran.stderr.startswith("error: ")
+
+
+def test_pairs_by_synset(tmp_path: Path) -> None:
+    wordnet = write_wordnet(tmp_path / "wordnet")
+    answers = [
+        answer("1", ["dog", "near", "couch"], ["Domestic dog", "on", "fronk"]),
+        answer("2", ["unicorn", "near", "arm"]),
+    ]
+    assert score(tmp_path, answers).returncode == 0
+    ran = here("analyze", tmp_path / "out", "--wordnet", wordnet, "--share", "1")
+    assert ran.returncode == 0, ran.stderr
+    rows = content(tmp_path / "out")["analyses"]["pairs"]["rows"]
+    assert [tuple(row.values()) for row in rows] == [
+        ("dog.n.01", "couch.n.01"),
+        ("unicorn", "arm.n.01"),
+    ]
+    refused = here("analyze", tmp_path / "out", "--wordnet", tmp_path)
+    assert (refused.returncode, "--wordnet" in refused.stderr) == (2, True)
+
+
+def test_several_runs_side_by_side(tmp_path: Path) -> None:
+    folders = []
+    for name, answers in (("a", ANSWERS), ("b", ANSWERS[:2])):
+        (tmp_path / name).mkdir()
+        assert score(tmp_path / name, answers).returncode == 0
+        folders.append(tmp_path / name / "out")
+    names = ("--name", "model=llava,prompt=1", "--name", "model=blip,prompt=1")
+    ran = here("analyze", *folders, *names, "--format", "json", "--table", "prediction_errors")
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert [run["name"] for run in found["runs"]] == ["llava/1", "blip/1"]
+    rows = found["analyses"]["prediction_errors"]["rows"]
+    assert [(row["model"], row["prompt"], row["claims"]) for row in rows] == [
+        ("llava", "1", 6),
+        ("blip", "1", 3),
+    ]
+    assert "llava/1: " in ran.stderr
+    assert not (folders[0] / "analysis.json").exists()
+    twice = here("analyze", folders[0], folders[1], "--html")
+    assert (twice.returncode, "--out" in twice.stderr) == (2, True)
+
+
+def test_every_table_in_every_format(tmp_path: Path) -> None:
+    texts = [
+        {"image_id": str(n), "response": "A dog sits on a red sofa. A cat is under the blue lamp."}
+        for n in range(3)
+    ]
+    assert score(tmp_path, texts, kind="--responses").returncode == 0
+    out = tmp_path / "out"
+    written = tmp_path / "tables"
+    ran = here("analyze", out, "--out", written, "--html")
+    assert ran.returncode == 0, ran.stderr
+    tables = content(out)["analyses"]
+    assert {"trend", "frequent_pairs"} <= tables.keys()
+    for name, table in tables.items():
+        rows = list(csv.DictReader((written / f"{name}.csv").read_text().splitlines()))
+        assert [set(row) for row in rows] == [set(row) for row in table["rows"]]
+        assert "\\toprule" in (written / f"{name}.tex").read_text()
+    page = (written / "analysis.html").read_text()
+    assert page.count("<svg") >= 1
+    assert "<h2>trend (" in page
+    assert "Analyses</summary>" in (out / "report.html").read_text()
+    assert here("report", out, "--format", "html").returncode == 0
+    assert "Analyses</summary>" in (out / "report.html").read_text()
+    refused = here("analyze", out, "--format", "csv")
+    assert (refused.returncode, "--table" in refused.stderr) == (2, True)
+    alone = here("analyze", out, "--format", "csv", "--table", "trend")
+    assert alone.stdout == (written / "trend.csv").read_text()
+    unknown = here("analyze", out, "--table", "nothing")
+    assert (unknown.returncode, "trend" in unknown.stderr) == (2, True)
+    other = here("analyze", out, "--companions", "3")
+    assert (other.returncode, "companions" in other.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"rows": [', '"rows": [7, '), ('"kind": "lines"', '"kind": "pie"'), ('"runs"', '"run"')],
+)
+def test_a_damaged_analysis(tmp_path: Path, old: str, new: str) -> None:
+    texts = [{"image_id": "1", "response": "A dog sits on a red sofa."}]
+    assert score(tmp_path, texts, kind="--responses").returncode == 0
+    out = tmp_path / "out"
+    assert here("analyze", out).returncode == 0
+    path = out / "analysis.json"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    ran = here("report", out, "--format", "html")
+    assert (ran.returncode, "analyze the run again" in ran.stderr) == (2, True)
+
+
+def test_the_flags_are_the_options_that_analyses_declare() -> None:
+    declared = [option for analyses in all_analyses() for option in analyses.options]
+    kinds = {"text": str, "texts": list[str], "number": float, "count": int, "file": Path}
+    hints = get_type_hints(AnalysisFlags)
+    assert dict(hints) == {option.name: kinds[option.kind] | None for option in declared}

@@ -109,14 +109,14 @@ def test_requests_without_a_reply_are_unscored(
     failed = {"custom_id": cat["custom_id"], "response": None, "error": {"message": "too hot"}}
     write_lines(replies, [failed])
     assert (
-        expected_message("judge_service.llm.batch_files:its-reply-is-an-error-http-too")
+        expected_message("judge_service.llm.chat_servers:its-reply-is-an-error-http-too")
         in here("batch", "import", replies, *command).stderr
     )
     page = {"custom_id": cat["custom_id"], "response": {"status_code": 200, "body": "<html>"}}
     write_lines(replies, [page])
     odd = here("batch", "import", replies, *command)
     assert (
-        expected_message("judge_service.llm.batch_files:its-reply-is-no-chat-completion")
+        expected_message("judge_service.llm.chat_servers:its-reply-is-no-chat-completion")
         in odd.stderr
     )
     assert "JUDGE_NO_REPLY" in odd.stderr, "a file is not an outage to be waited for"

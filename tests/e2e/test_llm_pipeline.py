@@ -122,7 +122,7 @@ async def test_claims_are_taken_from_answers_by_the_model() -> None:
             assert [claim["triplet"] for claim in claims] == [list(TRUE), list(FALSE)]
             start, end = claims[0]["span"]
             assert (answer.response or "")[start:end] == "man is riding a horse"
-            assert result["evidence"]["extractor"].startswith("llm:tiny:extract-triplets-1@")
+            assert result["evidence"]["extractor"].startswith("llm:tiny:extract-triplets-2@")
 
 
 async def test_a_rerun_from_the_cache_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ ROWS = [
     ("a", "A man throws a ball to a dog.", "A man throws a ball to a cat.", "scored"),
     ("b", "A robot arm opens a drawer.", "The robot arm opens it.", "scored"),
     ("c", "A man throws a ball. WRONG_SCHEMA", "A dog runs.", "REPLY_WRONG_SCHEMA"),
-    ("d", "A man throws a ball.", "A dog runs. LONG_OBJECT", "REPLY_WRONG_SCHEMA"),
+    ("d", "A man throws a ball.", "A dog runs. LONG_OBJECT", "scored"),
     ("e", "A man throws a ball.", "A dog runs. NOT_A_TEXT", "REPLY_WRONG_SCHEMA"),
     ("f", "A man throws a ball.", "A dog runs. TRUNCATED", "REPLY_TRUNCATED"),
     ("g", "A man throws a ball.", "A dog runs. CUT", "REPLY_NOT_JSON"),
@@ -119,11 +119,14 @@ def test_scores_failures_and_the_same_bytes_at_a_server(tmp_path: Path) -> None:
     assert outcomes == [expected for *_, expected in ROWS]
     assert all(not row["scores"] for row in rows if row["outcome"] != "scored")
     report = report_of(tmp_path / "here")
-    assert report["coverage"]["scored"] == 3
-    assert "llm:tiny:extract-keywords-2@" in report["signature"]
-    # a: man and ball of man, ball, dog; b: robot arm of robot arm, drawer; k: nothing of dog.
-    assert report["scores"]["object_recall"]["value"] == pytest.approx((2 / 3 + 1 / 2 + 0) / 3)
-    assert report["scores"]["behavior_recall"]["value"] == pytest.approx((1 + 1 + 0) / 3)
+    assert report["coverage"]["scored"] == 4
+    assert "llm:tiny:extract-keywords-3@" in report["signature"]
+    # a: man and ball of man, ball, dog; b: robot arm of robot arm, drawer; d: nothing of ball,
+    # which is what remains of "big red ball"; k: nothing of dog.
+    assert report["scores"]["object_recall"]["value"] == pytest.approx((2 / 3 + 1 / 2) / 4)
+    assert report["scores"]["behavior_recall"]["value"] == pytest.approx((1 + 1) / 4)
+    (invalid,) = rows[3]["evidence"]["invalid"]
+    assert (invalid["text"], invalid["repaired"]) == ("big red ball", "ball")
 
 
 def test_keywords_have_their_places_in_the_descriptions(tmp_path: Path) -> None:

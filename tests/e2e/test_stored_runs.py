@@ -148,7 +148,7 @@ def test_a_run_is_scored_by_another_variant(captions: Path) -> None:
         assert (captions / "other" / name).read_bytes() == (direct / name).read_bytes()
     refused = here("rescore", run, "--variant", "corrected", "-o", run)
     assert refused.returncode == 2
-    assert expected_message("sdk.rescoring:holds-the-run-itself") in refused.stderr
+    assert expected_message("sdk.derived_runs:holds-the-run-itself") in refused.stderr
 
 
 def test_merged_runs_are_scored_again_one_by_one(captions: Path) -> None:
@@ -165,7 +165,8 @@ def test_merged_runs_are_scored_again_one_by_one(captions: Path) -> None:
     refused = here("rescore", captions / "merged", "-o", captions / "other", *CORRECTED)
     assert refused.returncode == 2
     assert (
-        expected_message("sdk.rescoring:merged-was-merged-from-runs-rescore-each") in refused.stderr
+        expected_message("sdk.derived_runs:merged-was-merged-from-runs-rescore-each")
+        in refused.stderr
     )
     direct = chair(captions, "direct", *CORRECTED)
     for name in ("items.jsonl", "report.json"):
@@ -180,12 +181,13 @@ def test_changed_inputs_are_not_scored_again(captions: Path) -> None:
     changed = here(*rescore)
     assert changed.returncode == 2
     assert (
-        expected_message("sdk.rescoring:the-responses-have-changed-since-the-run") in changed.stderr
+        expected_message("sdk.derived_runs:the-responses-have-changed-since-the-run")
+        in changed.stderr
     )
     (captions / "captions.jsonl").unlink()
     gone = here(*rescore)
     assert gone.returncode == 2
-    assert expected_message("sdk.rescoring:the-responses-of-the-run-are-gone") in gone.stderr
+    assert expected_message("sdk.derived_runs:the-responses-of-the-run-are-gone") in gone.stderr
 
 
 def test_a_run_over_a_pattern_is_scored_again(captions: Path) -> None:
@@ -205,7 +207,8 @@ def test_a_run_over_a_pattern_is_scored_again(captions: Path) -> None:
     changed = here(*rescore)
     assert changed.returncode == 2
     assert (
-        expected_message("sdk.rescoring:the-responses-have-changed-since-the-run") in changed.stderr
+        expected_message("sdk.derived_runs:the-responses-have-changed-since-the-run")
+        in changed.stderr
     )
 
 
@@ -232,7 +235,7 @@ def test_verdicts_are_reused(tmp_path: Path, model: llm.ScriptedLlm) -> None:
     (tmp_path / "out" / "verdicts.sqlite").unlink()
     missing = here(*rescore)
     assert missing.returncode == 2
-    assert expected_message("sdk.rescoring:llm-would-be-called-times") in missing.stderr
+    assert expected_message("sdk.derived_runs:llm-would-be-called-times") in missing.stderr
     assert model.chats == calls
 
 

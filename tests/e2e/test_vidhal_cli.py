@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -181,3 +182,150 @@ def test_display_orders_of_more_videos_are_noted(tmp_path: Path) -> None:
         expected_message("sdk.archives.answer_bundles:no-annotations-for-of-the-videos-with")
         in run.stderr
     )
+
+
+def analysed(*arguments: str | Path) -> tuple[dict[str, Any], str]:
+    run = here("analyze", *arguments, "--format", "json")
+    assert run.returncode == 0, run.stderr
+    analyses: dict[str, Any] = json.loads(run.stdout)["analyses"]
+    return {name: table["rows"] for name, table in analyses.items()}, run.stderr
+
+
+def scored(folder: Path, predictions: Any, metric: str, display: Any = DISPLAY) -> Path:
+    folder.mkdir()
+    assert vidhal(folder, predictions, metric=metric, display=display).returncode == 0
+    return folder / "out"
+
+
+def orders_of(letters: str) -> dict[str, str]:
+    return {f"action_{n}": ", ".join(order) for n, order in enumerate(letters.split())}
+
+
+def test_input_order_bias(tmp_path: Path) -> None:
+    # The right order is A, B, C in the first run and C, B, A in the second.
+    other = {video: {"A": "3", "B": "2", "C": "1"} for video in DISPLAY}
+    first = {video: {"A": "1", "B": "2", "C": "3"} for video in DISPLAY}
+    runs = [
+        scored(tmp_path / "a", orders_of("ABC ABC CBA ABC"), "vidhal-ordering", first),
+        scored(tmp_path / "b", orders_of("CBA ABC ABC ABC"), "vidhal-ordering", other),
+    ]
+    names = ("--name", "model=m,order=1 2 3", "--name", "model=m,order=3 2 1")
+    found, _ = analysed(*runs, *names)
+    assert [(row["order"], row["score"]) for row in found["input_order"]] == [
+        ("1 2 3", 0.75),
+        ("3 2 1", 0.25),
+    ]
+    (row,) = found["input_order_sensitivity"]
+    assert (row["mean"], row["std"], row["spread"]) == (0.5, 0.25, 0.5)
+    assert (row["orders"], row["same_answer"]) == (2, 0.5), "the first two captions' ranks agree"
+    assert [row["label"] for row in found["display_order"]] == ["A, B, C", "C, B, A"]
+
+
+def test_reliance_on_a_frame_and_consensus(tmp_path: Path) -> None:
+    letters = {"video": "B B A C", "frame": "B A A A"}
+    runs = {
+        kind: scored(
+            tmp_path / kind,
+            {f"action_{n}": letter for n, letter in enumerate(text.split())},
+            "vidhal-mcqa",
+        )
+        for kind, text in letters.items()
+    }
+    names = ("--name", "model=m,input=video", "--name", "model=m,input=frame")
+    found, notes = analysed(*runs.values(), *names)
+    (row,) = found["frame_reliance"]
+    assert (row["overall"], row["correct"], row["incorrect"], row["n"]) == (0.5, 0.5, 0.5, 4)
+    assert "give runs of vidhal-mcqa of several models" in notes
+    found, _ = analysed(*runs.values(), "--name", "one", "--name", "two")
+    assert [row["consensus"] for row in found["consensus"]] == [0.5, 0.5]
+    assert [row["consensus"] for row in found["consensus_pairs"]] == [0.5]
+    assert "frame_reliance" not in found
+    other = {video: {"A": "3", "B": "1", "C": "2"} for video in DISPLAY}
+    odd = scored(tmp_path / "odd", dict.fromkeys(DISPLAY, "B"), "vidhal-mcqa", other)
+    refused = here("analyze", runs["video"], odd, *names)
+    assert_refused(refused, "action_0", "the same --options")
+
+
+def test_answers_about_pairs(tmp_path: Path) -> None:
+    run = scored(tmp_path / "a", orders_of("BAC BAC CAB AB"), "vidhal-ordering")
+    pairs = [
+        *[("action_0", "AB", "B"), ("action_0", "BC", "B"), ("action_0", "AC", "A")],
+        *[("action_1", "AB", "B"), ("action_1", "BC", "C")],
+        *[("action_3", "AB", "B"), ("action_3", "BC", "B")],
+    ]
+    rows = [{"video": video, "pair": list(pair), "chosen": chosen} for video, pair, chosen in pairs]
+    path = write_lines(tmp_path / "pairs.jsonl", rows)
+    found, notes = analysed(run, "--pairs", path)
+    assert "--pairs" not in notes
+    (row,) = found["transitive_inconsistency"]
+    # Both orders are B, A, C; the fourth is invalid.
+    assert (row["p_ti"], row["inconsistent"], row["videos"]) == (0.5, 1, 2)
+    (row,) = found["pair_orders"]
+    # The answers say B, A, C and C, B, A; those about the third video leave two orders open.
+    assert (row["orders"], row["videos"], row["same_as_run"]) == (2, 3, 1)
+    # Ranks 3, 1, 2 by formulas 2 to 6; the best and the worst order are 1 apart.
+    gain = (1 + 3 / math.log2(3) + 2 / 2) - (1 + 2 / math.log2(3) + 3 / 2)
+    assert row["ndcg"] == pytest.approx((1 + gain) / 2)
+    assert [row["hm"] for row in found["misalignment"]] == [
+        values_of(run)[name] for name in ("hm_2_1", "hm_3_1", "hm_3_2")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "row", "said"),
+    [
+        ("--pairs", {"video": "x", "pair": ["A", "B"], "chosen": "A"}, "'x'"),
+        ("--pairs", {"video": "action_0", "pair": ["A", "D"], "chosen": "A"}, "['A', 'D']"),
+        ("--pairs", {"video": "action_0", "pair": ["A", "A"], "chosen": "A"}, "['A', 'A']"),
+        ("--pairs", {"video": "action_0", "pair": ["A", "B"], "chosen": "C"}, "'C'"),
+        ("--people", {"video": "action_0", "choices": [1, 0]}, "[1, 0]"),
+        ("--people", {"video": "x", "choices": [True]}, "'x'"),
+        ("--votes", {"video": "v", "criterion": "realism", "answer": "maybe"}, "'maybe'"),
+        ("--votes", {"video": "v", "criterion": "beauty", "answer": "yes"}, "'beauty'"),
+    ],
+)
+def test_wrong_files_of_analyses(
+    tmp_path: Path, option: str, row: dict[str, Any], said: str
+) -> None:
+    run = scored(tmp_path / "a", orders_of("BAC BAC CAB AB"), "vidhal-ordering")
+    path = write_lines(tmp_path / "given.jsonl", [row])
+    assert_refused(here("analyze", run, option, path), "given.jsonl", said)
+
+
+def test_people_and_judges_of_captions(tmp_path: Path) -> None:
+    run = scored(tmp_path / "a", PREDICTIONS, "vidhal-mcqa")
+    choices = {"action_0": [True, True, False], "action_1": [True, False], "action_2": [True]}
+    people = [{"video": video, "choices": given} for video, given in choices.items()]
+    votes = [
+        {"video": "action_0", "judge": judge, "criterion": kind, "prompt": "1", "answer": said}
+        for kind in ("realism", "ordering", "relevance")
+        for judge, said in (("a", "yes"), ("b", "no"), ("c", None))
+    ]
+    found, notes = analysed(
+        *(run, "--people", write_lines(tmp_path / "people.jsonl", people)),
+        *("--votes", write_lines(tmp_path / "votes.jsonl", votes)),
+    )
+    shares = {row["aspect"]: row["agreement"] for row in found["order_agreement"]}
+    assert shares == pytest.approx({"action": 7 / 12, "order": 1, "all": (2 / 3 + 0.5 + 1) / 3})
+    assert found["misaligned_videos"] == [{"video": "action_1", "agreement": 0.5, "people": 2}]
+    (row,) = found["caption_quality"]
+    assert (row["realism"], row["total"], row["unread"]) == (0.5, 1.5, 3)
+    assert "--group-by subaspect" in notes
+
+
+def test_sub_aspects(tmp_path: Path) -> None:
+    predictions = {video: {"response": letter} for video, letter in PREDICTIONS.items()}
+    rows = [{"video": video, **row} for video, row in predictions.items()]
+    videos = [{**row, "subaspect": "color" if n == 1 else ""} for n, row in enumerate(VIDEOS)]
+    (tmp_path / "options.json").write_text(json.dumps(DISPLAY))
+    (tmp_path / "videos.json").write_text(json.dumps(videos))
+    write_lines(tmp_path / "rows.jsonl", rows)
+    ran = here(
+        *("score", "vidhal-mcqa", "-r", tmp_path / "rows.jsonl", "-R", tmp_path / "videos.json"),
+        *("--options", tmp_path / "options.json", "--group-by", "subaspect"),
+        *("--out", tmp_path / "out"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    found, _ = analysed(tmp_path / "out")
+    groups = {row["group"]: (row["score"], row["videos"]) for row in found["sub_aspects"]}
+    assert groups == {"action": (0.5, 2), "color": (0, 1), "order": (1, 2)}

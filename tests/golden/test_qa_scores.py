@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from oracles import answers_published as oracle
 from support.messages import expected_message
+from support.qa_samples import write_lines
 from support.running import here, read_rows
 
 from hallujudge.metrics.infact.mode_analyses import mode_means
@@ -78,6 +79,35 @@ def test_vidhal_random_baseline(
         assert report["scores"]["invalid_response_rate"]["value"] == 0
 
 
+@pytest.mark.parametrize(
+    ("metric", "file", "key"),
+    [
+        ("vidhal-mcqa", "random_mcqa", "mcqa"),
+        ("vidhal-ordering", "random_relative_ordering", "relative_ordering"),
+    ],
+)
+def test_vidhal_aspects_and_sub_aspects(
+    goldens: Path, tmp_path: Path, metric: str, file: str, key: str
+) -> None:
+    vidhal = goldens / "vidhal"
+    expected = json.loads((vidhal / "expected_random.json").read_text())[key]["score"]
+    run = here(
+        *("score", metric, "--responses", vidhal / f"{file}.predictions.json"),
+        *("--references", vidhal / "annotations.json", "--options", vidhal / "options.json"),
+        *("--group-by", "subaspect", "--out", tmp_path / "out"),
+    )
+    assert run.returncode == 0, run.stderr
+    found = here("analyze", tmp_path / "out", "--table", "sub_aspects", "--format", "json")
+    assert found.returncode == 0, found.stderr
+    rows = json.loads(found.stdout)["analyses"]["sub_aspects"]["rows"]
+    aspects = {row["aspect"]: row["score"] for row in rows if not row["sub_aspect"]}
+    assert aspects == pytest.approx({name: expected[name] for name in aspects})
+    assert len(aspects) == 5
+    videos = json.loads((vidhal / "annotations.json").read_text())
+    counts = Counter(each["subaspect"] for each in videos if each.get("subaspect"))
+    assert {row["sub_aspect"]: row["videos"] for row in rows if row["sub_aspect"]} == counts
+
+
 def test_vidhal_answers_of_every_kind(goldens: Path, tmp_path: Path) -> None:
     vidhal = goldens / "vidhal"
     display = json.loads((vidhal / "options.json").read_text())
@@ -143,6 +173,51 @@ def test_infact_tables(goldens: Path) -> None:
         assert printed.average == pytest.approx(row["avg"], abs=0.0006), row["model"]
         # The paper averages the modes as printed; unrounded, one row of 28 is 0.0007 away.
         assert exact.average == pytest.approx(row["avg"], abs=0.0008), row["model"]
+
+
+def test_infact_tables_from_answers(goldens: Path, tmp_path: Path) -> None:
+    """Answers with the operator scores that the paper prints give the means that it prints."""
+    tables = json.loads((goldens / "infact" / "paper_tables.json").read_text())
+    modes = {
+        "evidence_corruption": ("caption_injection", "subtitle_corruption", "adversarial_noise"),
+        "visual_degradation": ("gaussian_noise", "motion_blur", "compression"),
+        "temporal": ("shuffle", "reverse"),
+    }
+    lines = []
+    for dimension in ("faithfulness", "factuality"):
+        row = tables[dimension][-1]
+        # The first of 1,000 base-right questions keep their answer; shuffle and reverse change it.
+        kept = {"base": 1.0} | {
+            name: 1 - value if mode == "temporal" else value
+            for mode, names in modes.items()
+            for name, value in zip(names, row[mode]["op"], strict=True)
+        }
+        lines += [
+            {
+                **{"question_id": f"{dimension}_{n}", "operator": operator, "label": "A"},
+                **{"dimension": dimension, "order_sensitive": True},
+                "response": "A" if n < round(1000 * share) else "B",
+            }
+            for n in range(1000)
+            for operator, share in kept.items()
+        ]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert here("score", "infact", "-r", path, "-o", tmp_path / "out").returncode == 0
+    run = here("analyze", tmp_path / "out", "--format", "json")
+    assert run.returncode == 0, run.stderr
+    rows = {row["dimension"]: row for row in json.loads(run.stdout)["analyses"]["modes"]["rows"]}
+    for dimension in ("faithfulness", "factuality"):
+        wanted = tables[dimension][-1]
+        found = rows[dimension]
+        assert found["rr_evidence_corruption"] == pytest.approx(
+            wanted["evidence_corruption"]["mean"], abs=0.0006
+        )
+        assert found["rr_visual_degradation"] == pytest.approx(
+            wanted["visual_degradation"]["mean"], abs=0.0006
+        )
+        assert found["tss"] == pytest.approx(wanted["temporal"]["mean"], abs=0.0006)
+        assert found["average"] == pytest.approx(wanted["avg"], abs=0.0008)
 
 
 @pytest.fixture(scope="module")
@@ -295,3 +370,122 @@ def test_hit_ratios_by_frequency_of_real_captions(
     values = [ratio.value or 0 for ratio in hit_ratio_by_frequency(mentions, counts)]
     assert values == pytest.approx(LLAVA_HR_A, abs=5e-5, rel=0)
     assert accumulated_proportions(mentions, counts.by_frequency())[-1] == 1
+
+
+@pytest.fixture(scope="module")
+def caption_runs(goldens: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("captions")
+    for model in ("mplug-owl", "llava"):
+        ran = here(
+            *("score", "chair", "--out", folder / model),
+            *("-r", goldens / "chair" / f"pope_brief_description_{model}.captions.json"),
+            *("-R", goldens / "chair" / "coco_reference_objects.json"),
+        )
+        assert ran.returncode == 0, ran.stderr
+    return {model: folder / model for model in ("mplug-owl", "llava")}
+
+
+@pytest.mark.parametrize("probe", ["dining table", "chair", "car"])
+def test_the_command_prints_the_hit_ratios(caption_runs: dict[str, Path], probe: str) -> None:
+    names = [part for model in caption_runs for part in ("--name", f"model={model}")]
+    ran = here("analyze", *caption_runs.values(), *names, "--probe", probe, "--format", "json")
+    assert ran.returncode == 0, ran.stderr
+    rows = json.loads(ran.stdout)["analyses"]["hit_ratio"]["rows"]
+    assert len(rows) == 6
+    for place, row in enumerate(rows):
+        wanted = PRINTED_HR_C[row["model"], probe][place % 3]
+        wanted = OTHER_TIES.get((row["model"], probe, row["k"]), wanted)
+        assert row["hr_c"] == pytest.approx(wanted, abs=ONE_UNIT, rel=0)
+    values = [row["hr_a"] for row in rows if row["model"] == "llava"]
+    assert values == pytest.approx(LLAVA_HR_A, abs=5e-5, rel=0)
+
+
+def pope_file(goldens: Path, split: str, kind: str) -> Path:
+    name = "coco_{}.questions" if kind == "questions" else "llava-1.5-7b_coco_{}_greedy.answers"
+    return goldens / "pope" / f"{name.format(split)}.jsonl"
+
+
+def scored_together(goldens: Path, out: Path, *answers: Path) -> dict[str, Any]:
+    files = [part for path in answers for part in ("--responses", path)]
+    for split in POPE_FILES:
+        files += ["--references", pope_file(goldens, split, "questions")]
+    run = here("score", "pope", *files, "--out", out)
+    assert run.returncode == 0, run.stderr
+    return report_of(out)
+
+
+@pytest.mark.parametrize("naming", ["released names", "other names and order", "one file"])
+def test_three_splits_of_pope_at_once_score_as_alone(
+    goldens: Path, tmp_path: Path, naming: str
+) -> None:
+    """Table 3: the three samplings side by side, from one run."""
+    alone = {}
+    for split in POPE_FILES:
+        out = tmp_path / split
+        run = here(
+            *("score", "pope", "--responses", pope_file(goldens, split, "answers")),
+            *("--references", pope_file(goldens, split, "questions"), "--out", out),
+        )
+        assert run.returncode == 0, run.stderr
+        alone[split] = report_of(out)["scores"]
+    answers = [pope_file(goldens, split, "answers") for split in POPE_FILES]
+    if naming == "one file":
+        rows = [
+            {**row, "pope_type": f"coco/{split.title()}"}
+            for split, path in zip(POPE_FILES, answers, strict=True)
+            for row in read_rows(path)
+        ]
+        answers = [write_lines(tmp_path / "answers.jsonl", rows[::-1])]
+    elif naming == "other names and order":
+        answers = [
+            write_lines(tmp_path / f"{number}.jsonl", read_rows(path)[::-1])
+            for number, path in enumerate(reversed(answers))
+        ]
+    together = scored_together(goldens, tmp_path / "together", *answers)
+    assert together["groups"]["category"] == alone
+    assert together["scores"]["f1"]["n"] == 9000
+
+
+def test_the_table_of_samplings_is_made_from_one_run(goldens: Path, tmp_path: Path) -> None:
+    """Table 3 of Li et al. 2023: each sampling with its scores."""
+    answers = [pope_file(goldens, split, "answers") for split in POPE_FILES]
+    scored_together(goldens, tmp_path / "llava", *answers)
+    run = here(
+        *("table", tmp_path / "llava", "--rows", "model", "--columns", "category,score"),
+        *("--score", "f1", "--format", "csv"),
+    )
+    assert run.returncode == 0, run.stderr
+    expected = json.loads((goldens / "pope" / "expected_scores.json").read_text())
+    for split in POPE_FILES:
+        f1 = expected[f"llava-1.5-7b_coco_{split}_greedy"]["f1"]
+        assert f"{f1:.10f}"[:10] in run.stdout, split
+
+
+def test_vidhal_has_sub_aspects(goldens: Path, tmp_path: Path) -> None:
+    """Figure 6: NDCG by sub-aspect, as of the videos of one sub-aspect alone."""
+    folder = goldens / "vidhal"
+    known = json.loads((folder / "annotations.json").read_text())
+    orders = json.loads((folder / "random_naive_ordering.predictions.json").read_text())
+    videos = {row["video"] for row in known if row.get("subaspect") == "state_change"}
+    alone = {video: order for video, order in orders.items() if video in videos}
+    part = tmp_path / "part.json"
+    part.write_text(json.dumps(alone))
+    reports = []
+    whole = folder / "random_naive_ordering.predictions.json"
+    for name, responses in (("all", whole), ("one", part)):
+        run = here(
+            *("score", "vidhal-ordering", "--responses", responses, "--allow-missing"),
+            *("--references", folder / "annotations.json", "--options", folder / "options.json"),
+            *("--group-by", "subaspect", "--out", tmp_path / name),
+        )
+        assert run.returncode in (0, 3), run.stderr
+        reports.append(report_of(tmp_path / name))
+    groups = reports[0]["groups"]["subaspect"]
+    assert len(groups) == 8, "five of attribute, two of object, and all other videos"
+    assert groups["state_change"]["ndcg"]["value"] == reports[1]["scores"]["ndcg"]["value"]
+    run = here(
+        *("table", tmp_path / "all", "--rows", "model", "--columns", "subaspect"),
+        *("--score", "ndcg", "--format", "csv"),
+    )
+    assert run.returncode == 0, run.stderr
+    assert str(groups["state_change"]["ndcg"]["value"]) in run.stdout

@@ -34,7 +34,7 @@ from hallujudge.judge_service.extractors.rules.rule_extractors import (
     shared_analyser,
 )
 from hallujudge.judge_service.extractors.rules.tagger import Tagger
-from hallujudge.judge_service.extractors.rules.wordbook import Word
+from hallujudge.judge_service.extractors.rules.words import Word
 
 DOMAINS = ("daily_life", "robotics", "comics")
 _EMPTY = frozenset(

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from hallujudge.metrics.infact.operators import OPERATORS
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Options of other programs.
@@ -138,3 +140,9 @@ def test_the_python_reference_has_every_name_that_the_sdk_exports() -> None:
     for target in re.findall(r"^::: (\S+)$", text, re.MULTILINE):
         documented |= documented_names(target)
     assert set(sdk.__all__) - documented == {"__version__", "errors"}
+
+
+def test_the_operators_of_infact_are_on_their_page() -> None:
+    page = (ROOT / "docs/how-to/score-questions.md").read_text(encoding="utf-8")
+    for name, meaning in OPERATORS.items():
+        assert f"| `{name}` | {meaning} |" in page

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hallujudge.judge_service.engine.answers_pipeline import answers_entry
+from hallujudge.judge_service.engine.answers_pipeline import declared_entry
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics import Answer, AnswersItem, IntervalSettings, ItemResult, Tally
@@ -192,7 +192,7 @@ def plain(plan: dict[str, Any], rows: Rows) -> dict[str, float | None]:
 
 
 def scored(benchmark: ClosedQuestions, rows: Rows) -> list[ItemResult]:
-    pipeline = answers_entry(benchmark).open(ScoreSpec(metric="random"), Resources())
+    pipeline = declared_entry(benchmark).open(ScoreSpec(metric="random"), Resources())
     return asyncio.run(pipeline.evaluate(items(rows)))
 
 

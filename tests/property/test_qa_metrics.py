@@ -25,10 +25,10 @@ from hallujudge.metrics import (
     one_answer,
 )
 from hallujudge.metrics.answers.choices import read_choice
-from hallujudge.metrics.answers.orders import read_order, read_order_published
+from hallujudge.metrics.answers.orders import ndcg_of, read_order, read_order_published
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.metrics.pope import PopeMetric
-from hallujudge.metrics.vidhal import VidhalOrderingMetric, ndcg_of
+from hallujudge.metrics.vidhal import VidhalOrderingMetric
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
 patient = settings(deadline=None, max_examples=60)

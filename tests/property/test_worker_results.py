@@ -23,7 +23,7 @@ from support.worker_tasks import (
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.server.workers.tasks import Task, Work
+from hallujudge.judge_service.server.worker_tasks import Task, Work
 from hallujudge.judge_service.wire.convert import spec_to_proto
 from hallujudge.metrics import Item
 

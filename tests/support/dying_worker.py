@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hallujudge.judge_service.engine import ScoringSession
-from hallujudge.judge_service.server.workers.processes import main
+from hallujudge.judge_service.server.worker_processes import main
 from hallujudge.metrics import Item, ItemResult
 
 __all__ = ["die_of_item", "dying_python"]

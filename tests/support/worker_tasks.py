@@ -9,7 +9,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.engine import Engine, ScoreSpec, metric_names
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.server.judge_servicer import JudgeServicer
-from hallujudge.judge_service.server.workers.tasks import WorkerSettings
+from hallujudge.judge_service.server.worker_tasks import WorkerSettings
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item

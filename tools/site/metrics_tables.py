@@ -16,6 +16,7 @@ def with_metrics(markdown: str) -> str:
 
 def _sections() -> Iterator[str]:
     from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+    from hallujudge.metrics.families import benchmark_named
 
     for name in metric_names():
         entry = metric_entry(name)
@@ -25,6 +26,10 @@ def _sections() -> Iterator[str]:
         yield _table(("variant", "meaning"), _variants(entry.metric))
         if entry.options:
             yield _table(("option", "default", "choices", "meaning"), _options(entry.options))
+        benchmark = benchmark_named(name)
+        if benchmark is not None and (known := benchmark.bundle.known):
+            head = (" and ".join(benchmark.bundle.name), "meaning")
+            yield _table(head, ((f"`{key}`", meaning) for key, meaning in known.items()))
 
 
 def _scores(metric: Any) -> Iterator[tuple[str, ...]]:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Any, TypeVar
 
 _LOG = logging.getLogger(__name__)
@@ -120,56 +121,55 @@ async def in_daemon_thread(work: Callable[[], None]) -> None:
     await done
 
 
-async def cancel_all(*tasks: asyncio.Future[Any]) -> None:
+KEEPING_CALLS = "the work may be done again, so calls that are sent come to their ends"
+"""The message of a cancellation whose work may be done again. It goes with the cancellation through
+everything that is awaited, down to the judge's call."""
+
+
+def keeps_calls(error: BaseException | None) -> bool:
+    """Return whether an error is a cancellation of work that may be done again."""
+    return isinstance(error, asyncio.CancelledError) and error.args == (KEEPING_CALLS,)
+
+
+async def cancel_all(*tasks: asyncio.Future[Any], message: str | None = None) -> None:
     """Cancel tasks and wait for their ends.
 
     One may have failed at this very moment. asyncio would log an error that is never retrieved.
+
+    Args:
+        tasks: The tasks.
+        message: The message of the cancellation.
     """
     for task in tasks:
-        task.cancel()
+        task.cancel(message)
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class JointWork:
-    """Pieces of work that end together: the failure of one cancels the others.
+    """Pieces of work that end together; a context manager for what waits for them.
 
-    The work may be done again, so calls that the others have sent come to their ends, and their
-    replies are kept. Those of work that is cancelled are cancelled with it: no one wants it.
+    After a failure the work may be done again, so calls that the pieces have sent come to their
+    ends, and their replies are kept. Those of work that is only cancelled are cancelled with it: no
+    one wants it.
     """
 
     def __init__(self) -> None:
-        self._whole = _JOINT.get()
-        self._failed = False
+        self._again = False
 
-    def begun(self, work: Awaitable[_T]) -> asyncio.Task[_T]:
-        """Return the task of a piece of the work, see :func:`begun`."""
-        token = _JOINT.set(self)
-        try:
-            return begun(work)
-        finally:
-            _JOINT.reset(token)
+    def __enter__(self) -> None:
+        return
 
-    async def end_of(self, piece: Awaitable[_T]) -> _T:
-        """Return the result of a piece, whose failure is that of all."""
-        try:
-            return await piece
-        except Exception:
-            self._failed = True
-            raise
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._again = self._again or isinstance(error, Exception) or keeps_calls(error)
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether a piece failed, or another piece of the work that this is a part of."""
-        return self._failed or (self._whole is not None and self._whole.has_failed)
-
-
-_JOINT: ContextVar[JointWork | None] = ContextVar("hallujudge_joint_work", default=None)
-
-
-def keeps_calls() -> bool:
-    """Return whether the running task ends because of a failure beside it."""
-    work = _JOINT.get()
-    return work is not None and work.has_failed
+    async def cancel(self, *pieces: asyncio.Future[Any]) -> None:
+        """Cancel pieces of the work and wait for their ends."""
+        await cancel_all(*pieces, message=KEEPING_CALLS if self._again else None)
 
 
 class HeldBackError(Exception):
@@ -203,15 +203,16 @@ class CallDrain:
         token = _DRAIN.set(self)
         task = begun(work)
         _DRAIN.reset(token)
-        idle = begun(self._idle.wait())
+        idle, joint = begun(self._idle.wait()), JointWork()
         self._works += 1
         try:
-            await asyncio.wait({task, idle}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise HeldBackError
-            return task.result()
+            with joint:
+                await asyncio.wait({task, idle}, return_when=asyncio.FIRST_COMPLETED)
+                if not task.done():
+                    raise HeldBackError
+                return task.result()
         finally:
-            await cancel_all(task, idle)
+            await joint.cancel(task, idle)
             self._works -= 1
             if self.is_closed and not self._works:
                 # Calls that are left have callers of another kind, who wait for the same reply.

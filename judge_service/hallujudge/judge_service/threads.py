@@ -1,4 +1,9 @@
-"""Work outside the event loop: slow imports, objects loaded once for all threads, forks, cores."""
+"""Work outside the event loop: slow imports, shared loads, forks, cores, and computing.
+
+Every layer that computes calls :func:`map_cpu` or :func:`in_thread`. Work runs in place, in a
+thread, or where the scheduler of a server puts it (:mod:`.engine.cpu_scheduler`), which shares the
+processor between callers. This module imports nothing of the library.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,28 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from concurrent.futures import Future
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import CancelledError, Future
+from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
 from types import MethodType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakMethod
 
 LOOK_SECONDS = 0.5
 """How often files are looked at that may change while a server runs."""
+RULES_EFFORT = 100
+"""Extraction by rules takes about as long for a character as matching does for so many."""
+LONG_CHARS = 100_000
+"""About ten milliseconds of matching."""
+
+# About a tenth of a millisecond of matching, for which queueing would take longer than the work.
+_FEW_CHARS = 1_000
+_FEW_VALUES = 4
 
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 _imported: set[str] = set()
@@ -177,3 +192,75 @@ def _quota(file: Path) -> int | None:
         return -(-int(time) // int(period))
     except (OSError, ValueError, ZeroDivisionError):
         return None
+
+
+class Scheduler(Protocol):
+    """Shares the processor between callers."""
+
+    async def map(
+        self, function: Callable[[_T], _R], values: Sequence[_T], chars: Callable[[_T], int]
+    ) -> list[_R]:
+        """Return the function of each value, in order."""
+
+    async def in_thread(self, work: Callable[[], _T], *, short: bool = False) -> _T:
+        """Run work in a thread, for which callers queue."""
+
+
+_SCHEDULER: ContextVar[Scheduler | None] = ContextVar("hallujudge_scheduler", default=None)
+_UNWANTED: ContextVar[threading.Event | None] = ContextVar("hallujudge_unwanted", default=None)
+
+
+def use_scheduler(scheduler: Scheduler) -> None:
+    """Make the running task, and the tasks that it starts, share the processor with others."""
+    _SCHEDULER.set(scheduler)
+
+
+def end_when_set(unwanted: threading.Event) -> None:
+    """Make :func:`check_wanted` end the work of the running context once an event is set."""
+    _UNWANTED.set(unwanted)
+
+
+def check_wanted() -> None:
+    """End work in a thread whose call has ended; long work calls this between its parts.
+
+    Raises:
+        CancelledError: The call has ended.
+    """
+    unwanted = _UNWANTED.get()
+    if unwanted is not None and unwanted.is_set():
+        raise CancelledError
+
+
+async def map_cpu(
+    function: Callable[[_T], _R], values: Sequence[_T], *, chars: Callable[[_T], int]
+) -> list[_R]:
+    """Return the function of each value, in order, while an event loop serves other calls.
+
+    In a server, callers take turns. Elsewhere short work runs in place and long work in a thread:
+    running every small batch in a thread halved the speed, because threads share the interpreter
+    lock.
+
+    Args:
+        function: The work.
+        values: The inputs of the work.
+        chars: Returns how many characters of a caption take as long to match as a value.
+    """
+    if len(values) <= _FEW_VALUES and sum(map(chars, values)) <= _FEW_CHARS:
+        return list(map(function, values))
+    if (scheduler := _SCHEDULER.get()) is not None:
+        return await scheduler.map(function, values, chars)
+    if sum(map(chars, values)) <= LONG_CHARS:
+        return list(map(function, values))
+    return await asyncio.to_thread(lambda: list(map(function, values)))
+
+
+async def in_thread(work: Callable[[], _T], *, short: bool = False) -> _T:
+    """Run work in a thread; in a server, callers queue for the threads.
+
+    Args:
+        work: The work.
+        short: Whether it takes less than about a tenth of a second.
+    """
+    if (scheduler := _SCHEDULER.get()) is not None:
+        return await scheduler.in_thread(work, short=short)
+    return await asyncio.to_thread(work)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias, cast
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, ratio, share
 from .framework.fast_values import maker_of
 from .framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
-from .framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
+from .framework.results import Item, ItemRecords, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -28,10 +28,10 @@ class ChairItem(Item):
     reference_objects: tuple[str, ...] | None
     """Objects of the image. None without a reference; empty if the image shows none."""
 
-    def reference_record(self) -> CanonicalRecord:
-        """Return the image's objects, each once."""
+    def records(self) -> ItemRecords:
+        """Return the image's objects, each once, as the reference."""
         objects = self.reference_objects
-        return None if objects is None else sorted(set(objects))
+        return ItemRecords(None, None if objects is None else sorted(set(objects)))
 
 
 # The fields of a verdict by position, for all mentions in one call.

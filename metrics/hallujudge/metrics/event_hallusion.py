@@ -36,16 +36,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .answers.answer_scores import (
-    AnswerScore,
-    Condition,
-    Count,
-    ReadAnswer,
-    count,
-    credit,
-    is_right,
-    share,
-)
+from .answers.answer_scores import ReadAnswer, count, credit, share, unparsed_rate
 from .answers.answers_metric import AnswersMetric, metric_of
 from .answers.closed_questions import (
     Answer,
@@ -168,26 +159,11 @@ def _asks(answer: ReadAnswer) -> bool:
     return answer.name != DESCRIPTION
 
 
-def _unparsed(answer: ReadAnswer) -> bool:
-    return answer.value is None
-
-
-def _both(first: Condition, other: Condition) -> Condition:
-    return lambda answer: first(answer) and other(answer)
-
-
-def _rate(kind: str, meaning: str, unparsed: Count, among: Count) -> AnswerScore:
-    name = f"{kind}_unparsed_rate"
-    return share(name, meaning, unparsed, among, direction="lower", bounded=False, n=among)
-
-
-_ASKED = count("asked", "questions", _asks, unread=True)
-_JUDGED = count("judged", "judged descriptions", _describes, unread=True)
 _ACCURACIES = (
     share(
         "question_accuracy",
         "right answers / questions",
-        count("right", "right answers", _both(_asks, is_right)),
+        count("right", "right answers", lambda answer: _asks(answer) and answer.right),
         count("answered", "questions that count in the accuracy", _asks),
         own=True,
     ),
@@ -271,6 +247,19 @@ BENCHMARK = ClosedQuestions(
     judged=JudgedAnswers(
         noun="descriptions",
         name=DESCRIPTION,
+        option="judgements",
+        verdict="judgement",
+        choices={"yes": "yes", "no": "no"},
+        prompts={split: f"event_hallusion_{split}" for split in SPLITS},
+        prompt_by="split",
+        slots={
+            "event": lambda answer: answer.fields.get("reference", ""),
+            "description": lambda answer: answer.response or "",
+        },
+        reference="event",
+        lacking="what happens in the video is not known; give 'event_info', or 'event'",
+        rests_on=("Scores of descriptions rest", "judgements"),
+        score="description_accuracy",
         soft="in description_accuracy a description counts P(right) instead of 0 or 1",
         counted="decided",
         columns=(
@@ -281,24 +270,14 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=(
         *_ACCURACIES,
-        _rate(
-            "question",
-            "answers that could not be parsed / questions",
-            count(
-                "unparsed", "answers that could not be parsed", _both(_asks, _unparsed), unread=True
-            ),
-            _ASKED,
-        ),
-        _rate(
-            "description",
-            "judgements that could not be parsed / judged descriptions",
-            count(
-                "undecided",
-                "judgements that could not be parsed",
-                _both(_describes, _unparsed),
-                unread=True,
-            ),
-            _JUDGED,
+        unparsed_rate("asked", "questions", name="question_unparsed_rate", among=_asks),
+        unparsed_rate(
+            "judged",
+            "judged descriptions",
+            name="description_unparsed_rate",
+            column="undecided",
+            noun="judgements",
+            among=_describes,
         ),
     ),
     main_score="question_accuracy",

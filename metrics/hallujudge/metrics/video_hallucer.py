@@ -36,7 +36,6 @@ from .answers.answer_scores import (
     mean,
     named,
     share,
-    yes_bias,
 )
 from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
@@ -51,6 +50,7 @@ from .answers.closed_questions import (
     compared_by,
 )
 from .answers.yes_no import YES_NO_PARSERS
+from .answers.yes_no_scores import yes_bias
 from .framework.metric import Paper
 
 PAPER_SETS = (
@@ -86,12 +86,10 @@ def _unread(pair: Bundle) -> bool:
 
 _PAIRS = count_groups("parsed", "pairs whose answers count")
 _RIGHT = {
-    BASIC: count("basic_right", "right answers to basic questions", named(BASIC, is_right)),
-    HALLUCINATION: count(
-        "hallucination_right",
-        "right answers to hallucinated questions",
-        named(HALLUCINATION, is_right),
-    ),
+    **{
+        name: count(f"{name}_right", f"right answers to {kind} questions", named(name, is_right))
+        for name, kind in ((BASIC, "basic"), (HALLUCINATION, "hallucinated"))
+    },
     "pair": count_groups("pair_right", "pairs with two right answers", are_right),
 }
 
@@ -129,7 +127,10 @@ BENCHMARK = ClosedQuestions(
         optional=("kind",),
     ),
     bundle=Bundling(
-        names=(BASIC, HALLUCINATION), by=("pair",), name=("role",), known=(BASIC, HALLUCINATION)
+        names=(BASIC, HALLUCINATION),
+        by=("pair",),
+        name=("role",),
+        known={BASIC: "about what the video shows", HALLUCINATION: "about what it does not show"},
     ),
     set_files=SetFiles(
         field="set",
@@ -181,6 +182,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     main_score="pair_accuracy",
+    headline=("basic_accuracy", "hallucination_accuracy", "pair_accuracy"),
     trial=AnswersItem(
         id="1",
         fields={"set": SETS[0]},

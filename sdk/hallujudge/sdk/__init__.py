@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from hallujudge.metrics.families import add_benchmarks as add_benchmarks
 
     from .analysis import Analysis as Analysis
-    from .analysis import AnalysisOptions as AnalysisOptions
+    from .analysis import AnalysisTable as AnalysisTable
     from .analysis import analyze as analyze
-    from .analysis import analyze_results as analyze_results
     from .archives import ArchiveReader as ArchiveReader
     from .archives import ArchiveSummary as ArchiveSummary
     from .archives import inspect_archives as inspect_archives
@@ -89,13 +88,14 @@ if TYPE_CHECKING:
     from .comparison import leaderboard as leaderboard
     from .comparison import leaderboards as leaderboards
     from .comparison import paper_table as paper_table
+    from .derived_runs import merge_runs as merge_runs
+    from .derived_runs import rescore_run as rescore_run
     from .jobs import JobInfo as JobInfo
     from .jobs import OnJobChange as OnJobChange
     from .overview import LeftOut as LeftOut
     from .overview import Overview as Overview
     from .overview import ScoredRun as ScoredRun
     from .overview import score_all as score_all
-    from .rescoring import rescore_run as rescore_run
     from .runs import Manifest as Manifest
     from .runs import RunFolder as RunFolder
     from .runs import RunItem as RunItem
@@ -103,7 +103,6 @@ if TYPE_CHECKING:
     from .runs import RunReport as RunReport
     from .runs import RunWatch as RunWatch
     from .runs import StoredRun as StoredRun
-    from .runs import merge_runs as merge_runs
     from .runs import read_run as read_run
     from .runs import recompute as recompute
     from .runs.run_inputs import PreparedRun as PreparedRun
@@ -113,7 +112,7 @@ if TYPE_CHECKING:
 
 
 _NAMES = {
-    ".analysis": "Analysis AnalysisOptions analyze analyze_results",
+    ".analysis": "Analysis AnalysisTable analyze",
     ".archives": "ArchiveReader ArchiveSummary inspect_archives read_items",
     ".archives.inputs": "InputOptions ItemSource References Responses",
     ".async_client": "AsyncClient",
@@ -128,12 +127,11 @@ _NAMES = {
         "RunSource ScoreChanges ScoreDifference TableCell TableLayout changed_items compare gate "
         "leaderboard leaderboards paper_table"
     ),
+    ".derived_runs": "merge_runs rescore_run",
     ".jobs": "JobInfo OnJobChange",
     ".overview": "LeftOut Overview ScoredRun score_all",
-    ".rescoring": "rescore_run",
     ".runs": (
-        "Manifest RunFolder RunItem RunItems RunReport RunWatch StoredRun merge_runs "
-        "read_run recompute"
+        "Manifest RunFolder RunItem RunItems RunReport RunWatch StoredRun read_run recompute"
     ),
     ".runs.run_inputs": "PreparedRun",
     ".score_run": "OnBatch OnProgress ScoreRun",

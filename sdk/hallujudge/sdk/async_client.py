@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from .backends.base import BatchResult, ScoringBackend, ServerInfo
     from .backends.remote import RemoteBackend
-    from .jobs import JobInfo, OnJobChange
-    from .jobs.remote_jobs import RemoteJobs
+    from .jobs import JobInfo, OnJobChange, RemoteJobs
     from .runs import RunFolder, RunReport
     from .runs.run_inputs import PreparedRun
     from .runs.scoring import RunWatch
@@ -276,7 +275,7 @@ class AsyncClient:
             prepared: The run.
             request_id: Another id makes another job of the same run.
         """
-        from .jobs.job_runs import submit_run
+        from .jobs import submit_run
 
         return await submit_run(await self._remote(), prepared, request_id)
 
@@ -323,7 +322,7 @@ class AsyncClient:
             html: Whether ``report.html`` is written.
             watch: Receives the progress.
         """
-        from .jobs.job_runs import fetch_job
+        from .jobs import fetch_job
 
         jobs = await self._jobs()
         content = await jobs.get(job_id)
@@ -331,7 +330,7 @@ class AsyncClient:
 
     async def _jobs(self) -> RemoteJobs:
         remote = await self._remote()
-        from .jobs.remote_jobs import RemoteJobs
+        from .jobs import RemoteJobs
 
         return RemoteJobs(remote)
 

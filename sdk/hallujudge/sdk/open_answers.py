@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hallujudge.judge_service.engine.families.pope import OpenAnswer, OpenMatch
+from hallujudge.judge_service.engine.open_answers import OpenAnswer, OpenMatch
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
@@ -51,7 +51,7 @@ async def match_open_answers_async(
     Raises:
         InvalidInputError: No language model is set up.
     """
-    from hallujudge.judge_service.engine.families.pope import match_open_answers as match
+    from hallujudge.judge_service.engine.open_answers import match_open_answers as match
 
     factory = await asyncio.to_thread(_factory, judges or {})
     try:

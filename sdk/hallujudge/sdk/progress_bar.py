@@ -239,7 +239,7 @@ def _in_notebook(progress: Progress) -> Iterator[None]:
     """Show a bar below the cell; it needs no widgets, which rich's and tqdm's bars do."""
     from IPython.display import display
 
-    from .report.page.markup import element
+    from .report.page.page_parts import element
 
     def shown() -> dict[str, str]:
         line = progress.line()

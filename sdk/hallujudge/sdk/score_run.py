@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
 
-    from .archives import InputOptions, ItemSource, References, Responses
-    from .archives.inputs import CheckHelp
+    from .archives import InputOptions, References, Responses
     from .backends.base import BatchResult
 
 OnBatch: TypeAlias = "Callable[[BatchResult], None]"
@@ -97,10 +96,11 @@ class ScoreRun:
         from .archives.found_files import is_url
         from .archives.inputs import own_files
 
-        references = self.references if isinstance(self.references, list) else [self.references]
+        sources = (self.responses, self.references)
+        archives = [path for s in sources for path in (s if isinstance(s, list) else [s])]
         graphs = self.graph.values() if isinstance(self.graph, Mapping) else [self.graph]
         more = own_files(self.metric, self.inputs).values() if self.inputs else ()
-        given = (self.responses, *references, *graphs, *more)
+        given = (*archives, *graphs, *more)
         return tuple(
             Path(path) for path in given if isinstance(path, (str, Path)) and not is_url(path)
         )
@@ -127,28 +127,6 @@ class ScoreRun:
             options=options,
             group_by=group_keys(self.metric, self.group_by),
             interval=interval_settings(self.confidence),
-        )
-
-    def items(self, check: CheckHelp | None = None) -> ItemSource:
-        """Read and check the responses and references.
-
-        Args:
-            check: An earlier check of the archive, or processes that help to check it.
-
-        Raises:
-            ArchiveError: A file can't be used, or ids don't join.
-        """
-        from .archives import read_items
-        from .spec_parts import group_keys
-
-        return read_items(
-            self.metric,
-            self.responses,
-            self.references,
-            options=self.inputs,
-            group_by=tuple(self.group_by),
-            metric_groups=group_keys(self.metric, ()),
-            check=check,
         )
 
 

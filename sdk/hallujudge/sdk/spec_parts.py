@@ -144,3 +144,25 @@ def _graph_text(path: Path) -> str:
         raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
     except UnicodeDecodeError as err:
         raise InvalidInputError(f"graph file {path} is not UTF-8 text; save it as UTF-8") from err
+
+
+def by_domain(graphs: Sequence[str] | None, role: str) -> dict[str, str]:
+    """Return domain -> graph, from ``GRAPH`` (the empty domain: any) and ``DOMAIN=GRAPH``.
+
+    Args:
+        graphs: The values of the option.
+        role: What the graphs are of, for errors.
+
+    Raises:
+        InvalidInputError: Two graphs are given for one domain.
+    """
+    chosen: dict[str, str] = {}
+    for value in graphs or ():
+        domain, equals, name = value.partition("=")
+        single = not equals or Path(value).exists()
+        key, graph = ("", value) if single else (domain, name)
+        if key in chosen:
+            where = f"{role} of {key}" if key else role
+            raise InvalidInputError(f"two graphs for {where}: {chosen[key]} and {graph}; give one")
+        chosen[key] = graph
+    return chosen

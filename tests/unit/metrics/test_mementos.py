@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from typing import NamedTuple
 
 import pytest
@@ -25,6 +26,7 @@ from hallujudge.metrics.mementos.sequence_analyses import (
     companions,
     hallucination_correlation,
     recall_by_length,
+    snowballing,
 )
 
 
@@ -218,3 +220,32 @@ def test_items_and_evidence_cross_the_wire() -> None:
             id="1", group_id="1", outcome=Outcome.SCORED, statistics=(1.0,), evidence=evidence
         )
         assert _convert.result_from_proto(_convert.result_to_proto(result)) == result
+
+
+def test_snowballing_is_the_line_of_least_squares() -> None:
+    points = [(1, 1.0), (2, 0.5), (2, 0.75), (4, 0.25), (5, 0.5), (7, 0.0)]
+    sequences = [
+        ScoredSequence(domain="d", scores={"object_recall": recall}, episode_length=length)
+        for length, recall in points
+    ]
+    (found,) = snowballing(sequences)
+    slope, intercept = statistics.linear_regression(*zip(*points, strict=True))
+    center = statistics.fmean(length for length, _ in points)
+    moved = [(x - center) * (y - intercept - slope * x) for x, y in points]
+    spread = sum((x - center) ** 2 for x, _ in points)
+    error = math.sqrt(sum(each**2 for each in moved) * 6 / 4) / spread
+    assert (found.domain, found.measure, found.n) == ("d", "object_recall", 6)
+    assert found.slope == pytest.approx(slope)
+    assert found.ci_low == pytest.approx(slope - statistics.NormalDist().inv_cdf(0.975) * error)
+    assert found.ci_high == pytest.approx(slope + statistics.NormalDist().inv_cdf(0.975) * error)
+
+
+def test_snowballing_needs_two_lengths() -> None:
+    same = [
+        ScoredSequence(domain="d", scores={"behavior_recall": recall}, episode_length=3)
+        for recall in (0.5, 1.0)
+    ]
+    (found,) = snowballing(same)
+    assert (found.slope, found.ci_low, found.n) == (None, None, 2)
+    unknown = ScoredSequence(domain="d", scores={"object_recall": None}, episode_length=3)
+    assert snowballing([unknown]) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.metrics import Answer
-from hallujudge.metrics.vidhal import ORDERING, VidhalMcqaMetric, VidhalOrderingMetric, ndcg_of
+from hallujudge.metrics.answers.orders import ndcg_of
+from hallujudge.metrics.vidhal import ORDERING, VidhalMcqaMetric, VidhalOrderingMetric
 
 RIGHT = "B, A, C"
 

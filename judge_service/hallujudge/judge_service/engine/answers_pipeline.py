@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hallujudge.metrics import Evidence, ItemResult
+from hallujudge.metrics import Evidence, ItemResult, Outcome
 from hallujudge.metrics.answers.answers_metric import AnswersMetric, metric_of
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -33,14 +33,26 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     @property
     def settings(self) -> Mapping[str, str]:
         """The variant's parser, the options, and how often an item of several groups counts."""
-        settings = {"parser": self.metric.variant, **super().settings}
+        # Where verdicts decide, an option says how they are read.
+        parser = {} if self.metric.benchmark.judged else {"parser": self.metric.variant}
+        settings = {**parser, **super().settings}
         if self.metric.repeated_by:
             settings["overall"] = f"one row for each {self.metric.repeated_by} of a question"
         return settings
 
+    def result(self, item: AnswersItem) -> ItemResult:
+        """Return the result of a bundle; one that the variant leaves out counts in no score."""
+        if self.metric.leaves_out(item):
+            return self.placed(item, ItemResult(id=item.id, group_id="", outcome=Outcome.SCORED))
+        return super().result(item)
+
     def size(self, item: AnswersItem) -> int:
         """Return the number of characters of all responses."""
         return sum([len(answer.response or "") for answer in item.answers])
+
+    def made_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
+        """Return the result of a bundle with its statistics."""
+        return self.placed(item, super().made_result(item, made))
 
     def unscored(self, item: AnswersItem, reason: UnscoredReason, detail: str) -> ItemResult:
         """Return the result of a bundle that can't be scored, which may have a row."""
@@ -49,11 +61,13 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         return replace(result, statistics=row) if row else result
 
     def placed(self, item: AnswersItem, result: ItemResult) -> ItemResult:
-        """Return a result with the fields that the benchmark derives from the item."""
-        if not (derived := self.metric.benchmark.derived):
+        """Return a result with its cluster, and the fields that are derived from the item."""
+        derived, group = self.metric.benchmark.derived, self.metric.cluster(item)
+        if not (derived or group):
             return result
         made = {name: value for name, make in derived.items() if (value := make(item))}
-        return replace(result, fields={**result.fields, **made})
+        group = item.group_id or group or result.group_id
+        return replace(result, group_id=group, fields={**item.fields, **made})
 
     def unread_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with an unparsed answer, which a score may count."""
@@ -64,27 +78,37 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why a bundle can't be scored, or None if it can."""
         declared = self.metric.benchmark
-        for field, allowed in declared.places.items():
-            if (value := item.fields.get(field, "")) not in allowed:
-                known = ", ".join(allowed)
-                return UnscoredReason.PLACE_INVALID, f"the {field} {value!r} is not one of {known}"
+        if (problem := self.place_problem(item)) is not None:
+            return problem
         if declared.check is not None and (problem := declared.check(item)):
             return problem
         how, answers = declared.bundle, item.answers
         if how.alone:
-            return self._problem_of(answers[0]) if len(answers) == 1 else ONE_EACH
+            return self.answer_problem(answers[0]) if len(answers) == 1 else ONE_EACH
         if how.partial:
             return self._partial_problem(answers)
         names = [answer.name for answer in answers]
         for name in how.names or names:
             if names.count(name) != 1:
                 return _miscounted(name, names.count(name))
-            if problem := self._problem_of(answers[names.index(name)]):
+            if problem := self.answer_problem(answers[names.index(name)]):
                 return problem
         if how.names and (others := sorted(set(names) - set(how.names))):
             detail = f"the answer {others[0]!r} is not one of {', '.join(how.names)}"
             return UnscoredReason.PLACE_INVALID, detail
         return None if answers else _NO_ANSWERS
+
+    def place_problem(self, item: AnswersItem) -> Problem | None:
+        """Return why the place of an item, or of its answers, is not one of the benchmark's."""
+        declared = self.metric.benchmark
+        for field, allowed in declared.places.items():
+            holders = item.answers if field in declared.seen else (item,)
+            for value in [each.fields.get(field, "") for each in holders]:
+                if value not in allowed:
+                    known = ", ".join(filter(None, allowed))
+                    detail = f"the {field} {value!r:.60} is not one of {known}"
+                    return UnscoredReason.PLACE_INVALID, detail
+        return None
 
     def _partial_problem(self, answers: Sequence[Answer]) -> Problem | None:
         """Return why a partial bundle can't be scored: a required answer, or every one."""
@@ -92,17 +116,19 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         for name in self.metric.benchmark.bundle.required:
             if name not in names:
                 return UnscoredReason.RESPONSE_MISSING, f"there is no {name} answer"
-            if problem := self._problem_of(answers[names.index(name)]):
+            if problem := self.answer_problem(answers[names.index(name)]):
                 return problem
-        problems = list(map(self._problem_of, answers))
+        problems = list(map(self.answer_problem, answers))
         return None if None in problems else next(iter(problems), _NO_ANSWERS)
 
-    def _problem_of(self, answer: Answer) -> Problem | None:
-        which = f"{answer.name} " if answer.name else ""
-        what = f"the {which}answer" if which else "the answer"
-        if problem := self.responses.problem(answer.response, what):
-            return problem
-        labels = self.metric.benchmark.labels
+    def answer_problem(self, answer: Answer) -> Problem | None:
+        """Return why an answer can't be scored: its response or its label."""
+        what = f"the {answer.name} answer" if answer.name else "the answer"
+        return self.responses.problem(answer.response, what) or self.label_problem(answer)
+
+    def label_problem(self, answer: Answer) -> Problem | None:
+        """Return why the label of an answer can't be used, or None if it can."""
+        which, labels = f"{answer.name} " if answer.name else "", self.metric.benchmark.labels
         if answer.label in labels or (answer.label and not labels):
             return None
         if not answer.label:
@@ -110,14 +136,14 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         known = " or ".join(labels)
         return (
             UnscoredReason.LABEL_INVALID,
-            f"the {which}label is {answer.label!r}; give {known}",
+            f"the {which}label is {answer.label!r:.80}; give {known}",
         )
 
     def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of a bundle."""
         if not self.metric.benchmark.bundle.partial:
             return self.metric.score(item)
-        found = enumerate(map(self._problem_of, item.answers))
+        found = enumerate(map(self.answer_problem, item.answers))
         return self.metric.score_part(item, {n: p[0].value for n, p in found if p is not None})
 
     def unread(self, item: AnswersItem) -> Problem:
@@ -149,7 +175,7 @@ def _miscounted(name: str, count: int) -> Problem:
     return UnscoredReason.RESPONSE_MISSING, f"there is no {name} answer"
 
 
-def answers_entry(benchmark: ClosedQuestions) -> MetricEntry:
+def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
     """Return the registration of a benchmark of closed questions."""
     metric = metric_of(benchmark)
 

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from ..access.caller import current_caller
 from ..access.fair_queue import FairQueue
-from ..cpu_work import end_when_set
+from ..threads import end_when_set
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hallujudge.metrics.framework.claims import ClaimParts, Modality, Triplet
+from hallujudge.metrics.framework.claims import ClaimParts, InvalidEntry, Modality, Triplet
 
-from ..cpu_work import RULES_EFFORT, map_cpu
 from ..errors import InvalidInputError, UnavailableError
 from ..extractors.extractor_interface import (
+    SYNONYMS,
     DescriptionPair,
     ExtractedTriplet,
     PairKeywords,
@@ -17,6 +17,7 @@ from ..extractors.extractor_interface import (
 )
 from ..extractors.llm_extractor_base import Extraction
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
+from ..threads import RULES_EFFORT, map_cpu
 from .judge_factory import JudgeFactory
 from .registry import FoundClaim
 from .resources import Offers, Resources
@@ -48,6 +49,8 @@ class ExtractedClaims:
     """How the answer puts each claim; empty if unknown."""
     omitted: int = 0
     """How many tentative claims were left out."""
+    invalid: tuple[InvalidEntry, ...] = ()
+    """Claims of a language model's reply that were rejected."""
     reason: str = ""
     """Why extraction failed; empty if it succeeded."""
     detail: str = ""
@@ -128,7 +131,7 @@ class ClaimExtractor:
             return [
                 ExtractedClaims(reason=result.reason, detail=result.detail)
                 if result.found is None
-                else _of_triplets(result.found, omits=False)
+                else _of_triplets(result.found, omits=False, invalid=result.invalid)
                 for result in await self._llm.try_many(texts)
             ]
         if self._name == "sentences":
@@ -143,13 +146,16 @@ class ClaimExtractor:
         return [_of_triplets(each, omits=self._omits) for each in found]
 
 
-def _of_triplets(found: Sequence[ExtractedTriplet], *, omits: bool) -> ExtractedClaims:
+def _of_triplets(
+    found: Sequence[ExtractedTriplet], *, omits: bool, invalid: tuple[InvalidEntry, ...] = ()
+) -> ExtractedClaims:
     kept = [claim for claim in found if not (omits and claim.modality in _TENTATIVE_MODALITIES)]
     return ExtractedClaims(
         claims=tuple(Triplet(*claim.parts) for claim in kept),
         spans=tuple((claim.start, claim.end) if claim.end else None for claim in kept),
         modalities=tuple(claim.modality for claim in kept),
         omitted=len(found) - len(kept),
+        invalid=invalid,
     )
 
 
@@ -213,14 +219,23 @@ class PairExtractor:
     Args:
         name: ``rules``, ``llm`` or ``given``.
         resources: Provides the language model.
+        synonyms: ``transfer`` has a language model write synonyms as one word.
+
+    Raises:
+        InvalidInputError: Synonyms are transferred, but the extractor is not a language model.
     """
 
-    def __init__(self, name: str, resources: Resources) -> None:
+    def __init__(self, name: str, resources: Resources, synonyms: str = SYNONYMS[0]) -> None:
         from ..extractors.rules.rule_extractors import RuleKeywordExtractor
 
+        if synonyms != SYNONYMS[0] and name != "llm":
+            raise InvalidInputError(
+                f"the option synonyms is {synonyms!r}, but the extractor {name!r} keeps the words "
+                "of each description; use the extractor llm"
+            )
         self.name = name
         self._rules = RuleKeywordExtractor()
-        self._llm = resources.judges.keyword_extractor() if name == "llm" else None
+        self._llm = resources.judges.keyword_extractor(synonyms) if name == "llm" else None
 
     @property
     def label(self) -> str:

@@ -14,9 +14,9 @@ from ..judges.judge_interface import Judge
 from ..judges.llm_judge import LlmJudge
 from ..judges.router import Router
 from ..judges.small_judges import SERVED_JUDGES, MatcherJudge, ServedJudge
-from ..llm.batch_files import BatchFiles
 from ..llm.budget import Budget, Prices, Usage
 from ..llm.chat import Dialect, Sampling
+from ..llm.chat_servers import BatchFiles
 from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint
 from ..llm.prompt_templates import Template
@@ -213,13 +213,19 @@ class JudgeFactory:
         revision = self.settings.llm_revision
         return LlmTripletExtractor(judge.client, cache=self.cache, revision=revision)
 
-    def keyword_extractor(self) -> LlmKeywordExtractor:
-        """Return the keyword extractor that uses the judge's model."""
+    def keyword_extractor(self, synonyms: str) -> LlmKeywordExtractor:
+        """Return the keyword extractor that uses the judge's model.
+
+        Args:
+            synonyms: ``keep``, or ``transfer`` to write synonyms as one word.
+        """
         from ..extractors.llm_extractors import LlmKeywordExtractor
 
         judge = self.llm()
         revision = self.settings.llm_revision
-        return LlmKeywordExtractor(judge.client, cache=self.cache, revision=revision)
+        return LlmKeywordExtractor(
+            judge.client, synonyms=synonyms, cache=self.cache, revision=revision
+        )
 
     def root_chooser(self, kind: str) -> LlmRootChooser:
         """Return the chooser of synonym graph roots that uses the judge's model.

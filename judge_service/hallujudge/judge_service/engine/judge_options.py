@@ -10,9 +10,9 @@ from hallujudge.metrics.framework.metric import OptionDefinition
 
 from ..errors import InvalidInputError
 from ..judges.small_judges import SERVED_JUDGES, ServedPreset
-from ..llm.batch_files import BatchFiles
 from ..llm.call_policy import RetryPolicy
 from ..llm.chat import Sampling
+from ..llm.chat_servers import BatchFiles
 from ..llm.client import ChatSettings
 from ..llm.http import Endpoint
 from ..matchers.matcher_interface import MatcherSettings

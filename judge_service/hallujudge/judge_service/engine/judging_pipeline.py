@@ -1,41 +1,55 @@
-"""Pipelines of single responses that a language model may judge."""
+"""The pipeline of closed questions of which a language model may judge some answers.
+
+A benchmark declares in ``judged`` what is asked about an answer, and what a choice means. The last
+answer of a bundle is the one that is judged; its verdict is a field of the answer, which the file
+may hold already.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics import Item, ItemResult, Outcome
+from hallujudge.metrics.answers.answers_metric import AnswersMetric, metric_of
+from hallujudge.metrics.answers.closed_questions import (
+    Answer,
+    AnswersEvidence,
+    AnswersItem,
+    ClosedQuestions,
+    JudgedAnswers,
+)
 from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import ScoredItem
 
-from ..cpu_work import map_cpu
 from ..errors import InvalidInputError
+from ..threads import map_cpu
+from .answers_pipeline import ONE_EACH, AnswersPipeline
 from .judge_factory import check_probabilities
 from .judge_options import ESCALATION_OPTIONS, escalation_of
-from .judge_quality import CARD_OPTION
-from .pipelines import MetricT, TextPipeline, checked_items
-from .registry import LLM_JUDGES, MetricEntry
-from .responses import ResponseCheck
+from .judge_quality import CARD_OPTION, asked_judge_note, card_of, given_verdicts_note
+from .pipelines import checked_items
+from .registry import LLM_JUDGES, MetricEntry, Trial
+from .responses import Problem, ResponseCheck
 
 if TYPE_CHECKING:
     from ..judges.choice_judge import ChoiceJudge, Chosen
-    from ..judges.judge_prompts import Question
+    from ..judges.prompts_and_replies import Question
     from ..llm.estimate import Estimate
     from ..llm.prompt_templates import Template
     from .resources import Resources
     from .spec import ScoreSpec
 
 
-_ItemT = TypeVar("_ItemT", bound=Item)
+GIVEN = "given"
+"""The value of a benchmark's option with which the verdicts of the file count."""
+_DIGITS = 6  # as judges round probabilities
 
 
-class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
-    """Scores each item by its response, or by the judgement of a language model.
-
-    A family's subclass makes the question (:meth:`question`) and reads the choice
-    (:meth:`judged`).
+class JudgedAnswersPipeline(AnswersPipeline):
+    """Scores the answers of a bundle, of which a language model may judge the last one.
 
     Args:
         metric: The metric.
@@ -46,13 +60,16 @@ class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
 
     def __init__(
         self,
-        metric: MetricT,
+        metric: AnswersMetric,
         responses: ResponseCheck,
         judge: ChoiceJudge | None = None,
         notes: tuple[str, ...] = (),
     ) -> None:
         super().__init__(metric, responses, notes)
         self.judge = judge
+        self._how = _judged_in(metric.benchmark)
+        self._partial = metric.benchmark.bundle.partial
+        self._given = getattr(metric, self._how.option) == GIVEN
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -71,7 +88,7 @@ class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
         """Return one result for each item, in order; a batch's questions are asked together."""
         if self.judge is None:
             return await super().evaluate(items)
-        mine: list[_ItemT] = checked_items(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
+        mine: list[AnswersItem] = checked_items(items, AnswersItem)
         questions = self._questions(mine)
         chosen = dict(
             zip(questions, await self.judge.choose(list(questions.values())), strict=True)
@@ -86,10 +103,10 @@ class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
         """Return the calls that each language model would get, without calling it."""
         if self.judge is None:
             return []
-        mine: list[_ItemT] = checked_items(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
+        mine: list[AnswersItem] = checked_items(items, AnswersItem)
         return await self.judge.estimates(self._questions(mine).values())
 
-    def _questions(self, items: Sequence[_ItemT]) -> dict[int, Question]:
+    def _questions(self, items: Sequence[AnswersItem]) -> dict[int, Question]:
         from ..judges.judge_interface import payer_of
 
         asked = ((index, item, self.question(item)) for index, item in enumerate(items))
@@ -103,13 +120,214 @@ class JudgingPipeline(TextPipeline[_ItemT, MetricT]):
             if question is not None
         }
 
-    @abstractmethod
-    def question(self, item: _ItemT) -> Question | None:
-        """Return the question for the judge about an item, or None if there is none."""
+    def size(self, item: AnswersItem) -> int:
+        """Return the number of characters that scoring an item reads."""
+        texts = (
+            each.fields.get(self._how.verdict) if self._given and self._is_judged(each) else None
+            for each in item.answers
+        )
+        return super().size(item) + sum(map(len, filter(None, texts)))
 
-    @abstractmethod
-    def judged(self, item: _ItemT, chosen: Chosen | None) -> ItemResult:
-        """Return the result of an item; ``None`` if the judge was not asked about it."""
+    def _is_judged(self, answer: Answer) -> bool:
+        return answer.name == self._how.name or not self._partial
+
+    def _judged_of(self, item: AnswersItem) -> Answer:
+        """Return the judged answer; one without a response if the item has none."""
+        none = Answer(response=None)
+        return next(filter(self._is_judged, item.answers), none)
+
+    def question(self, item: AnswersItem) -> Question | None:
+        """Return the question about an answer, if it has a response and counts."""
+        assert self.judge is not None, "only asked then"
+        answer, how = self._judged_of(item), self._how
+        if self.metric.leaves_out(item) or self.problem(item) is not None:
+            return None
+        if self.responses.problem(answer.response) is not None:
+            return None
+        place = [*how.prompts].index(item.fields[how.prompt_by]) if how.prompt_by else 0
+        values = {slot: text_of(answer) for slot, text_of in how.slots.items()}
+        return choice_question(self.judge.templates[place], values, tuple(how.choices))
+
+    def judged(self, item: AnswersItem, chosen: Chosen | None) -> ItemResult:
+        """Return the result of an item; ``chosen`` is None if the judge was not asked about it.
+
+        Without a choice, an answer that counts alone is unscored. In a partial bundle its verdict
+        is an unparsed one, unless it was only too close and unparsed ones would be wrong.
+        """
+        if not self._partial and (chosen is None or not chosen.choice):
+            return self._unjudged(item, chosen)
+        verdict = self._verdict(item, chosen)
+        known = self._with_verdict(item, verdict)
+        if chosen is None:
+            return self.result(known)
+        made = self.score(known, self._probability(item, chosen))
+        given = self.metric.parse(self._judged_of(item)).value or None
+        evidence = replace(
+            made.evidence, given=given, margin=chosen.margin, judging=chosen.judging()
+        )
+        result = self.made_result(item, made._replace(evidence=evidence))
+        if result.outcome is Outcome.UNSCORED and not verdict:
+            return replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
+        return result
+
+    def _unjudged(self, item: AnswersItem, chosen: Chosen | None) -> ItemResult:
+        if chosen is None:
+            return self.result(item)
+        return self.unscored(item, UnscoredReason(chosen.reason), chosen.detail)
+
+    def _verdict(self, item: AnswersItem, chosen: Chosen | None) -> str | None:
+        """Return the verdict of a choice: empty for a failed one, None if there is nothing."""
+        close = chosen is not None and chosen.reason == UnscoredReason.MARGIN_TOO_SMALL
+        if self._judged_of(item).response is None or (close and not self._leaves_unparsed()):
+            return None
+        return self._how.choices.get(chosen.choice, "") if chosen is not None else ""
+
+    def _leaves_unparsed(self) -> bool:
+        """Return whether the variant leaves out what it can't parse."""
+        return self.metric.benchmark.variant(self.metric.variant).unparsed == "unscored"
+
+    def _with_verdict(self, item: AnswersItem, verdict: str | None) -> AnswersItem:
+        """Return an item with another verdict on its judged answer; None for none."""
+        given = {} if verdict is None else {self._how.verdict: verdict}
+        answers = [self._changed(a, given) if self._is_judged(a) else a for a in item.answers]
+        return replace(item, answers=tuple(answers))
+
+    def _changed(self, answer: Answer, given: Mapping[str, str]) -> Answer:
+        others = {n: text for n, text in answer.fields.items() if n != self._how.verdict}
+        return answer._replace(fields={**others, **given})
+
+    def _probability(self, item: AnswersItem, chosen: Chosen) -> float | None:
+        """Return the probability that the judged answer counts as right, if the judge states it."""
+        if chosen.probabilities is None:
+            return None
+        answer, how = self._judged_of(item), self._how
+        right: list[float] = []
+        wrong: list[float] = []
+        for verdict, stated in zip(how.choices.values(), chosen.probabilities, strict=True):
+            counts = self.metric.parse(self._changed(answer, {how.verdict: verdict})).right
+            (right if counts else wrong).append(stated)
+        return right[0] if len(right) == 1 else round(1.0 - sum(wrong), _DIGITS)
+
+    def problem(self, item: AnswersItem) -> Problem | None:
+        """Return why a bundle can't be scored, or None if it can."""
+        if not self._partial and len(item.answers) != 1:
+            return ONE_EACH
+        if (problem := self.place_problem(item)) is not None:
+            return problem
+        if not self._partial:
+            return self._problem_alone(item.answers[0])
+        answer = self._judged_of(item)
+        others = [each for each in item.answers if not self._is_judged(each)]
+        if self.judge is not None and answer.response is not None:
+            problem = self._reference_problem(answer)
+        elif not others and (self.judge is not None or self._how.verdict not in answer.fields):
+            what = self._how.name if self.judge is not None else self._how.verdict
+            detail = f"it has neither a question nor a {what}"
+            problem = UnscoredReason.REFERENCE_MISSING, detail
+        return problem or next(filter(None, map(self.label_problem, others)), None)
+
+    def _problem_alone(self, answer: Answer) -> Problem | None:
+        if self._given:
+            missing = f"the answer came without a {self._how.verdict}"
+            has_one = answer.fields.get(self._how.verdict)
+            return None if has_one else (UnscoredReason.VERDICT_NULL, missing)
+        if self.judge is None:
+            return self.answer_problem(answer)
+        if problem := self.responses.problem(answer.response, "the answer"):
+            return problem
+        if problem := self._reference_problem(answer):
+            return problem
+        return self.label_problem(answer) if answer.label else None
+
+    def _reference_problem(self, answer: Answer) -> Problem | None:
+        reference = self._how.slots[self._how.reference](answer)
+        return None if reference.strip() else (UnscoredReason.REFERENCE_MISSING, self._how.lacking)
+
+    def score(
+        self, item: AnswersItem, probability: float | None = None
+    ) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of a bundle; of a partial one without what has no verdict.
+
+        Args:
+            item: The bundle.
+            probability: Probability that its judged answer is right, if the judge reports one.
+        """
+        if self._partial:
+            counted = tuple(self._counted(item.answers))
+            return self.metric.score_judged(replace(item, answers=counted), probability)
+        made = self.metric.score_judged(item, probability)
+        given = item.answers[0].fields.get(self._how.verdict)
+        if not given or self._given or self.judge is not None:
+            return made
+        return made._replace(evidence=replace(made.evidence, given=given))
+
+    def _counted(self, answers: Sequence[Answer]) -> Iterator[Answer]:
+        for answer in answers:
+            if self._is_judged(answer):
+                if self._how.verdict in answer.fields:
+                    yield answer
+            elif self._leaves_unparsed() and self.responses.problem(answer.response) is not None:
+                yield answer._replace(response=None)
+            else:
+                yield answer
+
+
+def _judged_in(benchmark: ClosedQuestions) -> JudgedAnswers:
+    assert benchmark.judged is not None, "only such benchmarks have this pipeline"
+    return benchmark.judged
+
+
+def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
+    """Return the registration of a benchmark of which a language model may judge answers."""
+    how, metric = _judged_in(benchmark), metric_of(benchmark)
+
+    def opened(spec: ScoreSpec, resources: Resources) -> JudgedAnswersPipeline:
+        responses = ResponseCheck(spec.options)
+        judge = choice_judge(spec, entry, _prompts(how), tuple(how.slots), resources)
+        card = card_of(spec, judge.signatures) if judge else None
+        made = metric(
+            variant=spec.variant,
+            responses=responses.signature,
+            judge=judge.signature + (card.mark if card else "") if judge else "",
+            **entry.own_options(spec),
+        )
+        notes: tuple[str, ...] = ()
+        if judge is not None:
+            notes = (card.note if card else asked_judge_note(), *judge.notes)
+        elif getattr(made, how.option) == GIVEN:
+            notes = (given_verdicts_note(*how.rests_on),)
+        own = filter(None, [benchmark.variant(made.variant).note])
+        return JudgedAnswersPipeline(made, responses, judge, (*notes, *own))
+
+    def trial(score: str) -> Trial:
+        return Trial(item=benchmark.trial, score=score, value=1.0)
+
+    entry = MetricEntry(
+        metric=metric,
+        item_type=AnswersItem,
+        trial=trial(benchmark.main_score),
+        judge_trial=trial(how.score or benchmark.main_score),
+        # A learnt margin and a report card are made of labels, which correct these columns.
+        engine_options=(*((*ESCALATION_OPTIONS, CARD_OPTION) if how.columns else ()), *_own(how)),
+        judge_option=how.option,
+        group_by=benchmark.group_by,
+        open=opened,
+    )
+    return entry
+
+
+def _prompts(how: JudgedAnswers) -> dict[str, tuple[str, ...]]:
+    """Return name of each shipped prompt -> the options that may hold the user's own instead."""
+    if not how.prompt_by:
+        return dict.fromkeys(how.prompts.values(), ("prompt",))
+    return {name: (f"prompt_{value}", "prompt") for value, name in how.prompts.items()}
+
+
+def _own(how: JudgedAnswers) -> Iterator[OptionDefinition]:
+    """Yield the options of a user's own prompts."""
+    yield prompt_option("prompt", tuple(how.slots), how.prompt_by and f" for all {how.prompt_by}s")
+    for value in how.prompts if how.prompt_by else ():
+        yield prompt_option(f"prompt_{value}", tuple(how.slots), f" for {value}")
 
 
 def prompt_option(name: str, slots: Sequence[str], about: str = "") -> OptionDefinition:
@@ -185,7 +403,7 @@ def choice_question(
         values: Slot -> text that can't be trusted.
         choices: What may be answered.
     """
-    from ..judges.judge_prompts import Question
+    from ..judges.prompts_and_replies import Question
     from ..llm.prompt_templates import as_line, fenced
 
     blocks = {slot: fenced(slot.upper(), [as_line(text)]) for slot, text in values.items()}

@@ -16,8 +16,8 @@ from hallujudge.metrics.framework.metric import Metric
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import CanonicalRecord, Evidence, ScoredItem
 
-from ..cpu_work import map_cpu
 from ..errors import InvalidInputError, Violation
+from ..threads import map_cpu
 from .responses import Problem, ResponseCheck
 
 _ItemT = TypeVar("_ItemT", bound=Item)
@@ -68,16 +68,12 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
     def made_result(self, item: _ItemT, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of one item with its statistics."""
         if not made.readable:
-            return self.placed(item, self.unread_result(item, made))
-        return self.placed(item, scored_result(item, made.statistics, made.scores, made.evidence))
+            return self.unread_result(item, made)
+        return scored_result(item, made.statistics, made.scores, made.evidence)
 
     def unscored(self, item: _ItemT, reason: UnscoredReason, detail: str) -> ItemResult:
         """Return the result of an item that can't be scored."""
-        return self.placed(item, unscored_result(item, reason, detail))
-
-    def placed(self, item: _ItemT, result: ItemResult) -> ItemResult:  # noqa: ARG002
-        """Return a result with what it has whatever the outcome, such as fields of the family."""
-        return result
+        return unscored_result(item, reason, detail)
 
     def unread_result(self, item: _ItemT, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of an item whose response could not be parsed."""
@@ -149,9 +145,9 @@ def scored_result(
     unscored: tuple[Outcome, str, str] = (Outcome.SCORED, "", ""),
 ) -> ItemResult:
     """Return the result of a scored item; :func:`unscored_result` gives the last argument."""
-    asked, group = item.question_record(), item.group_id or item.id
-    hashes = (record_hash(asked) if asked else "", record_hash(item.reference_record()))
-    head = (item.id, group, *unscored)
+    asked, reference = item.records()
+    hashes = (record_hash(asked) if asked else "", record_hash(reference))
+    head = (item.id, item.group_id or item.id, *unscored)
     return _make_result((*head, statistics, scores, evidence, item.fields, *hashes))
 
 

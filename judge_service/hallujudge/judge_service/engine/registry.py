@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Metric, MetricError
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import (
     DECLARATION,
     FAMILIES,
@@ -200,11 +201,18 @@ def _entries_of(family: str) -> Sequence[MetricEntry]:
     own = f"{__package__}.families.{family}"
     own_module = not declared or has_module(f"{__package__}.families", family)
     module = import_module(own) if own_module else None
-    # A declared benchmark has a pipeline of its own where judges decide.
+    # A declared benchmark has a pipeline of its own where it has other items than questions.
     if declared and not hasattr(module, "ENTRIES"):
-        entry_of_declared = import_module(".answers_pipeline", __package__).answers_entry
-        return tuple(map(entry_of_declared, declared))
+        return tuple(map(_declared_entry, declared))
     made: Sequence[MetricEntry] = getattr(module, "ENTRIES", ())
+    return made
+
+
+def _declared_entry(declared: ClosedQuestions) -> MetricEntry:
+    # Imported by name, as these modules need the registry.
+    shared = "answers" if declared.judged is None else "judging"
+    module = import_module(f".{shared}_pipeline", __package__)
+    made: MetricEntry = module.declared_entry(declared)
     return made
 
 

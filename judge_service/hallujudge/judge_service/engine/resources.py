@@ -21,8 +21,8 @@ from hallujudge.synonym_graphs import (
 )
 
 from ..access.memory import MemoryBudget
-from ..cpu_work import LONG_CHARS
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
+from ..threads import LONG_CHARS
 from .spec import GraphSource, InlineGraph, ShippedGraph
 
 if TYPE_CHECKING:

@@ -16,11 +16,10 @@ from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
 from hallujudge.metrics.framework.one_item_report import OneItemReport
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
-from ..cpu_work import check_wanted, in_thread, map_cpu
 from ..errors import UnsupportedError
 from ..installation import __version__
 from ..observe.recorder import record_items
-from ..threads import import_in_thread
+from ..threads import check_wanted, import_in_thread, in_thread, map_cpu
 from ..work_recorder import recorder
 from .pipelines import unscored_result
 from .registry import FoundClaim, Pipeline, checked_entry, metric_entry, open_pipeline

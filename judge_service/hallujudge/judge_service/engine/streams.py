@@ -130,12 +130,22 @@ async def distinct(
 
 
 async def ordered_map(
-    source: AsyncIterable[_In], work: Callable[[_In], Awaitable[_Out]], *, limit: int
+    source: AsyncIterable[_In],
+    work: Callable[[_In], Awaitable[_Out]],
+    *,
+    limit: int,
+    joint: JointWork | None = None,
 ) -> AsyncGenerator[_Out, None]:
     """Run ``work`` on up to ``limit`` inputs at once, and yield results in the order of the inputs.
 
     At most ``limit`` inputs are read ahead of the consumer, so that a slow consumer slows the
     source. If the consumer stops early or one piece of work fails, the remaining work is cancelled.
+
+    Args:
+        source: The inputs.
+        work: Makes a result.
+        limit: How many inputs at once.
+        joint: What the consumer does with the results too, if it may be done again with the work.
     """
     pending: asyncio.Queue[asyncio.Task[_Out] | None] = asyncio.Queue()
     room = asyncio.Semaphore(limit)
@@ -144,25 +154,25 @@ async def ordered_map(
         try:
             async for value in source:
                 await room.acquire()
-                pending.put_nowait(run.begun(work(value)))
+                pending.put_nowait(begun(work(value)))
         finally:
             pending.put_nowait(None)
 
-    run = JointWork()
+    joint = joint or JointWork()
     feeder = begun(feed())
     try:
-        while (task := await pending.get()) is not None:
-            try:
-                yield await run.end_of(task)
-            finally:
-                room.release()
-                task.cancel()
-        await run.end_of(feeder)
+        with joint:
+            while (task := await pending.get()) is not None:
+                try:
+                    yield await task
+                finally:
+                    room.release()
+            await feeder
     finally:
         # The feeder first: it adds to the queue. Nothing of a stream works on after its end.
-        await cancel_all(feeder)
+        await joint.cancel(feeder)
         left = (pending.get_nowait() for _ in range(pending.qsize()))
-        await cancel_all(*(task for task in left if task is not None))
+        await joint.cancel(*(task for task in left if task is not None))
 
 
 async def with_ticks(

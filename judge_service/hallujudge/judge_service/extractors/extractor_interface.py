@@ -8,6 +8,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from hallujudge.metrics.framework.claims import Modality
 
+SYNONYMS = ("keep", "transfer")
+"""Whether each description keeps its own words, or synonyms in the four lists become one word."""
+
 
 class Span(NamedTuple):
     """A part of a text, in Unicode code points."""

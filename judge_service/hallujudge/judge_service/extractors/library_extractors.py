@@ -9,10 +9,9 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from ..cpu_work import check_wanted, in_thread
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import install_advice
-from ..threads import renew_after_fork
+from ..threads import check_wanted, in_thread, renew_after_fork
 from .extractor_interface import ExtractedTriplet
 from .parsed_triplets import ParsedTriplets
 from .rules.lexicon import load_lexicon

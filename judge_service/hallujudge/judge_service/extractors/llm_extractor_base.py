@@ -1,16 +1,20 @@
 """Extraction with a language model, whose replies are parsed strictly.
 
-One call for each source. The reply is constrained to a JSON schema and checked again here. A reply
-that breaks the schema leaves its item unscored; it never counts as "nothing found".
+One call for each source. The reply is constrained to a JSON schema and checked again here. An
+invalid entry of a list is rejected or repaired alone, so that long replies are not lost for one
+entry. A reply that is not an object of these lists, or a list of invalid entries only, leaves its
+item unscored; it never counts as "nothing found".
 """
 
 from __future__ import annotations
 
 import abc
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from hallujudge.metrics.framework.claims import InvalidEntry
 
 if TYPE_CHECKING:
     from ..llm.ask_once import AskOnce, Reading
@@ -27,6 +31,7 @@ SHOWN_CHARS = 80
 
 _S = TypeVar("_S")
 _T = TypeVar("_T")
+_V = TypeVar("_V", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,8 @@ class Extraction(Generic[_T]):
 
     found: _T | None
     """What was found; None if the extraction failed, which leaves the item unscored."""
+    invalid: tuple[InvalidEntry, ...] = ()
+    """Entries of the reply that were rejected or repaired."""
     reason: str = ""
     """Why it failed."""
     detail: str = ""
@@ -121,8 +128,12 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         """The JSON schema of the answer."""
 
     @abc.abstractmethod
-    def _checked(self, value: object, source: _S) -> _T:
-        """Return the content of a parsed reply; raise ``ValueError`` if it breaks the schema."""
+    def _checked(self, value: object, source: _S) -> Extraction[_T]:
+        """Return the content of a parsed reply, and its invalid entries.
+
+        Raises:
+            ValueError: The reply has another shape, or a list of invalid entries only.
+        """
 
     def _known(self, source: _S) -> _T | None:  # noqa: ARG002  # for subclasses
         """Return what is clear without a call; None if a call is needed."""
@@ -208,7 +219,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         """The content of a reply, checked against the schema again."""
         try:
             value = json.loads(content, object_pairs_hook=_no_doubles)
-            return Extraction(found=self._checked(value, source))
+            return self._checked(value, source)
         except (ValueError, RecursionError) as err:
             kind = "REPLY_NOT_JSON" if _is_syntax(err) else "REPLY_WRONG_SCHEMA"
             shown = repr(content[:SHOWN_CHARS])
@@ -255,6 +266,44 @@ def list_under(value: Mapping[str, object], key: str, most: int) -> list[object]
     if len(entries) > most:
         raise ValueError(f"{len(entries)} entries in {key!r}; at most {most} are accepted")
     return entries
+
+
+def sift(
+    place: str, entries: Sequence[object], check: Callable[[object], tuple[_V, str]]
+) -> tuple[list[_V], list[InvalidEntry]]:
+    """Return the valid and repaired entries of a list, without repeats, and the invalid ones.
+
+    Args:
+        place: The name of the list.
+        entries: Its entries.
+        check: Returns an entry's value, and why it was repaired (empty if it was valid). Raises
+            ``ValueError`` to reject it.
+
+    Raises:
+        ValueError: There are entries, and all are rejected. As an empty list it would count as
+            "nothing found".
+    """
+    found: dict[_V, None] = {}
+    invalid: list[InvalidEntry] = []
+    for entry in entries:
+        try:
+            value, problem = check(entry)
+        except ValueError as err:
+            invalid.append(InvalidEntry(place=place, text=shown(entry), problem=str(err)))
+            continue
+        found[value] = None
+        if problem:
+            invalid.append(InvalidEntry(place, shown(entry), problem, repaired=str(value)))
+    if invalid and not found:
+        first = invalid[0]
+        raise ValueError(f"no valid entry in {place!r}: {first.text!r}: {first.problem}")
+    return list(found), invalid
+
+
+def shown(entry: object) -> str:
+    """Return an entry as evidence shows it: short, printable, and valid as UTF-8."""
+    text = entry if isinstance(entry, str) and entry.isprintable() else json.dumps(entry)
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
 
 
 def _no_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:

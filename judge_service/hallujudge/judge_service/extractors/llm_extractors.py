@@ -6,12 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from hallujudge.metrics.framework.claims import Sentence, Triplet, TripletError, triplet_of
+from hallujudge.metrics.framework.claims import (
+    InvalidEntry,
+    Sentence,
+    Triplet,
+    TripletError,
+    triplet_of,
+)
 
-from ..cpu_work import map_cpu
+from ..threads import map_cpu
 from .extractor_interface import (
+    SYNONYMS,
     DescriptionPair,
     ExtractedTriplet,
     Keyword,
@@ -19,11 +26,24 @@ from .extractor_interface import (
     PairKeywords,
     Span,
 )
-from .llm_extractor_base import SHOWN_CHARS, LlmExtractor, list_under, object_schema, with_keys
+from .llm_extractor_base import (
+    Extraction,
+    LlmExtractor,
+    list_under,
+    object_schema,
+    shown,
+    sift,
+    with_keys,
+)
 from .rules.lexicon import Morphology
-from .rules.rule_extractors import shared_analyser
-from .rules.tokens import sentences
+from .rules.rule_extractors import RuleKeywordExtractor, shared_analyser
+from .rules.words import sentences
 
+if TYPE_CHECKING:
+    from ..llm.budget import VerdictStore
+    from ..llm.client import ChatClient
+
+_KEYWORD_TEMPLATES = {"keep": "extract_keywords", "transfer": "extract_keywords_transfer"}
 MAX_CLAIMS = 400
 """A list with more claims or keywords comes from a model that repeats itself."""
 
@@ -32,6 +52,13 @@ _MAX_KEYWORD_CHARS = 100
 _OBJECT_WORDS = 2
 _LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 _CLAIM_KEYS = ("object1", "relation", "object2")
+# Words without quotation marks and backslashes: some servers put a pattern's text into the answer
+# as it is, without escapes.
+_WORD_PATTERN = r'[^\s"\\]+'
+_WORDS = {"type": "string", "pattern": f"^{_WORD_PATTERN}( {_WORD_PATTERN})*$"}
+_SHORT = {"type": "string", "pattern": f"^{_WORD_PATTERN}( {_WORD_PATTERN})?$"}
+# Verbs that mark a tense before the verb that names the action: "was riding", "has been seen".
+_AUXILIARIES = frozenset({"be", "have"})
 NOWHERE = Span(0, 0)
 """The place of words that are not in the text."""
 
@@ -47,7 +74,8 @@ class LlmTripletExtractor(LlmExtractor[str, list[ExtractedTriplet]]):
 
     Section 3.3 of the Tri-HE paper, which asks GPT-4. The prompt, the schema and
     the checks are our own. The position of a claim is looked up in the text; a claim whose words do
-    not occur there as the model wrote them has the empty position ``(0, 0)``.
+    not occur there as the model wrote them has the empty position ``(0, 0)``. A claim with an empty
+    or overlong part, or with other keys, is rejected.
     """
 
     template_name = "extract_triplets"
@@ -60,26 +88,47 @@ class LlmTripletExtractor(LlmExtractor[str, list[ExtractedTriplet]]):
         return {"response": _fenced("RESPONSE", source)}
 
     def _schema(self, source: str) -> Mapping[str, object]:  # noqa: ARG002  # the same for all
-        claim = object_schema({key: {"type": "string"} for key in _CLAIM_KEYS})
+        claim = object_schema(dict.fromkeys(_CLAIM_KEYS, _WORDS))
         return object_schema({"triplets": {"type": "array", "items": claim}})
 
-    def _checked(self, value: object, source: str) -> list[ExtractedTriplet]:
+    def _checked(self, value: object, source: str) -> Extraction[list[ExtractedTriplet]]:
         entries = list_under(with_keys(value, ["triplets"]), "triplets", MAX_CLAIMS)
-        found = dict.fromkeys(_claim(entry, number) for number, entry in enumerate(entries, 1))
+        claims, invalid = sift("triplets", entries, _claim)
         places = Places(source)
-        return [places.extracted(claim) for claim in found]
+        return Extraction(
+            found=[places.extracted(claim) for claim in claims], invalid=tuple(invalid)
+        )
 
 
 class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
     """Extracts object and behaviour keywords from two descriptions with one call.
 
     Section 3 of the Mementos paper, which asks GPT-4 for the lists of the human and of the
-    generated description together. The prompt is our own. An object of more than two words and a
-    behaviour that is not in root form break the schema. A keyword is found in its description in
+    generated description together. The prompt is our own. A keyword is found in its description in
     any form; one that does not occur has the empty position ``(0, 0)``.
+
+    An object of more than two words is replaced by the object that the rules find in it ("red
+    plastic cup": "plastic cup"), and rejected if they find none or several. A behaviour that is not
+    in root form is put into it. Other invalid keywords are rejected.
+
+    Args:
+        client: Calls the model.
+        synonyms: ``transfer`` has the model write synonyms in the four lists as one word, as the
+            paper's prompt does (appendix C, Table 6).
+        cache: Keeps replies between runs.
+        revision: The weights' revision, where known.
     """
 
-    template_name = "extract_keywords"
+    def __init__(
+        self,
+        client: ChatClient,
+        *,
+        synonyms: str = SYNONYMS[0],
+        cache: VerdictStore | None = None,
+        revision: str = "",
+    ) -> None:
+        super().__init__(client, cache=cache, revision=revision)
+        self.template_name = _KEYWORD_TEMPLATES[synonyms]
 
     def _known(self, source: DescriptionPair) -> PairKeywords | None:
         return None if source.reference.strip() or source.predicted.strip() else PairKeywords()
@@ -91,22 +140,19 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
         }
 
     def _schema(self, source: DescriptionPair) -> Mapping[str, object]:  # noqa: ARG002
-        # Neither quotation marks nor backslashes: some servers put a pattern's text into the answer
-        # as it is, without escapes.
-        word = r'[^\s"\\]+'
-        words = {"type": "string", "pattern": f"^{word}( {word})*$"}
-        objects = {"type": "string", "pattern": f"^{word}( {word})?$"}
         lists = {
-            name: {"type": "array", "items": objects if name.endswith("objects") else words}
+            name: {"type": "array", "items": _SHORT if name.endswith("objects") else _WORDS}
             for name in _LISTS
         }
         return object_schema(lists)
 
-    def _checked(self, value: object, source: DescriptionPair) -> PairKeywords:
+    def _checked(self, value: object, source: DescriptionPair) -> Extraction[PairKeywords]:
         lists = with_keys(value, _LISTS)
-        return PairKeywords(
-            reference=_keywords(lists, "reference", source.reference),
-            predicted=_keywords(lists, "predicted", source.predicted),
+        reference, wrong = _keywords(lists, "reference", source.reference)
+        predicted, wrong_too = _keywords(lists, "predicted", source.predicted)
+        return Extraction(
+            found=PairKeywords(reference=reference, predicted=predicted),
+            invalid=(*wrong, *wrong_too),
         )
 
 
@@ -150,49 +196,68 @@ def _fenced(name: str, text: str) -> str:
     return fenced(name, [as_line(text)])
 
 
-def _claim(entry: object, number: int) -> Triplet:
+def _claim(entry: object) -> tuple[Triplet, str]:
     if not isinstance(entry, dict) or set(entry) != set(_CLAIM_KEYS):
-        raise ValueError(f"claim {number} does not have exactly the keys {', '.join(_CLAIM_KEYS)}")
+        raise ValueError(f"not an object with exactly the keys {', '.join(_CLAIM_KEYS)}")
     try:
-        return triplet_of([entry[name] for name in _CLAIM_KEYS])
+        return triplet_of([entry[name] for name in _CLAIM_KEYS]), ""
     except TripletError as err:
-        raise ValueError(f"claim {number}: {err.problem}") from err
+        raise ValueError(err.problem) from err
 
 
-def _keywords(lists: Mapping[str, object], side: str, text: str) -> Keywords:
-    """The keywords of one description with their positions."""
-    objects, behaviors = (
-        list_under(lists, f"{side}_{role}", MAX_CLAIMS) for role in ("objects", "behaviors")
-    )
-    if (objects or behaviors) and not text.strip():
-        raise ValueError(f"keywords of the {side} description, which is empty")
+def _keywords(
+    lists: Mapping[str, object], side: str, text: str
+) -> tuple[Keywords, list[InvalidEntry]]:
+    """The keywords of one description with their positions, and the invalid ones."""
+    names = [f"{side}_{role}" for role in ("objects", "behaviors")]
+    listed = [list_under(lists, name, MAX_CLAIMS) for name in names]
+    if not text.strip():
+        # Its lists are known to be empty, whatever the model says.
+        return Keywords(), [
+            InvalidEntry(name, shown(entry), f"the {side} description is empty")
+            for name, entries in zip(names, listed, strict=True)
+            for entry in entries
+        ]
+    objects, wrong = sift(names[0], listed[0], _object)
+    behaviors, wrong_too = sift(names[1], listed[1], _behavior)
     places = Places(text)
-    return Keywords(
-        objects=tuple(map(places.object, dict.fromkeys(map(_object, objects)))),
-        behaviors=tuple(map(places.behavior, dict.fromkeys(map(_behavior, behaviors)))),
+    found = Keywords(
+        objects=tuple(map(places.object, objects)),
+        behaviors=tuple(map(places.behavior, behaviors)),
     )
+    return found, wrong + wrong_too
 
 
-def _object(value: object) -> str:
+def _object(value: object) -> tuple[str, str]:
+    """Return an object of at most two words, and why it is not the one that the model wrote."""
     word = _word(value)
-    if len(word.split()) > _OBJECT_WORDS:
-        raise ValueError(f"an object of more than two words: {word!r}")
-    return word
+    if len(word.split()) <= _OBJECT_WORDS:
+        return word, ""
+    problem = "more than two words"
+    found = RuleKeywordExtractor().extract(word).words("objects")
+    if len(found) != 1:
+        raise ValueError(f"{problem}, of which the rules find {len(found)} objects")
+    return found[0], problem
 
 
-def _behavior(value: object) -> str:
+def _behavior(value: object) -> tuple[str, str]:
+    """Return a behaviour in root form, and why it is not the one that the model wrote."""
     word = _word(value)
-    verb = word.split()[0]
-    if (root := root_form(verb)) != verb:
-        raise ValueError(f"a behavior that is not in root form ({root!r}): {word!r}")
-    return word
+    verb, *rest = word.split()
+    root = root_form(verb)
+    if root == verb:
+        return word, ""
+    if rest and root in _AUXILIARIES:
+        found = RuleKeywordExtractor().extract(f"They {word}.").words("behaviors")
+        root, rest = (found[0], []) if len(found) == 1 else (root, rest)
+    return " ".join((root, *rest)), "not in root form"
 
 
 def _word(value: object) -> str:
     word = " ".join(value.lower().split()) if isinstance(value, str) else ""
     # Unprintable characters are not words, and a lone surrogate cannot be written to a file.
     if not 0 < len(word) <= _MAX_KEYWORD_CHARS or not word.isprintable():
-        raise ValueError(f"invalid keyword: {str(value)[:SHOWN_CHARS]!r}")
+        raise ValueError(f"not a printable text of 1 to {_MAX_KEYWORD_CHARS} characters")
     return word
 
 

@@ -85,11 +85,13 @@ class LlmRootChooser(LlmExtractor[tuple[RootQuestion, ...], dict[str, str]]):
         }
         return object_schema(keys)
 
-    def _checked(self, value: object, source: tuple[RootQuestion, ...]) -> dict[str, str]:
+    def _checked(
+        self, value: object, source: tuple[RootQuestion, ...]
+    ) -> Extraction[dict[str, str]]:
         questions = {str(number): question for number, question in enumerate(source, 1)}
         answers = with_keys(value, list(questions))
         chosen = {question.word: _root(question, answers[n]) for n, question in questions.items()}
-        return {word: root for word, root in chosen.items() if root is not None}
+        return Extraction(found={word: root for word, root in chosen.items() if root is not None})
 
 
 def _root(question: RootQuestion, answer: object) -> str | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..access.caller import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
 from ..llm.failures import CONFIGURATION_REASONS
-from ..stopping import begun, cancel_all
+from ..stopping import KEEPING_CALLS, begun, cancel_all
 from .job import Job, JobLimits, Problem, caller_of
 from .job_scoring import JobScoring, StoppedError
 
@@ -95,11 +95,11 @@ class JobRunner:
         """Start jobs if this server holds the lock."""
         threads, progress = self._scoring.threads, self._scoring.progress
         if not await threads.run(self._lock.acquire):
-            # Another server has taken over.
+            # Another server has taken over: it finds the replies of calls that are sent.
             self._holds_lock = False
             self._scoring.activity.moved()
             for running in self._running.values():
-                running.task.cancel()
+                running.task.cancel(KEEPING_CALLS)
             return
         if not self._holds_lock:
             await threads.run(progress.recover, tuple(self._running))

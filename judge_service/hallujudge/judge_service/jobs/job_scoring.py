@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..access.caller import current_caller
 from ..access.fair_queue import FairQueue
-from ..cpu_work import in_thread
 from ..engine.registry import metric_entry
 from ..engine.streams import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
 from ..observe.recorder import JobsActivity
-from ..stopping import CallDrain, HeldBackError
-from ..threads import shielded
+from ..stopping import CallDrain, HeldBackError, JointWork
+from ..threads import in_thread, shielded
 from .job import Answer, Job, JobCodec, JobState, JobWork, JobWorkers, ScoredChunk, Suspect
 
 if TYPE_CHECKING:
@@ -167,12 +166,14 @@ class JobScoring:
             finally:
                 turns.leave()
 
-        chunks = self._chunks(job, answered=False, turns=turns)
-        async with aclosing(ordered_map(chunks, share_of, limit=MAX_CONCURRENCY)) as shares:
-            async for share in shares:
-                if report:
-                    await work.add(share)
-                self.changes.notify()
+        chunks, joint = self._chunks(job, answered=False, turns=turns), JointWork()
+        results = ordered_map(chunks, share_of, limit=MAX_CONCURRENCY, joint=joint)
+        async with aclosing(results) as shares:
+            with joint:
+                async for share in shares:
+                    if report:
+                        await work.add(share)
+                    self.changes.notify()
 
     async def _session(self, job: Job) -> ScoringSession:
         """Open the job's session, with the same judges as when the job was created."""

@@ -17,9 +17,8 @@ from ..llm.prompt_templates import Template
 from ..work_recorder import recorder
 from .escalation import Escalation, JudgesInOrder, history_before
 from .judge_interface import DIGITS, Asked, Declined, JudgeIdentity
-from .judge_prompts import Question
-from .judge_replies import ReadAnswer, ReadReply
 from .llm_judge import LlmJudge
+from .prompts_and_replies import Question, ReadAnswer, ReadReply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from ..llm.chat_servers import ChatServer
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
 from .judge_interface import JudgeRequestItem
-from .judge_prompts import WORDINGS
 from .llm_judge import LlmJudge
+from .prompts_and_replies import WORDINGS
 from .router import Router
 
 _REPEATS = 3

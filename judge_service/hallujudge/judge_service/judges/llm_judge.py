@@ -28,8 +28,14 @@ from .judge_interface import (
     Recalled,
     unscored_claim,
 )
-from .judge_prompts import WRONG_PARTS, Question, questions_of
-from .judge_replies import ReadAnswer, ReadReply, reading_of
+from .prompts_and_replies import (
+    WRONG_PARTS,
+    Question,
+    ReadAnswer,
+    ReadReply,
+    questions_of,
+    reading_of,
+)
 
 PARSER = "parser-2"
 """Version of the code that parses replies; part of every cache key."""

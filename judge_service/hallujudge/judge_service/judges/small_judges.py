@@ -20,9 +20,8 @@ from ..llm.prompt_templates import defused, load_template
 from ..matchers.matcher_interface import ClaimMatcher, ClaimQuery, MatcherSettings
 from ..matchers.small_matcher import WORDING, facts_of, hypothesis
 from .judge_interface import JudgedItem, JudgeIdentity, JudgeRequestItem, unscored_claim
-from .judge_prompts import Question
-from .judge_replies import ReadAnswer
 from .llm_judge import LlmJudge
+from .prompts_and_replies import Question, ReadAnswer
 
 _DIGITS = 6
 _MAX_SENTENCE = 8_000

@@ -203,11 +203,15 @@ class SingleFlight(Generic[_T]):
             flight = question.flights[payer] = _Flight(question, payer, call)
             flight.task.add_done_callback(partial(self._landed, at, flight))
         flight.waiting += 1
+        kept = False
         try:
             return await asyncio.shield(flight.task)
+        except asyncio.CancelledError as err:
+            kept = keeps_calls(err)
+            raise
         finally:
             flight.waiting -= 1
-            if not flight.waiting and not (flight.is_sent and (flight.is_shared or keeps_calls())):
+            if not flight.waiting and not (flight.is_sent and (flight.is_shared or kept)):
                 flight.cancel()
 
     def _landed(self, at: tuple[int, str], flight: _Flight[_T], _task: object) -> None:
@@ -317,9 +321,10 @@ async def run_bounded(
         for job in queue:
             await work(job)
 
-    run = JointWork()
-    tasks = [run.begun(worker()) for _ in range(workers)]
+    joint = JointWork()
+    tasks = [begun(worker()) for _ in range(workers)]
     try:
-        await run.end_of(asyncio.gather(*tasks))
+        with joint:
+            await asyncio.gather(*tasks)
     finally:
-        await cancel_all(*tasks)
+        await joint.cancel(*tasks)

@@ -12,7 +12,6 @@ from ..access.caller import current_caller
 from ..errors import HallujudgeError, InvalidInputError
 from ..stopping import is_held_back, leave_to_call
 from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
-from .batch_files import BatchFiles
 from .budget import ANSWERED, Budget, CallBudget, Reservation, Usage, VerdictStore
 from .call_policy import Call, Outage, Patience, RetryPolicy, Tools
 from .chat import (
@@ -25,7 +24,15 @@ from .chat import (
     parse_reply,
     payload_of,
 )
-from .chat_servers import MAX_CALLERS, AdaptiveLimiter, ByCaller, ChatServer, next_server, preferred
+from .chat_servers import (
+    MAX_CALLERS,
+    AdaptiveLimiter,
+    BatchFiles,
+    ByCaller,
+    ChatServer,
+    next_server,
+    preferred,
+)
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 
-from ..cpu_work import in_thread
+from ..threads import in_thread
 from .matcher_interface import ClaimQuery, MatcherSettings, claim_text, plain, reference_text
 from .vectors import VectorStore
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 
-from ..cpu_work import map_cpu
 from ..engine import Engine, ScoringSession
 from ..engine.registry import metric_entry
 from ..engine.session import extract, normalize
 from ..errors import InvalidInputError
+from ..threads import map_cpu
 from ..wire import convert as _convert
 from ..wire.convert import pieces_of, shrink
 from ..wire.tri_he import without_graphs

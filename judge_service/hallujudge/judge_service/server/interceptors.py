@@ -14,10 +14,10 @@ from grpc_status import rpc_status
 
 from ..access.caller import Caller, Scope, begin_call, current_caller
 from ..access.memory import CallMemory, MemoryBudget, begin_memory
-from ..cpu_work import use_scheduler
 from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import HallujudgeError
 from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
+from ..threads import use_scheduler
 from ..wire.errors import pushback, status_of
 from .authentication import Authenticator, anonymous
 from .connections import ConnectionGuard

@@ -30,8 +30,8 @@ from ..wire.job_messages import (
     token_of,
 )
 from .request_checks import admitted_spec, check_count
-from .workers.pool import Tallies
-from .workers.tasks import Task
+from .worker_pool import Tallies
+from .worker_tasks import Task
 
 if TYPE_CHECKING:
     from hallujudge.judge.v1 import judge_service_pb2
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..settings.judge_settings import JudgeSettings
     from ..settings.server_settings import ResolvedSettings, ServerSettings
     from .interceptors import Context
-    from .workers.pool import WorkerPool
+    from .worker_pool import WorkerPool
 
 
 _LOG = logging.getLogger(__name__)

@@ -18,7 +18,6 @@ import grpc
 from ..engine import Engine, ScoreSpec
 from ..engine.registry import metric_entry
 from ..errors import OutputError
-from ..observe.line_writer import LineWriter
 from ..observe.recorder import (
     CallRecord,
     JobsActivity,
@@ -29,14 +28,14 @@ from ..observe.recorder import (
 )
 from .authentication import host_of
 from .interceptors import Context, Handler, WrappingInterceptor, rule_of
-from .logs import dropped_lines
+from .logs import LineWriter, dropped_lines
 
 if TYPE_CHECKING:
     from ..jobs.job_service import JobService
     from ..observe.prometheus import MetricsPage
     from ..settings.server_settings import ServerSettings
     from ..work_recorder import JudgeState
-    from .workers.pool import WorkerPool
+    from .worker_pool import WorkerPool
 
 _LOG = logging.getLogger(__name__)
 

@@ -22,13 +22,12 @@ from hallujudge.judge.v1 import scoring_pb2
 
 from ..access.caller import stream_pause
 from ..access.memory import call_memory
-from ..cpu_work import LONG_CHARS
 from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
 from ..engine.streams import ID_BYTES, TICK_SECONDS, StreamIds, ordered_map, with_ticks
 from ..observe.recorder import record_outcomes
 from ..settings.server_settings import ServerSettings
-from ..threads import import_in_thread
+from ..threads import LONG_CHARS, import_in_thread
 from .flow_control import Held, Window
 from .interceptors import Context, Handler, WrappingInterceptor
 from .judge_servicer import MAX_CONCURRENCY, RESULT_FACTOR, first_of
@@ -45,8 +44,8 @@ from .request_reader import (
     plan_of,
     read_message,
 )
-from .workers.pool import Tallies, WorkerPool
-from .workers.tasks import Reply, Task
+from .worker_pool import Tallies, WorkerPool
+from .worker_tasks import Reply, Task
 
 _SERVICE = "/hallujudge.judge.v1.JudgeService/"
 # Sending a smaller message to a worker and back takes as long as scoring it here.

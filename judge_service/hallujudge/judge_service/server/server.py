@@ -22,7 +22,6 @@ from hallujudge.metrics.families import add_benchmarks
 
 from ..access.memory import MemoryBudget
 from ..access.spending import Ledger
-from ..cpu_work import use_scheduler
 from ..engine import Engine
 from ..engine.cpu_scheduler import CpuScheduler
 from ..engine.resources import Offers, Resources
@@ -38,13 +37,14 @@ from ..settings.server_settings import (
 )
 from ..state_files import make_private, warn_of_readers
 from ..stopping import MARGIN_SECONDS, Grace, begun, cancel_all, in_daemon_thread
+from ..threads import use_scheduler
 from .authentication import describes_itself, is_loopback, new_authenticator
 from .connections import raise_file_limit
 from .jobs_servicer import job_service, jobs_address, with_verdict_cache
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
 from .tls import server_credentials
-from .workers.pool import WorkerPool, started
+from .worker_pool import WorkerPool, started
 
 if TYPE_CHECKING:
     from ..engine.judge_factory import JudgeFactory

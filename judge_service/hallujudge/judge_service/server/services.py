@@ -28,7 +28,7 @@ from .judge_servicer import JudgeServicer
 from .observation import ObservingInterceptor
 from .offload import OffloadInterceptor
 from .request_reader import Form, ProtobufForm
-from .workers.pool import WorkerPool
+from .worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from ..engine import Engine

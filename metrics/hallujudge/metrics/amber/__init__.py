@@ -266,6 +266,7 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=CORRECTED,
     main_score="accuracy",
+    headline=("accuracy", "precision", "recall", "f1"),
     trial=AnswersItem(
         id="1", answers=(Answer(response="No", label="no", fields={"kind": KINDS[0]}),)
     ),

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
 from ..answers.closed_questions import AnswersItem, SpecialItem
-from ..framework.results import CanonicalRecord, JsonValue
+from ..framework.results import ItemRecords, JsonValue
 
 GENERATIVE = "generative"
 """The kind of descriptions; all other kinds are questions."""
@@ -41,11 +41,12 @@ class AmberItem(AnswersItem):
     vocabulary: tuple[str, ...] = ()
     """The words of the association table, where there is a text to look for nouns in."""
 
-    def reference_record(self) -> CanonicalRecord:
-        """Return the objects and targets, and the safe words."""
+    def records(self) -> ItemRecords:
+        """Return what was asked; the objects and targets, and the safe words."""
         parts = (self.objects, self.targets)
         words = [sorted((each.word, sorted(each.associated)) for each in part) for part in parts]
-        return GENERATIVE, words, sorted(self.safe_words)
+        reference = (GENERATIVE, words, sorted(self.safe_words))
+        return ItemRecords(self._questions(), reference)
 
 
 class AmberWord(NamedTuple):

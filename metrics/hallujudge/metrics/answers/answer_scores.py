@@ -242,23 +242,31 @@ def share(
     return AnswerScore(definition=definition, counts=_once((*top, *bottom)), own=own)
 
 
-def unparsed_rate(answers: str, meaning: str) -> AnswerScore:
+def unparsed_rate(
+    answers: str,
+    meaning: str,
+    *,
+    name: str = "unparsed_rate",
+    column: str = "unparsed",
+    noun: str = "answers",
+    among: Condition = is_any,
+) -> AnswerScore:
     """Return the share of answers that could not be parsed.
 
     Args:
         answers: Column of the number of answers, parsed or not.
         meaning: Short description of this column.
+        name: Name of the score.
+        column: Column of the number of unparsed answers.
+        noun: What could not be parsed, in the plural.
+        among: The answers that count.
     """
+    unparsed = f"{noun} that could not be parsed"
     return share(
-        "unparsed_rate",
-        f"answers that could not be parsed / {meaning.partition(' ')[0]}",
-        count(
-            "unparsed",
-            "answers that could not be parsed",
-            lambda answer: bool(answer.unparsed),
-            unread=True,
-        ),
-        count(answers, meaning, unread=True),
+        name,
+        f"{unparsed} / {meaning.partition(' under')[0]}",
+        count(column, unparsed, lambda a: bool(a.unparsed) and among(a), unread=True),
+        count(answers, meaning, among, unread=True),
         direction="lower",
         bounded=False,
     )
@@ -417,60 +425,3 @@ def _tuple(counts: _Counts) -> tuple[Count, ...]:
 
 def _once(counts: tuple[Count, ...]) -> tuple[Count, ...]:
     return tuple({each.name: each for each in counts}.values())
-
-
-def yes_bias_scores(answers: str, wrong: str) -> tuple[ScoreDefinition, ScoreDefinition]:
-    """Return ``yes_percent_difference`` and ``false_positive_ratio``: a model's bias towards yes.
-
-    HallusionBench defines them (``utils.py``), and VideoHallucer's script took them from there.
-    They use the columns ``yes_answers``, ``yes_labels`` and ``wrong_yes``.
-
-    Args:
-        answers: Column of the number of answers.
-        wrong: Column of the number of wrong answers.
-    """
-    over = framework.ratio("more", answers)
-
-    def difference(sums: Sums) -> FloatArray:
-        return over({"more": sums["yes_answers"] - sums["yes_labels"], answers: sums[answers]})
-
-    return (
-        ScoreDefinition(
-            name="yes_percent_difference",
-            meaning="share of yes answers - share of yes labels",
-            columns=("yes_answers", "yes_labels", answers),
-            value=difference,
-            count=answers,
-            bounded=False,
-            low=-1.0,
-        ),
-        framework.share(
-            "false_positive_ratio",
-            "wrong answers with the label no / wrong answers",
-            "wrong_yes",
-            wrong,
-            direction="neither",
-            bounded=False,
-        ),
-    )
-
-
-def yes_bias() -> tuple[AnswerScore, AnswerScore]:
-    """Return the scores of a model's bias towards yes over all answers.
-
-    As in the released scripts, a right answer counts as its label, and any other as the opposite.
-    """
-    answers = count("answers", "answers that count")
-    said = count("yes_answers", "of these, yes", lambda a: a.right == (a.label == "yes"))
-    labels = count("yes_labels", "of these, with the label yes", lambda a: a.label == "yes")
-    wrong = count("wrong", "of these, wrong", lambda a: not a.right)
-    to_no = count(
-        "wrong_yes",
-        "of these, wrong with the label no",
-        lambda a: not a.right and a.label == "no",
-    )
-    difference, false_positives = yes_bias_scores(answers.name, wrong.name)
-    return (
-        AnswerScore(definition=difference, counts=(answers, said, labels)),
-        AnswerScore(definition=false_positives, counts=(to_no, wrong)),
-    )

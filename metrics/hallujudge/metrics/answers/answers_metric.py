@@ -13,6 +13,7 @@ from ..errors import OptionError
 from ..framework.columns_and_scores import Column
 from ..framework.metric import SOFT, WITHOUT_PROBABILITY, SoftMetric
 from ..framework.results import ScoredItem
+from .answer_bounds import bounded_columns, decided, ends_of, ends_of_ratios
 from .answer_scores import (
     AnswerScore,
     Bundle,
@@ -98,6 +99,14 @@ class AnswersMetric(SoftMetric):
     def repeated_by(self) -> str:
         """The field by whose groups an item counts repeatedly in this variant, or empty."""
         return self._variant.repeated_by
+
+    def leaves_out(self, item: AnswersItem) -> bool:
+        """Return whether an item counts in no score of this variant."""
+        return self._variant.leaves_out is not None and self._variant.leaves_out(item)
+
+    def cluster(self, item: AnswersItem) -> str:  # noqa: ARG002
+        """Return the cluster of an item that names none; empty for its own."""
+        return ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the hash of a declaration from outside, the metric's options, and the judge."""
@@ -235,11 +244,9 @@ class AnswersMetric(SoftMetric):
     def _elsewhere(self, bundle: Bundle, row: Sequence[float]) -> tuple[float, ...]:
         if self._others is None:
             return ()
-
-        def row_of(other: Bundle) -> tuple[float, ...]:
-            return self._row(other, readable=self._counts_bundle(other))
-
-        return self._others.statistics(bundle, row, self.counts, row_of)
+        return self._others.statistics(
+            bundle, row, self.counts, lambda b: self._row(b, readable=self._counts_bundle(b))
+        )
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return how many answers only another variant parses, if they are 1 % or more.
@@ -264,8 +271,8 @@ class AnswersMetric(SoftMetric):
             return (0,) * (1 + len(_ENDS) * len(self.open_columns))
         ends: list[float] = []
         for right in (False, True):
-            decided = [a if a.counted else _decided(a, a.label, right=right) for a in bundle]
-            ends += [each.of(decided) for each in self.counts if each.name in self.open_columns]
+            known = [a if a.counted else decided(a, a.label, right=right) for a in bundle]
+            ends += [each.of(known) for each in self.counts if each.name in self.open_columns]
         return (missing, *ends)
 
     def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:  # noqa: ARG002
@@ -331,9 +338,14 @@ class AnswersMetric(SoftMetric):
         """Return the columns with every answer that does not count right, or wrong."""
         return {**items, **{n: items[f"{n}@{_ENDS[best]}"] for n in self.open_columns}}
 
+    def _ends(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
+        declared = self.benchmark
+        by_ratio = declared.bounds == "ratios"
+        return ends_of_ratios(declared) if by_ratio else ends_of(declared, self.counts)
+
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
         """Return a bundle of right answers, or the worst of wrong ones for each column."""
-        return {**dict.fromkeys((each.name for each in self.columns), 0.0), **_ends(self)[best]}
+        return {**dict.fromkeys((each.name for each in self.columns), 0.0), **self._ends()[best]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,56 +370,19 @@ class MeansMetric(AnswersMetric):
         """Return the columns with every unscored bundle right, or wrong, at its place."""
         known = AnswersMetric.resolve(self, items, best=best)
         # The columns of all bundles get theirs from `extreme`.
-        end = _ends(self)[best]
+        end = self._ends()[best]
         decided = {name: known[name] + items[UNSCORED] * end[name] for name in end}
         return {**known, **self.expand({**known, **decided})}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return a bundle of right answers, or of wrong ones, that is of no value's own."""
-        within = {
-            column_within(name, value): 0.0
-            for score in self.means
-            for value in score.values
-            for name in [each.name for each in score.counts]
-        }
+        within = {name: 0.0 for score in self.means for name in score.definition.columns}
         return {**within, **AnswersMetric.extreme(self, observed, best=best)}
 
 
 def _verdict(answer: ReadAnswer) -> AnswerVerdict:
     correct = answer.right if answer.counted else None
     return AnswerVerdict(answer.name, answer.value, answer.label, correct, answer.how)
-
-
-def _ends(metric: AnswersMetric) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Return the worst and the best columns of a bundle."""
-    declared = metric.benchmark
-    answers = declared.trial.answers
-    best = _columns(metric, [_decided(answer, answer.label, right=True) for answer in answers])
-    # A wrong yes lowers one score and a wrong no another: each score's bound uses the worse one.
-    wrong = [
-        _columns(metric, [_decided(answer, label, right=False) for answer in answers])
-        for label in declared.labels or (answers[0].label,)
-    ]
-    return {name: max(row[name] for row in wrong) for name in best}, best
-
-
-def _decided(answer: Answer | ReadAnswer, label: str, *, right: bool) -> ReadAnswer:
-    value = label if right else {"yes": "no", "no": "yes"}.get(label)
-    fields = answer.fields if isinstance(answer, ReadAnswer) else tuple(answer.fields.items())
-    return ReadAnswer(answer.name, value, label, right, "", fields=fields)
-
-
-def _columns(metric: AnswersMetric, bundle: Bundle) -> dict[str, float]:
-    return {each.name: float(each.of(bundle)) for each in metric.counts}
-
-
-def _bounded(benchmark: ClosedQuestions) -> tuple[str, ...]:
-    """Return the columns of the scores that have bounds, in the order of all columns."""
-    names = {
-        each.name for score in benchmark.scores if score.definition.bounded for each in score.counts
-    }
-    ordered = (each.name for score in benchmark.scores for each in score.counts)
-    return tuple(dict.fromkeys(name for name in ordered if name in names))
 
 
 _MetricT = TypeVar("_MetricT", bound=AnswersMetric)
@@ -441,7 +416,9 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     ]
     others = other_variants(benchmark)
     columns += others.columns if others is not None else ()
-    open_columns = _bounded(benchmark) if benchmark.bundle.partial and base.bounds_open else ()
+    open_columns = (
+        bounded_columns(benchmark) if benchmark.bundle.partial and base.bounds_open else ()
+    )
     if open_columns:
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
         columns += [
@@ -473,6 +450,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "columns": tuple(columns),
         "score_definitions": tuple(score.definition for score in benchmark.scores),
         "ranked_by": benchmark.main_score,
+        "headline": benchmark.headline,
         "benchmark": benchmark,
         "soft_scores": judged.soft if judged else "",
         "soft_noun": judged.noun if judged else "",

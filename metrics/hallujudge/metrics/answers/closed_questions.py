@@ -20,7 +20,7 @@ from ..framework.metric import (
     VariantDefinition,
 )
 from ..framework.reasons import UnscoredReason
-from ..framework.results import CanonicalRecord, Item, JsonValue
+from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
 from .answer_scores import AnswerScore
 
 _NOTHING: Mapping[str, str] = {}
@@ -67,8 +67,11 @@ class AnswersItem(Item):
         """The question, if there is only one answer; otherwise empty."""
         return self.answers[0].question if len(self.answers) == 1 else ""
 
-    def question_record(self) -> CanonicalRecord:
-        """Return the questions with their choices."""
+    def records(self) -> ItemRecords:
+        """Return the questions with their choices, and the labels."""
+        return ItemRecords(self._questions(), self._labels())
+
+    def _questions(self) -> CanonicalRecord:
         # One question is its text alone, which is the fastest to hash.
         if len(self.answers) == 1 and not self.answers[0].options:
             return self.answers[0].question
@@ -83,7 +86,7 @@ class AnswersItem(Item):
             if answer.question or answer.options
         )
 
-    def reference_record(self) -> CanonicalRecord:
+    def _labels(self) -> CanonicalRecord:
         """Return the labels, and what the benchmark says of the questions."""
         if len(self.answers) == 1:
             own = _said_of(self.answers[0])
@@ -217,6 +220,10 @@ class AnswerVariant:
     """What an unparsed answer counts as."""
     repeated_by: str = ""
     """Field by whose groups an item counts repeatedly overall; empty if items count once."""
+    leaves_out: Callable[[AnswersItem], bool] | None = None
+    """Returns whether an item counts in no score; None if all count."""
+    note: str = ""
+    """Sentence for the reports of the variant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +250,9 @@ class Keys:
     """Field -> keys of its value. Those in ``seen`` or ``kept``, and those that name an answer
     within its bundle, belong to answers, all others to items. A record that lacks one is an
     error."""
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Field -> its values as files write them, in lower case -> value; others stay.
+    Spaces around them are ignored, and so is the fraction of a whole number such as ``1.0``."""
     optional: tuple[str, ...] = ()
     """Fields that records may lack, which then are empty."""
     verdict: tuple[str, ...] = ()
@@ -284,10 +294,13 @@ class Bundling:
     """The answer that a record may hold next to its list, as the last of the bundle."""
     by: tuple[str, ...] = ()
     """Fields whose equal values make records one bundle; without any, their id does."""
+    every: int = 0
+    """How many consecutive records are a bundle, whatever their ids; 0 if their order says nothing.
+    Without ``name``, they are named 1, 2, 3, ..."""
     name: tuple[str, ...] = ()
     """Fields whose values name a record within its bundle."""
-    known: tuple[str, ...] = ()
-    """The names that records may have, however they are written; empty if any."""
+    known: Mapping[str, str] = field(default_factory=dict)
+    """The names that records may have, however they are written -> meaning; empty if any."""
     same: tuple[str, ...] = ()
     """Fields, or ``label``, whose values must agree within a bundle; a record may lack a field."""
     partial: bool = False
@@ -298,7 +311,7 @@ class Bundling:
     @property
     def alone(self) -> bool:
         """Whether every answer counts alone."""
-        return not (self.names or self.inside or self.by or self.name)
+        return not (self.names or self.inside or self.by or self.name or self.every)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,12 +350,14 @@ class InputKey(InputOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetFiles:
-    """An archive with a file, or a key of one object, for each value of a field."""
+    """How files say which set, or which split of equal ids, their records are of."""
 
     field: str
-    """The field of items."""
+    """The field of items, and a key of records."""
     names: Mapping[str, str]
-    """Beginning of the name of a file -> value of the field."""
+    """Beginning of a file's name, or of splits any word in it -> value of the field."""
+    keys: tuple[str, ...] = ()
+    """Further keys of records, which count if their value has one of the names as a word."""
 
 
 SpecialItem: TypeAlias = "Callable[[AnswersItem, Mapping[str, object]], AnswersItem]"
@@ -357,6 +372,26 @@ class JudgedAnswers:
     """What has verdicts, in the plural."""
     name: str = ""
     """Name of the judged answer within its bundle; empty for the only one."""
+    option: str
+    """Option of the metric: a judge, ``given`` for the verdicts of the file, or a parser."""
+    verdict: str
+    """Field of the judged answer with its verdict, which comes from the file or a judge."""
+    choices: Mapping[str, str]
+    """What a judge may answer -> the verdict that it stands for."""
+    prompts: Mapping[str, str]
+    """Value of ``prompt_by`` -> name of the prompt for it."""
+    prompt_by: str = ""
+    """Field of items that chooses the prompt; empty if there is one prompt."""
+    slots: Mapping[str, Callable[[Answer], str]]
+    """Slot of the prompts -> function that makes its text of the judged answer."""
+    reference: str
+    """The slot without whose text nothing can be judged."""
+    lacking: str
+    """What is missing then, and the next step."""
+    rests_on: tuple[str, str]
+    """Which scores rest on verdicts of the file, and what these are called."""
+    score: str = ""
+    """The score that shows whether a judge works; empty for the main one."""
     soft: str
     """In which scores an answer counts its probability."""
     counted: str
@@ -396,6 +431,8 @@ class ClosedQuestions:
     """Which answers count together."""
     group_by: tuple[str, ...] = ()
     """Fields of items by which results are grouped by default."""
+    headline: tuple[str, ...] = ()
+    """Scores that a short table shows, those of the paper's own table; empty for all."""
     split_fields: frozenset[str] = frozenset()
     """Fields whose value is a list of groups, separated by commas."""
     places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -438,12 +475,14 @@ class ClosedQuestions:
     """What a language model may judge; None if answers are parsed only."""
     family: str = ""
     """The module of its family; empty if that has the benchmark's name."""
+    bounds: Literal["trial", "ratios"] = "trial"
+    """What an unscored bundle would be at best and at worst: the trial item with right or wrong
+    answers; or whatever gives each ratio its limit, where no count is part of two of them."""
     base: type[Metric] | None = None
     """The base class of the metric, an ``AnswersMetric`` (a ``MeansMetric`` if it has means) with
     what only this benchmark computes; None for the shared one."""
-    categories: tuple[str, ...] = ()
-    """Values of the field ``category`` in the names of question files, each of which has the same
-    ids; empty if ids are unique."""
+    split_files: SetFiles | None = None
+    """How files of equal ids are told apart; None if ids are unique."""
     variant_names: tuple[str, ...] = ()
     """Further names of the option ``variant`` on the command line."""
     questions_name: str = "questions.json"

@@ -1,14 +1,18 @@
-"""Parsers of orders of options: ``B, A, C``, ``B > A > C``, lists, or captions in order."""
+"""Orders of options, such as ``B, A, C``: their parsers, their ranks, and their NDCG."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from typing import NamedTuple
 
+from .answer_scores import ReadAnswer
 from .answer_text import MAX_KEPT_CHARS, folded, plain
+from .closed_questions import Answer, AnswerParser, Parsed
 
 
 class ParsedOrder(NamedTuple):
@@ -143,3 +147,93 @@ def _judged(letters: tuple[str, ...], options: Mapping[str, str]) -> ParsedOrder
     if len(letters) < len(options):
         return ParsedOrder(letters, "partial")
     return ParsedOrder(letters, "")
+
+
+def ordered_by(variant: str, read: Callable[[str, Mapping[str, str]], ParsedOrder]) -> AnswerParser:
+    """Return the parser of answers that are right if they name all letters in the label's order.
+
+    Args:
+        variant: Name of the parser, before what is wrong with an order.
+        read: Returns the order of a response.
+    """
+
+    @lru_cache(maxsize=1 << 16)
+    def by_letters(response: str, letters: tuple[str, ...]) -> ParsedOrder:
+        return read(response, dict.fromkeys(letters, ""))
+
+    def parse(answer: Answer) -> Parsed:
+        said = answer.response or ""
+        # Sorted, so that the file's order does not decide between letters with equal captions.
+        letters = tuple(sorted(answer.options or answer.label.split(", ")))
+        # Most answers are letters alone, whose outcome is cached for all videos at once.
+        reading = by_letters(said, letters) if len(said) <= _SHORT else None
+        if reading is None or not (reading.valid or _is_of_letters(said, reading)):
+            reading = read(said, {letter: answer.options.get(letter, "") for letter in letters})
+        order = ", ".join(reading.letters)
+        how = f"{variant}: {reading.problem}" if reading.problem else variant
+        return Parsed(order or None, reading.valid and order == answer.label, how)
+
+    return parse
+
+
+_SHORT = 120
+_READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
+
+
+def _is_of_letters(response: str, reading: ParsedOrder) -> bool:
+    """Return whether an invalid answer is shown letters alone, so that captions do not matter."""
+    count = len(response.replace(",", " ").split())
+    return reading.problem in _READ_BY_LETTERS and count == len(reading.letters)
+
+
+@lru_cache(maxsize=1 << 16)
+def _ranks(order: str | None, label: str) -> tuple[int, ...] | None:
+    """Return the rank of each letter of an order; None if it is not an order of all letters."""
+    right = label.split(", ")
+    letters = (order or "").split(", ")
+    if sorted(letters) != sorted(right):
+        return None
+    return tuple(right.index(letter) + 1 for letter in letters)
+
+
+def ranks_in(answer: ReadAnswer) -> tuple[int, ...] | None:
+    """Return the rank of each letter of a parsed order, or None if it is invalid."""
+    # An invalid order may name every letter, and another one that was not shown.
+    return None if ": " in answer.how else _ranks(answer.value, answer.label)
+
+
+@lru_cache(maxsize=1 << 14)
+def ndcg_of(ranks: tuple[int, ...]) -> float:
+    """Return the NDCG of an order of all captions (VidHal, formulas 2 to 6).
+
+    Relevance is ``M + 1 - rank``. The discounted sum is scaled so that the right order has 1 and
+    its reverse 0. Formula 6 prints ``M - j``, but the reverse order needs ``M + 1 - j``.
+
+    Args:
+        ranks: The rank of each caption, in the order that the model gave; a permutation of 1 … M.
+            A single caption is in order.
+    """
+    # The discounted sum alone is above 0 for every order, even for the reverse one.
+    best = list(range(1, len(ranks) + 1))
+    top, bottom = _dcg(best), _dcg(best[::-1])
+    return (_dcg(ranks) - bottom) / (top - bottom) if len(best) > 1 else 1.0
+
+
+def _dcg(ranks: Sequence[int]) -> float:
+    """Return formula 3, with logarithms to base 2; the base cancels out in the quotient."""
+    size = len(ranks)
+    return sum((size + 1 - rank) / math.log2(place + 2) for place, rank in enumerate(ranks))
+
+
+_EXACT_LETTERS = 11  # 27 ** 11 < 2 ** 53, so that a float holds the code exactly.
+
+
+def order_code(letters: Sequence[str]) -> float:
+    """Return a number above 0: exact for up to eleven letters, otherwise a 48-bit hash."""
+    if len(letters) <= _EXACT_LETTERS and all(len(x) == 1 and "A" <= x <= "Z" for x in letters):
+        code = 0
+        for letter in letters:
+            code = code * 27 + ord(letter) - 64
+        return float(code)
+    text = "\0".join(letters).encode("utf-8", "surrogatepass")
+    return float(int.from_bytes(blake2b(text, digest_size=6).digest()) + 1)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, groupby, product
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 from .columns_and_scores import ScoreDefinition
@@ -30,6 +32,8 @@ class HumanAgreement:
     """Pearson's correlation; None with fewer than two pairs, or if one side is constant."""
     spearman: float | None
     """Spearman's rank correlation."""
+    kendall: float | None
+    """Kendall's rank correlation, tau-b."""
     n: int
     """Number of pairs."""
     only_scores: tuple[str, ...]
@@ -137,21 +141,28 @@ def _kappa_score(verdicts: Sequence[str]) -> ScoreDefinition:
 
 
 def human_agreement(
-    scores: Mapping[str, float | None], human: Mapping[str, float | None]
+    scores: Mapping[str, float | None],
+    human: Mapping[str, float | None],
+    *,
+    opposite: bool = False,
 ) -> HumanAgreement:
     """Return correlations over the ids that both sides score.
 
     Args:
         scores: The metric's score by id; None for unscored ids.
         human: The human score by id, or the mean of several.
+        opposite: Whether a high human score means a low score of the metric. Human scores are then
+            negated, so that agreement is positive either way.
     """
     ours = {key: value for key, value in scores.items() if value is not None}
     theirs = {key: value for key, value in human.items() if value is not None}
     both = sorted(ours.keys() & theirs.keys())
-    left, right = [ours[key] for key in both], [theirs[key] for key in both]
+    sign = -1 if opposite else 1
+    left, right = [ours[key] for key in both], [sign * theirs[key] for key in both]
     return HumanAgreement(
         pearson=pearson(left, right),
         spearman=spearman(left, right),
+        kendall=kendall(left, right),
         n=len(both),
         only_scores=tuple(sorted(ours.keys() - theirs.keys())),
         only_human=tuple(sorted(theirs.keys() - ours.keys())),
@@ -164,10 +175,7 @@ def pearson(left: Sequence[float], right: Sequence[float]) -> float | None:
     Raises:
         ValueError: The sides differ in length, or hold a number that is not finite.
     """
-    if len(left) != len(right):
-        raise ValueError(f"{len(left)} scores can't be compared with {len(right)}; give pairs")
-    if not all(math.isfinite(number) for number in (*left, *right)):
-        raise ValueError("a score is not a finite number")
+    _check_pairs(left, right)
     if len(left) < 2 or len(set(left)) == 1 or len(set(right)) == 1:
         return None
     one, other = _centred(left), _centred(right)
@@ -190,6 +198,45 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> float | None:
         ValueError: As for :func:`pearson`.
     """
     return pearson(_ranks(left), _ranks(right))
+
+
+def kendall(left: Sequence[float], right: Sequence[float]) -> float | None:
+    """Return Kendall's tau-b: (concordant - discordant pairs) / pairs without ties.
+
+    The denominator is the geometric mean of the pairs that are not tied on the left, and of those
+    not tied on the right. None with fewer than two pairs, or if one side is constant.
+
+    Raises:
+        ValueError: As for :func:`pearson`.
+
+    Source: Kendall, The Treatment of Ties in Ranking Problems (1945).
+    """
+    _check_pairs(left, right)
+    pairs = math.comb(len(left), 2)
+    untied = [
+        pairs - sum(math.comb(count, 2) for count in Counter(side).values())
+        for side in (left, right)
+    ]
+    if not all(untied):
+        return None
+    seen: list[float] = []
+    surplus = 0
+    for _, tied in groupby(sorted(zip(left, right, strict=True)), key=itemgetter(0)):
+        values = [value for _, value in tied]
+        # Of the earlier pairs, those below are concordant, and those above discordant.
+        surplus += sum(
+            bisect_left(seen, value) - (len(seen) - bisect_right(seen, value)) for value in values
+        )
+        for value in values:
+            insort(seen, value)
+    return max(-1.0, min(1.0, surplus / math.sqrt(untied[0] * untied[1])))
+
+
+def _check_pairs(left: Sequence[float], right: Sequence[float]) -> None:
+    if len(left) != len(right):
+        raise ValueError(f"{len(left)} scores can't be compared with {len(right)}; give pairs")
+    if not all(math.isfinite(number) for number in (*left, *right)):
+        raise ValueError("a score is not a finite number")
 
 
 def _ranks(numbers: Sequence[float]) -> list[float]:

@@ -324,3 +324,43 @@ def json_kind(value: object) -> str:
         return "an object"
     names = {list: "a list", tuple: "a list", str: "a text", bool: "a truth value"}
     return names.get(type(value), "a number" if isinstance(value, (int, float)) else "no JSON")
+
+
+class InvalidEntry(NamedTuple):
+    """A keyword or triplet of a language model's reply that breaks the rules of its extraction."""
+
+    place: str
+    """The list that it was in: ``triplets``, ``reference_objects``, ``predicted_behaviors`` …"""
+    text: str
+    """What the model wrote, shortened."""
+    problem: str
+    """What is wrong with it."""
+    repaired: str = ""
+    """What replaced it; empty if it was rejected."""
+
+
+def invalid_to_json(entries: Iterable[InvalidEntry]) -> dict[str, JsonValue]:
+    """Return the invalid entries as evidence has them; empty without any."""
+    found: list[JsonValue] = [dict(entry._asdict()) for entry in entries]
+    return {"invalid": found} if found else {}
+
+
+def invalid_note(noun: str, rejected: float, repaired: float = 0) -> tuple[str, ...]:
+    """Return the note on invalid entries of an extractor's replies, if there are any.
+
+    Args:
+        noun: What the entries are, in the plural.
+        rejected: How many were left out.
+        repaired: How many were replaced.
+    """
+    if not rejected and not repaired:
+        return ()
+    kinds = [
+        f"{int(number):,} {how}"
+        for number, how in ((rejected, "rejected"), (repaired, "repaired"))
+        if number
+    ]
+    return (
+        f"Invalid {noun} in the extractor's replies: {' and '.join(kinds)}. Their items are scored "
+        "without those rejected, and have all of them in the evidence (invalid).",
+    )

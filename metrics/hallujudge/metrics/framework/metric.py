@@ -156,6 +156,8 @@ class Metric:
     """The scores of all variants and options, in the order of the report."""
     ranked_by: ClassVar[str] = ""
     """The score that ranks models; empty for the first that has a better end."""
+    headline: ClassVar[tuple[str, ...]] = ()
+    """The scores that a short table shows, those of the paper's own table; empty for all."""
     judged: ClassVar[tuple[JudgedColumn, ...]] = ()
     """The columns that human labels can correct."""
     unresolved: ClassVar[str] = ""

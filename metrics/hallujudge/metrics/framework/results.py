@@ -11,6 +11,15 @@ CanonicalRecord: TypeAlias = "bool | int | str | Sequence[CanonicalRecord] | Non
 """What a hash is made of: texts and whole numbers in one order, in lists and tuples alike."""
 
 
+class ItemRecords(NamedTuple):
+    """What the hashes of an item are made of."""
+
+    question: CanonicalRecord
+    """What the model was asked, in one order: question, choices; None if unknown."""
+    reference: CanonicalRecord
+    """What the response is compared with, in one order; None without a reference."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One scored thing."""
@@ -22,19 +31,12 @@ class Item:
     fields: Mapping[str, str] = field(default_factory=dict)
     """Values that results may be grouped by."""
 
-    def question_record(self) -> CanonicalRecord:
-        """Return what the model was asked, in one order: question, choices; None if unknown.
+    def records(self) -> ItemRecords:
+        """Return what is hashed of the item. Neither its id nor the image or video is part of it.
 
-        Its hash identifies the question. The id and the image or video are not part of it.
+        The reference is as read, before a graph normalises it, so that no setting changes it.
         """
-        return None
-
-    def reference_record(self) -> CanonicalRecord:
-        """Return what the response is compared with, in one order; None without a reference.
-
-        It is the reference as read, before a graph normalises it, so that no setting changes it.
-        """
-        return None
+        return ItemRecords(question=None, reference=None)
 
 
 JsonValue: TypeAlias = (

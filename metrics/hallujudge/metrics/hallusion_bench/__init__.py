@@ -53,7 +53,6 @@ from ..answers.answer_scores import (
     count,
     credit,
     share,
-    yes_bias_scores,
 )
 from ..answers.answers_metric import AnswersMetric, metric_with
 from ..answers.closed_questions import (
@@ -69,6 +68,7 @@ from ..answers.closed_questions import (
     compared_by,
 )
 from ..answers.yes_no import YES_NO_PARSERS, yes_no_parser
+from ..answers.yes_no_scores import yes_bias
 from ..framework import columns_and_scores as framework
 from ..framework.columns_and_scores import Column, ScoreDefinition, ratio
 from ..framework.metric import OptionDefinition, Paper, soft_option
@@ -98,6 +98,7 @@ SHOWN = ("0", "1", "2")
 _PLACE = ("category", "subcategory", "set_id", "figure_id", "question_id")
 _OPPOSITE = {"yes": "no", "no": "yes"}
 _SAID = {"yes": 1, "no": 2}
+_SAME = {"1": 1, "0": 0}
 # The visual input of an item whose own is not valid; it is unscored, and any number may come.
 _NOWHERE = 3
 
@@ -124,16 +125,17 @@ class HallusionBenchAnswers(AnswersMetric):
     correctness: str = ""
     """Where correctness comes from: ``given``, an answer parser, or one of :data:`JUDGES`."""
 
-    def set_of(self, answer: Answer) -> tuple[str, ...]:
-        """Return the key of a question's set; sets are the clusters of intervals."""
+    def cluster(self, item: AnswersItem) -> str:
+        """Return the set of a question; sets are the clusters of intervals."""
+        return "_".join(self._set_of(item.answers[0])) if item.answers else ""
+
+    def _set_of(self, answer: Answer) -> tuple[str, ...]:
         names = _PLACE[1:3] if self.variant == "image-only" else _PLACE[:3]
         return tuple(answer.fields.get(name, "") for name in names)
 
     def parse(self, answer: Answer) -> Parsed:
         """Return the verdict on an answer, or the parsed answer; None is unclear."""
-        if self.correctness in JUDGES:
-            value = answer.fields.get("verdict")
-        elif self.correctness == "given":
+        if self.correctness in ("given", *JUDGES):
             value = answer.fields.get("correctness")
         else:
             value = yes_no_parser(self.correctness)(answer.response or "")
@@ -145,7 +147,7 @@ class HallusionBenchAnswers(AnswersMetric):
         """Return the pair and the figure of an answer as numbers."""
         if not item.answers:
             return 0.0, 0.0
-        fields, own = item.answers[0].fields, self.set_of(item.answers[0])
+        fields, own = item.answers[0].fields, self._set_of(item.answers[0])
         figure = 0.0 if without_figure(fields.get) else key_of(*own, fields.get("figure_id", ""))
         return key_of(*own, fields.get("question_id", "")), figure
 
@@ -200,8 +202,7 @@ def _said(answer: ReadAnswer) -> int:
 
 
 def _same(answer: ReadAnswer) -> int:
-    known = answer.how == "given" and answer.field("same")
-    return int(known) if known else UNKNOWN
+    return _SAME.get(answer.field("same"), UNKNOWN) if answer.how == "given" else UNKNOWN
 
 
 def _place(answer: ReadAnswer) -> int:
@@ -240,17 +241,6 @@ def _cause_of(answer: ReadAnswer) -> str:
 _ANSWERED = count("answered", "answers with a correctness")
 _UNCLEAR = count("unclear", "unclear answers", lambda a: _verdict_of(a) == UNCLEAR)
 _COLUMNS = (
-    count("labelled", "answers to questions with a label", lambda a: bool(a.label)),
-    count("yes_labels", "of these, with the label yes", lambda a: a.label == "yes"),
-    count(
-        "yes_answers",
-        "of these, right with the label yes or wrong with no",
-        lambda a: bool(a.label) and a.right == (a.label == "yes"),
-    ),
-    count("labelled_wrong", "of these, wrong", lambda a: bool(a.label) and not a.right),
-    count(
-        "wrong_yes", "of these, wrong with the label no", lambda a: a.label == "no" and not a.right
-    ),
     *(
         count(f"question_{cause}", f"{meaning}, by the answer alone", _blamed(cause))
         for cause, meaning in zip(
@@ -294,32 +284,13 @@ def _cause(prefix: str, cause: str, failures: str, bottom: str, unknown: str) ->
 
 
 _MADE_SHARES = (
-    (
-        "pair_accuracy",
-        "questions with right answers about all their figures / questions (qAcc)",
-        "pairs_right",
-        "pairs",
-    ),
-    (
-        "figure_accuracy",
-        "figures with right answers to all their questions / figures (fAcc)",
-        "figures_right",
-        "figures",
-    ),
-    (
-        "easy_pair_accuracy",
-        "pair_accuracy over original figures and questions without one",
-        "easy_right",
-        "easy",
-    ),
-    ("hard_pair_accuracy", "pair_accuracy over edited figures", "hard_right", "hard"),
+    ("pair_accuracy", "questions right about all their figures / questions (qAcc)", "pairs"),
+    ("figure_accuracy", "figures with right answers to all questions / figures (fAcc)", "figures"),
+    ("easy_pair_accuracy", "pair_accuracy over original figures and questions without one", "easy"),
+    ("hard_pair_accuracy", "pair_accuracy over edited figures", "hard"),
 )
 _FIGURES = (
-    (
-        "figure_inconsistent",
-        "figures with right and wrong answers / figures",
-        "figures_mixed",
-    ),
+    ("figure_inconsistent", "figures with right and wrong answers / figures", "figures_mixed"),
     ("figure_wrong", "figures with wrong answers only / figures", "figures_wrong"),
 )
 _CAUSES = (
@@ -328,7 +299,7 @@ _CAUSES = (
     ("pair_", "wrong pairs", "pairs_wrong", "pairs_unknown"),
 )
 _MADE_SCORES = (
-    *(framework.share(*each) for each in _MADE_SHARES),
+    *(framework.share(name, meaning, f"{of}_right", of) for name, meaning, of in _MADE_SHARES),
     *(framework.share(*each, "figures", direction="lower", bounded=False) for each in _FIGURES),
     framework.share(
         "figure_score",
@@ -336,25 +307,16 @@ _MADE_SCORES = (
         "figure_share",
         "figures",
     ),
-    *yes_bias_scores("labelled", "labelled_wrong"),
-    *(_cause(prefix, cause, *of) for prefix, *of in _CAUSES for cause in CAUSES),
 )
+_CAUSE_SCORES = [_cause(prefix, cause, *of) for prefix, *of in _CAUSES for cause in CAUSES]
 
 
-def _whole(text: str) -> str:
-    """Return a whole number without its fraction, as other programs write 1 as 1.0."""
-    return text.strip().removesuffix(".0")
+def _made(definition: ScoreDefinition) -> AnswerScore:
+    return AnswerScore(definition=definition, counts=_COLUMNS)
 
 
-def _complete(answer: Answer, record: Mapping[str, object]) -> Answer:  # noqa: ARG001
-    """Return an answer with its numbers in one form."""
-    numbers = ("set_id", "figure_id", "question_id", "visual_input", "correctness", "same")
-    own = {name: _whole(answer.fields[name]) for name in numbers}
-    own["correctness"] = {"1": "right", "0": "wrong", "2": "unclear"}.get(
-        own["correctness"], own["correctness"]
-    )
-    own["same"] = {"1": "1", "true": "1", "0": "0", "false": "0"}.get(own["same"].casefold(), "")
-    return answer._replace(fields={**answer.fields, **own})
+def _first(name: str) -> Callable[[AnswersItem], str]:
+    return lambda item: item.answers[0].fields.get(name, "") if item.answers else ""
 
 
 # The option `correctness` names another parser, or a source of verdicts.
@@ -385,15 +347,20 @@ BENCHMARK = ClosedQuestions(
             "correctness": ("correctness", "gpt4v_output_gpt_check"),
             "reference": ("gt_answer_details",),
         },
+        values={
+            **{name: {} for name in ("set_id", "figure_id", "question_id", "visual_input")},
+            "correctness": {"1": "right", "0": "wrong", "2": "unclear"},
+            "same": {"true": "1", "false": "0"},
+        },
         optional=("correctness", "same", "reference"),
         verdict=("correctness", "same"),
     ),
     bundle=Bundling(by=_PLACE),
-    seen=("category", "figure_id", "visual_input", "correctness", "same", "verdict"),
+    seen=("category", "figure_id", "visual_input", "correctness", "same"),
     kept=("subcategory", "set_id", "question_id", "reference"),
     places={"category": CATEGORIES, "visual_input": SHOWN, "correctness": ("", *VERDICTS)},
     question_files=True,
-    complete=_complete,
+    derived={name: _first(name) for name in _PLACE[:2]},
     input_keys=(
         InputKey(
             name="correctness_key",
@@ -412,6 +379,11 @@ BENCHMARK = ClosedQuestions(
             name="image-only",
             meaning="Reproduces VLMEvalKit's table: the 951 questions with a figure.",
             parse=_PARSE,
+            leaves_out=lambda item: (
+                [each.fields.get("visual_input") for each in item.answers] == ["0"]
+            ),
+            note="image-only: questions without a figure were read and count in no score; sets of "
+            "one subcategory and number are one set, whatever their category, as in VLMEvalKit.",
         ),
     ),
     options=(
@@ -431,6 +403,18 @@ BENCHMARK = ClosedQuestions(
     ),
     judged=JudgedAnswers(
         noun="answers",
+        option="correctness",
+        verdict="correctness",
+        choices={"correct": "right", "incorrect": "wrong", "unclear": "unclear"},
+        prompts={"": "hallusion_bench"},
+        slots={
+            "question": lambda answer: answer.question,
+            "reference": lambda answer: answer.fields.get("reference") or answer.label,
+            "prediction": lambda answer: answer.response or "",
+        },
+        reference="reference",
+        lacking="no gt_answer for this question",
+        rests_on=("Every score rests", "correctness labels"),
         soft="in question_accuracy an answer counts P(right) instead of 0 or 1",
         counted="answered",
     ),
@@ -448,7 +432,9 @@ BENCHMARK = ClosedQuestions(
             own=True,
         ),
         # They are made from whole tables of these columns.
-        *(AnswerScore(definition=definition, counts=_COLUMNS) for definition in _MADE_SCORES),
+        *map(_made, _MADE_SCORES),
+        *yes_bias("labelled", "labelled_wrong", among=lambda answer: bool(answer.label)),
+        *map(_made, _CAUSE_SCORES),
         share(
             "unclear_rate",
             "unclear answers / answers",
@@ -461,6 +447,14 @@ BENCHMARK = ClosedQuestions(
     ),
     base=HallusionBenchAnswers,
     main_score="question_accuracy",
+    # Table 2: qAcc, fAcc, easy, hard and all accuracy.
+    headline=(
+        "question_accuracy",
+        "pair_accuracy",
+        "figure_accuracy",
+        "easy_pair_accuracy",
+        "hard_pair_accuracy",
+    ),
     trial=AnswersItem(
         id="1",
         answers=(

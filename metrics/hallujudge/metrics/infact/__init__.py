@@ -235,28 +235,15 @@ class _InfactMetric(AnswersMetric):
         found = AnswersMetric._own_scores(self, row)
         return {name: value for name, value in found.items() if value is not None}
 
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """Return a question with right answers at best, and wrong ones at worst.
-
-        At worst, the base answer is wrong for the accuracy. For the rates, it is right and all
-        other answers are wrong, or unchanged under shuffle and reverse. Each score uses its own
-        columns.
-        """
-        row = dict.fromkeys((column.name for column in self.columns), 0.0)
-        row |= {name: 1.0 for name in row if name.startswith(("asked_", "read_"))}
-        good = ("right_", "kept_", "changed_")
-        return row | {name: float(best) for name in row if name.startswith(good)}
-
 
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
-    """Return an answer with its confidence and its question's order sensitivity as texts.
+    """Return an answer, whose record is checked.
 
     Raises:
-        ValueError: One of them, or the dimension, has another value.
+        ValueError: The confidence or the dimension has another value, or order_sensitive is needed.
     """
     stated = record.get("confidence")
-    given = answer.fields["confidence"].strip()
-    if stated not in (None, "") and _confidence(given) is None:
+    if stated not in (None, "") and _confidence(answer.fields["confidence"]) is None:
         raise ValueError(
             "confidences are not a number from 0 to 1",
             "Write 85 % as 0.85, and omit the key if the model gave no confidence",
@@ -268,25 +255,12 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
             f"records under {' or '.join(TEMPORAL)} have no order_sensitive (found {found})",
             "Give it to each: tss counts order-sensitive questions",
         )
-    sensitive = _TRUTHS.get(answer.fields["order_sensitive"].strip().casefold())
-    if sensitive is None:
-        raise ValueError(
-            "values of order_sensitive are neither true nor false",
-            "Correct these lines",
-            record.get("order_sensitive"),
-        )
     dimension = str(record.get("dimension") or "").strip()
     if dimension and dimension.casefold() not in TAXONOMY:
         raise ValueError(
             "dimensions are neither faithfulness nor factuality", "Correct these lines", dimension
         )
-    return answer._replace(fields={"confidence": given, "order_sensitive": sensitive})
-
-
-_TRUTHS = {
-    **dict.fromkeys(("true", "1", "yes"), "true"),
-    **dict.fromkeys(("false", "0", "no", ""), "false"),
-}
+    return answer
 
 
 def _confidence(text: str) -> float | None:
@@ -356,6 +330,12 @@ BENCHMARK = ClosedQuestions(
             name: (name,)
             for name in ("operator", "dimension", "category", "order_sensitive", "confidence")
         },
+        values={
+            "order_sensitive": {
+                **dict.fromkeys(("true", "1", "yes"), "true"),
+                **dict.fromkeys(("false", "0", "no", ""), "false"),
+            }
+        },
         optional=("dimension", "category", "order_sensitive", "confidence"),
     ),
     bundle=Bundling(
@@ -371,10 +351,12 @@ BENCHMARK = ClosedQuestions(
         "dimension": lambda item: item.fields.get("dimension", "").strip().casefold(),
         "level": lambda item: level_of(item.fields.get("category", "")),
         "category": _field("category"),
-        "order_sensitive": lambda item: _TRUTHS.get(
-            item.answers[0].fields.get("order_sensitive", "") if item.answers else "", "false"
+        "order_sensitive": lambda item: (
+            (item.answers and item.answers[0].fields.get("order_sensitive")) or "false"
         ),
     },
+    places={"order_sensitive": ("", "true", "false")},
+    bounds="ratios",
     variants=(
         AnswerVariant(
             name="paper",
@@ -393,6 +375,8 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=SCORES,
     main_score="base_accuracy",
+    # Tables 2 and 3 without the columns of single operators.
+    headline=("base_accuracy", "rr_visual_degradation", "rr_evidence_corruption", "tss", "average"),
     trial=AnswersItem(id="1", answers=(Answer(response="A", label="A", name=BASE),)),
     group_by=("dimension", "level", "category"),
     question_files=True,

@@ -1,15 +1,16 @@
-"""INFACT's analyses: means of modes, levels of the taxonomy, overconfidence."""
+"""INFACT's analyses: modes, levels of the taxonomy, overconfidence, people's audit of labels."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
+from typing import NamedTuple
 
 from ..answers.answer_text import folded
 from ..framework.columns_and_scores import mean_of_known
-from . import KNOWLEDGE_GAP, OVERCONFIDENT
 from .operators import EVIDENCE_CORRUPTION, TAXONOMY, TEMPORAL, VISUAL_DEGRADATION, leaf_name
 
 
@@ -103,16 +104,20 @@ def taxonomy_means(leaves: Mapping[str, float | None]) -> dict[str, float | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overconfidence:
-    """Wrong answers by the model's stated confidence."""
+    """Wrong answers by the model's stated confidence (appendix A.4 of the paper)."""
 
-    hallucination_like: int
+    hallucination_like: int = 0
     """Wrong answers with a confidence of at least 0.7."""
-    knowledge_gap_like: int
-    """Wrong answers with at most 0.4, or with less than 0.7 and words of uncertainty."""
-    other: int
+    knowledge_gap_like: int = 0
+    """Other wrong answers with at most 0.4, or with words of uncertainty."""
+    other: int = 0
     """Wrong answers between the two."""
-    unanalysable: int
-    """Wrong answers without a confidence."""
+    unanalysable: int = 0
+    """Wrong answers without a confidence or words of uncertainty."""
+
+    def plus(self, kind: str) -> Overconfidence:
+        """Return the counts with one more answer of a kind, which is a field's name."""
+        return replace(self, **{kind: getattr(self, kind) + 1})
 
     @property
     def analysable(self) -> int:
@@ -130,31 +135,60 @@ class Overconfidence:
         return self.knowledge_gap_like / self.analysable if self.analysable else None
 
 
-def overconfidence(wrong: Iterable[tuple[float | None, bool]]) -> Overconfidence:
-    """Group wrong answers by confidence (section A.4 of the paper).
+class AuditedCase(NamedTuple):
+    """A question under an operator, as several people answered it."""
+
+    label: str
+    """The label of the clean video."""
+    choices: Sequence[str | None]
+    """Each person's choice; None if they found the question not answerable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelAudit:
+    """People's check that operators keep labels."""
+
+    cases: int
+    """Number of cases."""
+    answerable: int
+    """Cases that more than half of the people found answerable."""
+    preserved: int
+    """Answerable cases whose most frequent choice is the label."""
+    no_majority: int
+    """Answerable cases with several most frequent choices; they do not count as preserved."""
+
+    @property
+    def answerability(self) -> float | None:
+        """Answerable / cases; None without any."""
+        return self.answerable / self.cases if self.cases else None
+
+    @property
+    def label_preservation(self) -> float | None:
+        """Preserved / answerable; None without any."""
+        return self.preserved / self.answerable if self.answerable else None
+
+
+def label_audit(cases: Iterable[AuditedCase]) -> LabelAudit:
+    """Return answerability and label preservation by majority vote (appendix A.3, Table A3).
+
+    The paper has three people for each case and does not say what a tie means. Here a tie is not
+    a majority.
 
     Args:
-        wrong: For each wrong answer, the confidence in [0, 1], or None if it is unknown, and
-            whether its words express uncertainty.
-
-    Raises:
-        ValueError: A confidence is not a number from 0 to 1.
+        cases: The cases, with choices and labels that are equal if they mean the same.
     """
-    sure = gap = other = unknown = 0
-    for confidence, unsure in wrong:
-        if confidence is not None and not 0 <= confidence <= 1:
-            raise ValueError(f"the confidence {confidence} is not a number from 0 to 1")
-        if confidence is not None and confidence >= OVERCONFIDENT:
-            sure += 1
-        elif unsure or (confidence is not None and confidence <= KNOWLEDGE_GAP):
-            gap += 1
-        elif confidence is None:
-            unknown += 1
-        else:
-            other += 1
-    return Overconfidence(
-        hallucination_like=sure, knowledge_gap_like=gap, other=other, unanalysable=unknown
-    )
+    total = answerable = preserved = ties = 0
+    for label, choices in cases:
+        total += 1
+        votes = Counter(choice for choice in choices if choice is not None)
+        if 2 * votes.total() <= len(choices):
+            continue
+        answerable += 1
+        most = max(votes.values())
+        winners = [choice for choice, count in votes.items() if count == most]
+        ties += len(winners) > 1
+        preserved += winners == [label]
+    return LabelAudit(cases=total, answerable=answerable, preserved=preserved, no_majority=ties)
 
 
 def _strict_mean(values: Sequence[float | None]) -> float | None:

@@ -19,55 +19,44 @@ TEMPORAL = ("shuffle", "reverse")
 """Mode IV: operators after which the label is no longer right."""
 INVARIANT = (*EVIDENCE_CORRUPTION, *VISUAL_DEGRADATION)
 """Operators that keep the label."""
-OPERATORS = (BASE, TEXT_ONLY, *INVARIANT, *TEMPORAL)
-"""Every operator, base first."""
+OPERATORS: Mapping[str, str] = MappingProxyType(
+    {
+        BASE: "mode I: the clean video",
+        TEXT_ONLY: "the question without its video",
+        "gaussian_noise": "mode II, visual degradation: Gaussian noise on every frame",
+        "motion_blur": "mode II, visual degradation: blur on every frame",
+        "compression": "mode II, visual degradation: a lossy bitrate",
+        "caption_injection": "mode III, evidence corruption: irrelevant or misleading subtitles",
+        "subtitle_corruption": "mode III, evidence corruption: noisy subtitles out of step",
+        "adversarial_noise": "mode III, evidence corruption: an attack made with other models",
+        "shuffle": "mode IV, temporal intervention: frames in random order",
+        "reverse": "mode IV, temporal intervention: frames in reverse order",
+    }
+)
+"""Every operator -> what it does to the video (sections 3.3 and A.2), base first."""
 
+_LEAVES = {
+    "faithfulness": {
+        "static entities & attributes": "entity recognition, unique entity counting, temporal "
+        "attributes recognition, static attributes recognition, scene text recognition",
+        "dynamic actions & motions": "action recognition, repetitive action counting, motion "
+        "attributes recognition",
+        "spatio-temporal relations": "spatial relation recognition, temporal relation recognition, "
+        "state transition detection, temporal localization",
+    },
+    "factuality": {
+        "domain knowledge": "cultural event recognition, historical background identification, "
+        "geospatial localization, entertainment-related recognition",
+        "procedural knowledge": "electronic procedural judgement, mechanical procedural judgement, "
+        "domestic procedural judgement, clinical procedural judgement",
+        "physical knowledge": "newtonian mechanical reasoning, fluid mechanics reasoning, material "
+        "property reasoning, spatio-temporal continuity reasoning",
+    },
+}
 TAXONOMY: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "faithfulness": MappingProxyType(
-            {
-                "static entities & attributes": (
-                    "entity recognition",
-                    "unique entity counting",
-                    "temporal attributes recognition",
-                    "static attributes recognition",
-                    "scene text recognition",
-                ),
-                "dynamic actions & motions": (
-                    "action recognition",
-                    "repetitive action counting",
-                    "motion attributes recognition",
-                ),
-                "spatio-temporal relations": (
-                    "spatial relation recognition",
-                    "temporal relation recognition",
-                    "state transition detection",
-                    "temporal localization",
-                ),
-            }
-        ),
-        "factuality": MappingProxyType(
-            {
-                "domain knowledge": (
-                    "cultural event recognition",
-                    "historical background identification",
-                    "geospatial localization",
-                    "entertainment-related recognition",
-                ),
-                "procedural knowledge": (
-                    "electronic procedural judgement",
-                    "mechanical procedural judgement",
-                    "domestic procedural judgement",
-                    "clinical procedural judgement",
-                ),
-                "physical knowledge": (
-                    "newtonian mechanical reasoning",
-                    "fluid mechanics reasoning",
-                    "material property reasoning",
-                    "spatio-temporal continuity reasoning",
-                ),
-            }
-        ),
+        dimension: MappingProxyType({level: tuple(text.split(", ")) for level, text in own.items()})
+        for dimension, own in _LEAVES.items()
     }
 )
 """Dimension -> level -> leaves: 12 leaves of faithfulness and 12 of factuality."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
+from ..framework.claims import InvalidEntry, invalid_note, invalid_to_json
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
-from ..framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
+from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
@@ -35,11 +36,12 @@ class MementosItem(Item):
     episode_length: int | None = None
     """Number of events in the sequence; None counts the reference behaviours."""
 
-    def reference_record(self) -> CanonicalRecord:
+    def records(self) -> ItemRecords:
         """Return the domain, the human description, its keywords if given, and the events."""
         kinds = (self.reference_objects, self.reference_behaviors)
         keywords = [None if words is None else sorted(words) for words in kinds]
-        return self.domain, self.reference, keywords, self.episode_length
+        reference = (self.domain, self.reference, keywords, self.episode_length)
+        return ItemRecords(None, reference)
 
 
 Span = tuple[int, int]
@@ -123,9 +125,11 @@ class MementosEvidence:
     """Matches of objects."""
     behaviors: KeywordEvidence = field(default_factory=KeywordEvidence)
     """Matches of behaviours."""
+    invalid: tuple[InvalidEntry, ...] = ()
+    """Keywords of a language model's reply that were rejected or repaired."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the domain, the four keyword lists, and the matches of both kinds."""
+        """Return the domain, the four keyword lists, the matches, and invalid keywords."""
         return {
             "domain": self.domain,
             "extractor": self.extractor,
@@ -136,6 +140,7 @@ class MementosEvidence:
             "predicted_behaviors": list(self.behaviors.predicted),
             "objects": self.objects.to_json(),
             "behaviors": self.behaviors.to_json(),
+            **invalid_to_json(self.invalid),
         }
 
 
@@ -221,6 +226,10 @@ def _counts_columns(kind: str) -> tuple[Column, ...]:
     )
 
 
+_INVALID_COLUMNS = (
+    Column(name="rejected_keywords", meaning="invalid extracted keywords that were left out"),
+    Column(name="repaired_keywords", meaning="invalid extracted keywords that were replaced"),
+)
 _SCORE_MEANINGS = {
     "recall": "matched reference {} keywords / reference {} keywords",
     "precision": "matched reference {} keywords / (matched ones + wrong predictions)",
@@ -326,8 +335,9 @@ class MementosMetric(Metric):
     unit: ClassVar[Literal["sequences"]] = "sequences"
     # The sequences' own scores are fractions.
     folds: ClassVar[bool] = False
-    columns: ClassVar[tuple[Column, ...]] = tuple(
-        c for kind in KINDS for c in _counts_columns(kind)
+    columns: ClassVar[tuple[Column, ...]] = (
+        *(c for kind in KINDS for c in _counts_columns(kind)),
+        *_INVALID_COLUMNS,
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = tuple(
         score for kind in KINDS for score in _mean_scores(kind)
@@ -359,13 +369,17 @@ class MementosMetric(Metric):
         )
 
     def score_description(
-        self, objects: CountedKeywords, behaviors: CountedKeywords
+        self,
+        objects: CountedKeywords,
+        behaviors: CountedKeywords,
+        invalid: Sequence[InvalidEntry] = (),
     ) -> ScoredItem[None]:
         """Return the statistics of one sequence and its own scores.
 
         Args:
             objects: Counts of its object keywords.
             behaviors: Counts of its behaviour keywords.
+            invalid: Extracted keywords that were rejected or repaired.
         """
         statistics: list[float] = []
         scores: dict[str, float | None] = {}
@@ -376,7 +390,13 @@ class MementosMetric(Metric):
                 scores[f"{kind}_{name}"] = value
                 # An undefined score is left out of the mean: it adds to neither of the columns.
                 statistics += (0.0, 0) if value is None else (value, 1)
+        repaired = sum(bool(entry.repaired) for entry in invalid)
+        statistics += (len(invalid) - repaired, repaired)
         return ScoredItem(statistics=tuple(statistics), scores=scores, evidence=None)
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return how many extracted keywords were invalid, if any were."""
+        return invalid_note("keywords", totals["rejected_keywords"], totals["repaired_keywords"])
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return a description with every keyword at best, and with only wrong ones at worst.
@@ -384,7 +404,7 @@ class MementosMetric(Metric):
         The number of keywords is the largest of a reference; the number of wrong ones is the
         largest of a description.
         """
-        row: dict[str, float] = {}
+        row = {column.name: 0.0 for column in _INVALID_COLUMNS}
         for kind in KINDS:
             hits, missed = observed[f"{kind}_hits"], observed[f"{kind}_missed"]
             wanted = float((hits + missed).max(initial=1.0))

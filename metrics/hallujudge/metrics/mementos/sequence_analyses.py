@@ -5,16 +5,21 @@ The functions work on scored items; see section 3.2 of the paper.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+
+import numpy as np
 
 from ..framework.agreement import pearson
 from ..framework.columns_and_scores import mean_of_known
 from . import MementosEvidence
 
 _MEASURES = ("recall", "precision", "f1")
+# Half the width of a normal 95 % interval, in standard errors.
+_NORMAL_95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +119,55 @@ def recall_by_length(sequences: Iterable[ScoredSequence]) -> list[LengthPoint]:
         )
         for (domain, length), members in sorted(groups.items())
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snowballing:
+    """How recall changes with each further event of a sequence (section 3.2, Figure 7)."""
+
+    domain: str
+    """The domain."""
+    measure: str
+    """``object_recall`` or ``behavior_recall``."""
+    slope: float | None
+    """Change of recall for one more event, by least squares; None if all lengths are equal."""
+    ci_low: float | None
+    """Lower end of the 95 % interval."""
+    ci_high: float | None
+    """Upper end of the interval. Below 0, errors accumulate."""
+    n: int
+    """Number of sequences."""
+
+
+def snowballing(sequences: Iterable[ScoredSequence]) -> list[Snowballing]:
+    """Return the trend of recall over episode lengths, for each domain.
+
+    The paper draws the curve and names no test. The interval is normal, with a standard error that
+    holds for unequal variances (HC1; MacKinnon and White 1985), because recall of long sequences
+    varies less than that of short ones.
+    """
+    points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for sequence in sequences:
+        for measure in ("object_recall", "behavior_recall"):
+            recall = sequence.scores.get(measure)
+            if sequence.episode_length is not None and recall is not None:
+                points[sequence.domain, measure].append((sequence.episode_length, recall))
+    return [_trend(*key, found) for key, found in sorted(points.items())]
+
+
+def _trend(domain: str, measure: str, points: Sequence[tuple[float, float]]) -> Snowballing:
+    lengths, recall = np.array(points, dtype=float).T
+    around = lengths - lengths.mean()
+    spread, count = float(around @ around), len(points)
+    slope = float(around @ recall) / spread if spread > 0 else None
+    low = high = None
+    if slope is not None and count > 2:
+        moved = around * (recall - recall.mean() - slope * around)
+        error = math.sqrt(float(moved @ moved) * count / (count - 2)) / spread
+        low, high = slope - _NORMAL_95 * error, slope + _NORMAL_95 * error
+    return Snowballing(
+        domain=domain, measure=measure, slope=slope, ci_low=low, ci_high=high, n=count
+    )
 
 
 class BehaviorPairs:

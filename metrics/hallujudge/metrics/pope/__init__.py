@@ -23,22 +23,19 @@ answer is wrong.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from ..answers.answer_scores import ReadAnswer, count, is_right, share
-from ..answers.answer_text import folded
+from ..answers.answer_scores import count, share
 from ..answers.answers_metric import metric_of
 from ..answers.closed_questions import (
     AnswerVariant,
     ClosedQuestions,
     Keys,
+    SetFiles,
     UnparsedAs,
     compared_by,
     one_answer,
 )
 from ..answers.yes_no import YES_NO_PARSERS
+from ..answers.yes_no_scores import object_scores
 from ..framework.metric import Paper
 
 
@@ -53,26 +50,6 @@ def _variant(
         repeated_by=repeated_by,
     )
 
-
-def _false_no(answer: ReadAnswer) -> bool:
-    said_no = answer.value == "no" or answer.unparsed == "no"
-    return answer.label == "yes" and said_no
-
-
-_ANSWERED = count("answered", "answers that count in the accuracy")
-_TP = count("tp", "yes to objects that are there", lambda a: a.value == "yes" and a.right)
-_FP = count("fp", "yes to objects that are not there", lambda a: a.value == "yes" and not a.right)
-_TN = count("tn", "no to objects that are not there", lambda a: a.value == "no" and a.right)
-_FN = count("fn", "no to objects that are there", _false_no)
-# An unparsed answer is wrong in the accuracy, but only where it counts as a no also in f1.
-_WRONG = count(
-    "wrong",
-    "wrong answers that count in f1",
-    lambda a: not is_right(a) and (a.value is not None or _false_no(a)),
-)
-_UNPARSED = count(
-    "unparsed", "answers that the parser could not read", lambda a: a.value is None, unread=True
-)
 
 BENCHMARK = ClosedQuestions(
     name="pope",
@@ -117,34 +94,16 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     scores=(
-        share("accuracy", "right answers / answers", (_TP, _TN), _ANSWERED, own=True),
-        share("precision", "right yes answers / yes answers", _TP, (_TP, _FP), n=_ANSWERED),
-        share(
-            "recall",
-            "right yes answers / questions about objects that are there",
-            _TP,
-            (_TP, _FN),
-            n=_ANSWERED,
-        ),
-        share(
-            "f1",
-            "harmonic mean of precision and recall",
-            (_TP, _TP),
-            (_TP, _TP, _WRONG),
-            n=_ANSWERED,
-        ),
-        share(
-            "yes_ratio",
-            "yes answers / answers",
-            (_TP, _FP),
-            _ANSWERED,
-            direction="neither",
-            bounded=False,
-        ),
+        *object_scores(),
         share(
             "unparsed_rate",
             "answers that the parser could not read / answers",
-            _UNPARSED,
+            count(
+                "unparsed",
+                "answers that the parser could not read",
+                lambda answer: answer.value is None,
+                unread=True,
+            ),
             "questions",
             direction="lower",
             bounded=False,
@@ -157,58 +116,21 @@ BENCHMARK = ClosedQuestions(
     split_fields=frozenset({"category"}),
     question_files=True,
     joins_by_text=True,
-    categories=("random", "popular", "adversarial"),
+    split_files=SetFiles(
+        field="category",
+        # The short names are those of lmms-eval's tasks, such as pope_adv.
+        names={
+            "random": "random",
+            "popular": "popular",
+            "pop": "popular",
+            "adversarial": "adversarial",
+            "adv": "adversarial",
+        },
+        keys=("split", "sampling", "type", "pope_type"),
+    ),
     variant_names=("parser",),
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
 PopeMetric = metric_of(BENCHMARK)
 """The metric."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VqaMatch:
-    """What a judge found."""
-
-    answer: str | None
-    """The right answer that the response matches; None if it matches none or is unparsed."""
-    read: bool
-    """Whether the judge's reply was parsed; if not, the response is unscored, never wrong."""
-
-
-def offered_answers(answers: Sequence[str]) -> tuple[str, ...]:
-    """Return each right answer once, the most frequent first; a judge names the first match."""
-    first: dict[str, str] = {}
-    counts: Counter[str] = Counter()
-    for answer in answers:
-        counts[folded(answer)] += 1
-        first.setdefault(folded(answer), answer)
-    return tuple(first[key] for key, _ in counts.most_common())
-
-
-def match_of_number(verdict: str, offered: Sequence[str]) -> VqaMatch:
-    """Return the right answer by a judge's number: 1 is the first one, 0 is none.
-
-    A judge may only name numbers, so that no text of an answer can become a verdict.
-    """
-    said = verdict.strip().strip("\"'.")
-    if said.isascii() and said.isdecimal() and int(said) <= len(offered):
-        return VqaMatch(answer=offered[int(said) - 1] if int(said) else None, read=True)
-    return VqaMatch(answer=None, read=False)
-
-
-def vqa_score(answer: str | None, answers: Sequence[str]) -> float:
-    """Return the VQA score (Antol et al. 2015) of a matched answer.
-
-    Each person is left out in turn; the score is the mean of min(1, number of others with the same
-    answer / 3).
-
-    Args:
-        answer: The matched right answer; None if there is none.
-        answers: The answers of people, usually ten.
-    """
-    if answer is None or not answers:
-        return 0.0
-    same = [folded(other) == folded(answer) for other in answers]
-    total = sum(same)
-    return sum(min(1.0, (total - mine) / 3) for mine in same) / len(same)

@@ -7,9 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..answers.closed_questions import one_answer
-from ..answers.variant_comparison import VariantComparison
-from . import PopeMetric
 from .question_builder import ObjectCounts
 
 
@@ -64,10 +61,20 @@ def hit_ratio_by_company(
         ks: The values of k.
     """
     rows = [names for image, names in hallucinated.items() if probe in shown.get(image, ())]
+    return _hit_ratios(rows, companions(probe, counts), ks)
+
+
+def companions(probe: str, counts: ObjectCounts) -> tuple[str, ...]:
+    """Return the objects other than one, those that occur with it most often first.
+
+    Args:
+        probe: The object.
+        counts: How often objects occur together with it; of equally common ones, the one that
+            counting met first comes first. Objects that never do are last, by name.
+    """
     together = counts.together.get(probe, {})
     ranked = sorted(together, key=lambda name: -together[name])
-    ranked += sorted(counts.images.keys() - together.keys() - {probe})
-    return _hit_ratios(rows, ranked, ks)
+    return (*ranked, *sorted(counts.images.keys() - together.keys() - {probe}))
 
 
 def _hit_ratios(
@@ -93,7 +100,7 @@ def accumulated_proportions(
 
     Args:
         hallucinated: For each image, the hallucinated objects of its caption.
-        ranked: Objects in order, such as :meth:`ObjectCounts.by_frequency`.
+        ranked: Objects in order, such as :meth:`ObjectCounts.by_frequency` or :func:`companions`.
         ks: The values of k.
     """
     times = Counter(name for row in hallucinated for name in row)
@@ -101,24 +108,6 @@ def accumulated_proportions(
     if not total:
         return [None for _ in ks]
     return [sum(times[name] for name in ranked[:k]) / total for k in ks]
-
-
-def parser_comparison(
-    answers: Sequence[str], labels: Sequence[str]
-) -> dict[str, dict[str, float | None]]:
-    """Return the scores of the same answers under every parser.
-
-    Args:
-        answers: What the model wrote.
-        labels: ``yes`` or ``no``, one for each answer.
-
-    Returns:
-        Parser -> score -> value; None where it is not defined.
-    """
-    comparison = VariantComparison(PopeMetric)
-    pairs = zip(answers, labels, strict=True)
-    comparison.add([one_answer(id="", response=text, label=label) for text, label in pairs])
-    return comparison.scores()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ..framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict, support_probability
+from ..framework.claims import (
+    ClaimParts,
+    ClaimVerdict,
+    InvalidEntry,
+    Triplet,
+    Verdict,
+    invalid_note,
+    invalid_to_json,
+    support_probability,
+)
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.metric import (
     PUBLISHED,
@@ -18,7 +27,7 @@ from ..framework.metric import (
     soft_option,
 )
 from ..framework.reasons import UnscoredReason
-from ..framework.results import CanonicalRecord, Item, JsonValue, ScoredItem
+from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
@@ -41,15 +50,11 @@ class TriHeItem(Item):
     human_scores: tuple[float, ...] = ()
     """Human scores of the response, one for each annotator, to compute agreement."""
 
-    def question_record(self) -> CanonicalRecord:
-        """Return the question."""
-        return self.question
-
-    def reference_record(self) -> CanonicalRecord:
-        """Return triplets and objects of the scene graph, each once."""
+    def records(self) -> ItemRecords:
+        """Return the question; triplets and objects of the scene graph, each once."""
         triplets = self.reference_triplets
         graph = None if triplets is None else sorted({tuple(each)[:3] for each in triplets})
-        return graph, sorted(set(self.reference_objects))
+        return ItemRecords(self.question, (graph, sorted(set(self.reference_objects))))
 
 
 def checked_against_all(claim: ClaimVerdict) -> bool:
@@ -72,6 +77,8 @@ class TriHeEvidence:
     references of its own."""
     human_scores: tuple[float, ...] = ()
     """Human scores of the response, one for each annotator."""
+    invalid: tuple[InvalidEntry, ...] = ()
+    """Triplets of a language model's reply that were rejected."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the claims with their extractor and judges, if these are known."""
@@ -84,7 +91,7 @@ class TriHeEvidence:
             line["scene_graph"] = [list(triplet) for triplet in self.scene_graph]
         if self.human_scores:
             line["human_scores"] = list(self.human_scores)
-        return line
+        return line | invalid_to_json(self.invalid)
 
 
 _PARTS = ("", "object_", "relation_")
@@ -217,6 +224,7 @@ class TriHeMetric(SoftMetric):
             Column(name=f"{part}rate", meaning=f"{_PART_MEANINGS[part]} / claims", integral=False)
             for part in _PARTS
         ),
+        Column(name="rejected_claims", meaning="invalid extracted claims that were left out"),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = tuple(
         make(part) for part in _PARTS for make in (_question_score, _image_score)
@@ -258,11 +266,21 @@ class TriHeMetric(SoftMetric):
         detail = f"none of {len(missing)} claims has a verdict: {first.reason or 'no reason given'}"
         return UnscoredReason.NO_VERDICTS, f"{detail} ({first.detail})" if first.detail else detail
 
-    def score_answer(self, verdicts: Sequence[ClaimVerdict]) -> ScoredItem[None]:
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return how many extracted claims were invalid, and how many have no probability."""
+        return (
+            *invalid_note("claims", totals["rejected_claims"]),
+            *SoftMetric.notes_on(self, totals),
+        )
+
+    def score_answer(
+        self, verdicts: Sequence[ClaimVerdict], *, rejected: int = 0
+    ) -> ScoredItem[None]:
         """Return the statistics of one answer that has a score.
 
         Args:
             verdicts: The verdicts of its claims.
+            rejected: How many extracted claims were invalid, and are in no score.
 
         Raises:
             ValueError: The answer has no score; see :meth:`unscored_reason`.
@@ -279,6 +297,7 @@ class TriHeMetric(SoftMetric):
                 counts.unscored,
                 counts.without_probability,
                 *rates,
+                rejected,
             ),
             scores={f"{part}hallu_q": rate for part, rate in zip(_PARTS, rates, strict=True)},
             evidence=None,
@@ -362,4 +381,5 @@ class TriHeMetric(SoftMetric):
             "unscored_claims": 0.0,
             "without_probability": 0.0,
             **{f"{part}rate": rate for part in _PARTS},
+            "rejected_claims": 0.0,
         }

@@ -32,11 +32,9 @@ both are invalid.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from ..answers.answer_scores import (
@@ -59,7 +57,14 @@ from ..answers.closed_questions import (
     Keys,
     Parsed,
 )
-from ..answers.orders import ParsedOrder, read_order, read_order_published
+from ..answers.orders import (
+    ndcg_of,
+    order_code,
+    ordered_by,
+    ranks_in,
+    read_order,
+    read_order_published,
+)
 from ..framework.columns_and_scores import ScoreDefinition, ratio
 from ..framework.metric import Paper
 from ..framework.reasons import UnscoredReason
@@ -75,97 +80,13 @@ def _chosen_as_released(answer: Answer) -> Parsed:
     return Parsed(label if right else said if said in answer.options else None, right, "published")
 
 
-def _ordered(
-    variant: str, read: Callable[[str, Mapping[str, str]], ParsedOrder]
-) -> Callable[[Answer], Parsed]:
-    @lru_cache(maxsize=1 << 16)
-    def by_letters(response: str, letters: tuple[str, ...]) -> ParsedOrder:
-        return read(response, dict.fromkeys(letters, ""))
-
-    def parse(answer: Answer) -> Parsed:
-        said = answer.response or ""
-        # Sorted, so that the file's order does not decide between letters with equal captions.
-        letters = tuple(sorted(answer.options or answer.label.split(", ")))
-        # Most answers are letters alone, whose outcome is cached for all videos at once.
-        reading = by_letters(said, letters) if len(said) <= _SHORT else None
-        if reading is None or not (reading.valid or _is_of_letters(said, reading)):
-            reading = read(said, {letter: answer.options.get(letter, "") for letter in letters})
-        order = ", ".join(reading.letters)
-        how = f"{variant}: {reading.problem}" if reading.problem else variant
-        return Parsed(order or None, reading.valid and order == answer.label, how)
-
-    return parse
-
-
-_SHORT = 120
-_READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
-
-
-def _is_of_letters(response: str, reading: ParsedOrder) -> bool:
-    """Return whether an invalid answer is shown letters alone, so that captions do not matter."""
-    count = len(response.replace(",", " ").split())
-    return reading.problem in _READ_BY_LETTERS and count == len(reading.letters)
-
-
-@lru_cache(maxsize=1 << 16)
-def _ranks(order: str | None, label: str) -> tuple[int, ...] | None:
-    """Return the rank of each letter of an order; None if it is not an order of all letters."""
-    right = label.split(", ")
-    letters = (order or "").split(", ")
-    if sorted(letters) != sorted(right):
-        return None
-    return tuple(right.index(letter) + 1 for letter in letters)
-
-
-def _ranks_in(answer: ReadAnswer) -> tuple[int, ...] | None:
-    # An invalid order may name every letter, and another one that was not shown.
-    return None if ": " in answer.how else _ranks(answer.value, answer.label)
-
-
-@lru_cache(maxsize=1 << 14)
-def ndcg_of(ranks: tuple[int, ...]) -> float:
-    """Return the NDCG of an order of all captions (formulas 2 to 6 of the paper).
-
-    Relevance is ``M + 1 - rank``. The discounted sum is scaled so that the right order has 1 and
-    its reverse 0. Formula 6 prints ``M - j``, but the reverse order needs ``M + 1 - j``.
-
-    Args:
-        ranks: The rank of each caption, in the order that the model gave; a permutation of 1 … M.
-            A single caption is in order.
-    """
-    # The discounted sum alone is above 0 for every order, even for the reverse one.
-    best = list(range(1, len(ranks) + 1))
-    top, bottom = _dcg(best), _dcg(best[::-1])
-    return (_dcg(ranks) - bottom) / (top - bottom) if len(best) > 1 else 1.0
-
-
-def _dcg(ranks: Sequence[int]) -> float:
-    """Return formula 3, with logarithms to base 2; the base cancels out in the quotient."""
-    size = len(ranks)
-    return sum((size + 1 - rank) / math.log2(place + 2) for place, rank in enumerate(ranks))
-
-
-_EXACT_LETTERS = 11  # 27 ** 11 < 2 ** 53, so that a float holds the code exactly.
-
-
-def order_code(letters: Sequence[str]) -> float:
-    """Return a number above 0: exact for up to eleven letters, otherwise a 48-bit hash."""
-    if len(letters) <= _EXACT_LETTERS and all(len(x) == 1 and "A" <= x <= "Z" for x in letters):
-        code = 0
-        for letter in letters:
-            code = code * 27 + ord(letter) - 64
-        return float(code)
-    text = "\0".join(letters).encode("utf-8", "surrogatepass")
-    return float(int.from_bytes(blake2b(text, digest_size=6).digest()) + 1)
-
-
 def _count(
     name: str, meaning: str, of: Callable[[ReadAnswer, tuple[int, ...] | None], float]
 ) -> Count:
     """Return a number of one order, made of its ranks; None for an invalid order."""
 
     def number(bundle: Bundle) -> float:
-        return of(bundle[0], _ranks_in(bundle[0]))
+        return of(bundle[0], ranks_in(bundle[0]))
 
     return Count(name=name, meaning=meaning, of=number)
 
@@ -223,7 +144,7 @@ _REGURGITATED = AnswerScore(
             name="order",
             meaning="order of letters, as a number",
             of=lambda bundle: (
-                order_code((bundle[0].value or "").split(", ")) if _ranks_in(bundle[0]) else 0.0
+                order_code((bundle[0].value or "").split(", ")) if ranks_in(bundle[0]) else 0.0
             ),
             integral=False,
             label=True,
@@ -240,13 +161,10 @@ class _OrdersMetric(AnswersMetric):
         """Return columns that count items with one of the most frequent orders."""
         return expand_orders(items["order"], items[self.unit])
 
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return the right order at best; at worst its reverse, or an invalid order."""
-        bad = float(not best)
-        row = dict.fromkeys((*(column.name for column in self.columns), *MOST_COMMON), 0.0)
-        row |= {name: bad for name in row if name.startswith("hm_")}
-        row |= {name: 1.0 for name in row if name.startswith("compared_")}
-        return row | {"ndcg": float(best), "invalid": bad}
+        limits = AnswersMetric.extreme(self, observed, best=best)
+        return {**dict.fromkeys(MOST_COMMON, 0.0), **limits}
 
 
 def expand_orders(codes: FloatArray, weights: FloatArray) -> Mapping[str, FloatArray]:
@@ -423,12 +341,12 @@ ORDERING = _declared(
         AnswerVariant(
             name="published",
             meaning="Reproduces the released script: shown letters, separated by commas.",
-            parse=_ordered("published", read_order_published),
+            parse=ordered_by("published", read_order_published),
         ),
         AnswerVariant(
             name="corrected",
             meaning="Parses orders however they are written; hm_j_k is over valid orders.",
-            parse=_ordered("corrected", read_order),
+            parse=ordered_by("corrected", read_order),
         ),
     ),
     scores=(
@@ -464,6 +382,7 @@ ORDERING = _declared(
     main_score="ndcg",
     trial=_trial("B, A, C"),
     complete=_with_order,
+    bounds="ratios",
     base=_OrdersMetric,
 )
 """The declaration of the ordering."""

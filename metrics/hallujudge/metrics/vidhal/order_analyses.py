@@ -192,18 +192,6 @@ def frame_reliance(
     )
 
 
-def misalignment(orders: Iterable[Sequence[int]], high: int, low: int) -> float | None:
-    """Return HM_high→low (formula 8) for two ranks.
-
-    Args:
-        orders: For each video, the ranks in the order that the model gave.
-        high: The worse rank.
-        low: The better rank.
-    """
-    asked = [list(ranks) for ranks in orders if high in ranks and low in ranks]
-    return _share(ranks.index(high) < ranks.index(low) for ranks in asked)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityVote:
     """One judge's answer to one yes/no question about a video's captions."""
@@ -429,3 +417,25 @@ class RelativeOrdering:
     def _pair(self, one: str, other: str) -> PairQuestion:
         first, second = sorted((one, other), key=self._letters.index)
         return PairQuestion(first, second)
+
+
+def order_of_pairs(letters: Sequence[str], answers: Iterable[PairAnswer]) -> tuple[str, ...] | None:
+    """Return the order that answers about pairs lead to (section 9.2, Figure 34).
+
+    Args:
+        letters: Letters of the captions, in display order.
+        answers: The answers; of two about a pair the first counts.
+
+    Returns:
+        The order, the most faithful caption first; None if an answer is missing.
+    """
+    chosen: dict[frozenset[str], str] = {}
+    for answer in answers:
+        chosen.setdefault(frozenset(answer.question), answer.chosen)
+    plan = RelativeOrdering(letters)
+    while plan.question is not None:
+        choice = chosen.get(frozenset(plan.question))
+        if choice is None:
+            return None
+        plan.answer(choice)
+    return plan.order

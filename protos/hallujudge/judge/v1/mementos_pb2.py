@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from hallujudge.judge.v1 import scoring_pb2 as hallujudge_dot_judge_dot_v1_dot_scoring__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"hallujudge/judge/v1/mementos.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\"\x8c\x03\n\x0cMementosTask\x12\x15\n\x08response\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\treference\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x0e\n\x06\x64omain\x18\x03 \x01(\t\x12:\n\x11reference_objects\x18\x04 \x01(\x0b\x32\x1f.hallujudge.judge.v1.StringList\x12:\n\x11predicted_objects\x18\x05 \x01(\x0b\x32\x1f.hallujudge.judge.v1.StringList\x12<\n\x13reference_behaviors\x18\x06 \x01(\x0b\x32\x1f.hallujudge.judge.v1.StringList\x12<\n\x13predicted_behaviors\x18\x07 \x01(\x0b\x32\x1f.hallujudge.judge.v1.StringList\x12\x1b\n\x0e\x65pisode_length\x18\x08 \x01(\rH\x02\x88\x01\x01\x42\x0b\n\t_responseB\x0c\n\n_referenceB\x11\n\x0f_episode_length\"\xd5\x01\n\x10MementosEvidence\x12\x0e\n\x06\x64omain\x18\x01 \x01(\t\x12\x11\n\textractor\x18\x02 \x01(\t\x12\x1b\n\x0e\x65pisode_length\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x35\n\x07objects\x18\x04 \x01(\x0b\x32$.hallujudge.judge.v1.KeywordEvidence\x12\x37\n\tbehaviors\x18\x05 \x01(\x0b\x32$.hallujudge.judge.v1.KeywordEvidenceB\x11\n\x0f_episode_length\"\xbc\x02\n\x0fKeywordEvidence\x12\x11\n\treference\x18\x01 \x03(\t\x12\x11\n\tpredicted\x18\x02 \x03(\t\x12\x34\n\x07matched\x18\x03 \x03(\x0b\x32#.hallujudge.judge.v1.MatchedKeyword\x12\x14\n\x0challucinated\x18\x04 \x03(\t\x12\x0e\n\x06missed\x18\x05 \x03(\t\x12\x0f\n\x07unknown\x18\x06 \x03(\t\x12.\n\x04near\x18\x07 \x03(\x0b\x32 .hallujudge.judge.v1.NearKeyword\x12\x32\n\x0freference_spans\x18\x08 \x03(\x0b\x32\x19.hallujudge.judge.v1.Span\x12\x32\n\x0fpredicted_spans\x18\t \x03(\x0b\x32\x19.hallujudge.judge.v1.Span\"6\n\x0eMatchedKeyword\x12\x11\n\tpredicted\x18\x01 \x01(\t\x12\x11\n\treference\x18\x02 \x01(\t\"@\n\x0bNearKeyword\x12\x11\n\tpredicted\x18\x01 \x01(\t\x12\x11\n\treference\x18\x02 \x01(\t\x12\x0b\n\x03why\x18\x03 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"hallujudge/judge/v1/mementos.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\"\x8c\x03\n\x0cMementosTask\x12\x15\n\x08response\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\treference\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x0e\n\x06\x64omain\x18\x03 \x01(\t\x12:\n\x11reference_objects\x18\x04 \x01(\x0b\x32\x1f.hallujudge.judge.v1.StringList\x12:\n\x11predicted_objects\x18\x05 \x01(\x0b\x32\x1f.hallujudge.judge.v1.StringList\x12<\n\x13reference_behaviors\x18\x06 \x01(\x0b\x32\x1f.hallujudge.judge.v1.StringList\x12<\n\x13predicted_behaviors\x18\x07 \x01(\x0b\x32\x1f.hallujudge.judge.v1.StringList\x12\x1b\n\x0e\x65pisode_length\x18\x08 \x01(\rH\x02\x88\x01\x01\x42\x0b\n\t_responseB\x0c\n\n_referenceB\x11\n\x0f_episode_length\"\x89\x02\n\x10MementosEvidence\x12\x0e\n\x06\x64omain\x18\x01 \x01(\t\x12\x11\n\textractor\x18\x02 \x01(\t\x12\x1b\n\x0e\x65pisode_length\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x35\n\x07objects\x18\x04 \x01(\x0b\x32$.hallujudge.judge.v1.KeywordEvidence\x12\x37\n\tbehaviors\x18\x05 \x01(\x0b\x32$.hallujudge.judge.v1.KeywordEvidence\x12\x32\n\x07invalid\x18\x06 \x03(\x0b\x32!.hallujudge.judge.v1.InvalidEntryB\x11\n\x0f_episode_length\"\xbc\x02\n\x0fKeywordEvidence\x12\x11\n\treference\x18\x01 \x03(\t\x12\x11\n\tpredicted\x18\x02 \x03(\t\x12\x34\n\x07matched\x18\x03 \x03(\x0b\x32#.hallujudge.judge.v1.MatchedKeyword\x12\x14\n\x0challucinated\x18\x04 \x03(\t\x12\x0e\n\x06missed\x18\x05 \x03(\t\x12\x0f\n\x07unknown\x18\x06 \x03(\t\x12.\n\x04near\x18\x07 \x03(\x0b\x32 .hallujudge.judge.v1.NearKeyword\x12\x32\n\x0freference_spans\x18\x08 \x03(\x0b\x32\x19.hallujudge.judge.v1.Span\x12\x32\n\x0fpredicted_spans\x18\t \x03(\x0b\x32\x19.hallujudge.judge.v1.Span\"6\n\x0eMatchedKeyword\x12\x11\n\tpredicted\x18\x01 \x01(\t\x12\x11\n\treference\x18\x02 \x01(\t\"@\n\x0bNearKeyword\x12\x11\n\tpredicted\x18\x01 \x01(\t\x12\x11\n\treference\x18\x02 \x01(\t\x12\x0b\n\x03why\x18\x03 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,11 +35,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMENTOSTASK']._serialized_start=95
   _globals['_MEMENTOSTASK']._serialized_end=491
   _globals['_MEMENTOSEVIDENCE']._serialized_start=494
-  _globals['_MEMENTOSEVIDENCE']._serialized_end=707
-  _globals['_KEYWORDEVIDENCE']._serialized_start=710
-  _globals['_KEYWORDEVIDENCE']._serialized_end=1026
-  _globals['_MATCHEDKEYWORD']._serialized_start=1028
-  _globals['_MATCHEDKEYWORD']._serialized_end=1082
-  _globals['_NEARKEYWORD']._serialized_start=1084
-  _globals['_NEARKEYWORD']._serialized_end=1148
+  _globals['_MEMENTOSEVIDENCE']._serialized_end=759
+  _globals['_KEYWORDEVIDENCE']._serialized_start=762
+  _globals['_KEYWORDEVIDENCE']._serialized_end=1078
+  _globals['_MATCHEDKEYWORD']._serialized_start=1080
+  _globals['_MATCHEDKEYWORD']._serialized_end=1134
+  _globals['_NEARKEYWORD']._serialized_start=1136
+  _globals['_NEARKEYWORD']._serialized_end=1200
 # @@protoc_insertion_point(module_scope)

@@ -91,6 +91,7 @@ class MementosEvidence(google.protobuf.message.Message):
     EPISODE_LENGTH_FIELD_NUMBER: builtins.int
     OBJECTS_FIELD_NUMBER: builtins.int
     BEHAVIORS_FIELD_NUMBER: builtins.int
+    INVALID_FIELD_NUMBER: builtins.int
     domain: builtins.str
     """Domain of the synonym graphs that were used."""
     extractor: builtins.str
@@ -105,6 +106,10 @@ class MementosEvidence(google.protobuf.message.Message):
     def behaviors(self) -> Global___KeywordEvidence:
         """Behaviors."""
 
+    @property
+    def invalid(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.InvalidEntry]:
+        """Keywords of a language model's reply that were rejected or repaired."""
+
     def __init__(
         self,
         *,
@@ -113,9 +118,10 @@ class MementosEvidence(google.protobuf.message.Message):
         episode_length: builtins.int | None = ...,
         objects: Global___KeywordEvidence | None = ...,
         behaviors: Global___KeywordEvidence | None = ...,
+        invalid: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.InvalidEntry] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_episode_length", b"_episode_length", "behaviors", b"behaviors", "episode_length", b"episode_length", "objects", b"objects"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_episode_length", b"_episode_length", "behaviors", b"behaviors", "domain", b"domain", "episode_length", b"episode_length", "extractor", b"extractor", "objects", b"objects"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_episode_length", b"_episode_length", "behaviors", b"behaviors", "domain", b"domain", "episode_length", b"episode_length", "extractor", b"extractor", "invalid", b"invalid", "objects", b"objects"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_episode_length", b"_episode_length"]) -> typing.Literal["episode_length"] | None: ...
 
 Global___MementosEvidence: typing_extensions.TypeAlias = MementosEvidence

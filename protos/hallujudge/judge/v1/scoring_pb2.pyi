@@ -627,6 +627,36 @@ class Span(google.protobuf.message.Message):
 Global___Span: typing_extensions.TypeAlias = Span
 
 @typing.final
+class InvalidEntry(google.protobuf.message.Message):
+    """A keyword or triplet of a language model's reply that breaks the rules of its extraction."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PLACE_FIELD_NUMBER: builtins.int
+    TEXT_FIELD_NUMBER: builtins.int
+    PROBLEM_FIELD_NUMBER: builtins.int
+    REPAIRED_FIELD_NUMBER: builtins.int
+    place: builtins.str
+    """The list that it was in, such as triplets or reference_objects."""
+    text: builtins.str
+    """What the model wrote, shortened."""
+    problem: builtins.str
+    """What is wrong with it."""
+    repaired: builtins.str
+    """What replaced it. Empty: it was rejected."""
+    def __init__(
+        self,
+        *,
+        place: builtins.str = ...,
+        text: builtins.str = ...,
+        problem: builtins.str = ...,
+        repaired: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["place", b"place", "problem", b"problem", "repaired", b"repaired", "text", b"text"]) -> None: ...
+
+Global___InvalidEntry: typing_extensions.TypeAlias = InvalidEntry
+
+@typing.final
 class JudgePart(google.protobuf.message.Message):
     """The work of one judge on an item."""
 

@@ -135,6 +135,7 @@ class TriHeEvidence(google.protobuf.message.Message):
     JUDGING_FIELD_NUMBER: builtins.int
     HUMAN_SCORES_FIELD_NUMBER: builtins.int
     SCENE_GRAPH_FIELD_NUMBER: builtins.int
+    INVALID_FIELD_NUMBER: builtins.int
     extractor: builtins.str
     """The extractor that found the claims. Empty: the claims were given."""
     @property
@@ -153,6 +154,10 @@ class TriHeEvidence(google.protobuf.message.Message):
     def scene_graph(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.Triplet]:
         """The image's scene graph, if a claim was checked against all of it. Servers leave it out: the client sent it."""
 
+    @property
+    def invalid(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.InvalidEntry]:
+        """Triplets of a language model's reply that were rejected."""
+
     def __init__(
         self,
         *,
@@ -161,8 +166,9 @@ class TriHeEvidence(google.protobuf.message.Message):
         judging: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.JudgePart] | None = ...,
         human_scores: collections.abc.Iterable[builtins.float] | None = ...,
         scene_graph: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.Triplet] | None = ...,
+        invalid: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.InvalidEntry] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["claims", b"claims", "extractor", b"extractor", "human_scores", b"human_scores", "judging", b"judging", "scene_graph", b"scene_graph"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["claims", b"claims", "extractor", b"extractor", "human_scores", b"human_scores", "invalid", b"invalid", "judging", b"judging", "scene_graph", b"scene_graph"]) -> None: ...
 
 Global___TriHeEvidence: typing_extensions.TypeAlias = TriHeEvidence
 

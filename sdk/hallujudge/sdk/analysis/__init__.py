@@ -1,99 +1,125 @@
-"""The papers' analyses of a run, computed from its files without judging again."""
+"""The papers' analyses of finished runs, computed from their files without judging again.
+
+A family's analyses are in the module of its name, which declares them in ``ANALYSES``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias
 
-from hallujudge.metrics import ItemResult, Report, UnknownVariantError
+from hallujudge.metrics import UnknownVariantError
 
+from ..archives.json_files import read_stored
+from ..comparison.compared_runs import RunSource
 from ..errors import ArchiveError, UnsupportedError
-from .analyzed_run import Analysis, AnalysisOptions, AnalysisTable, Cell, Run
-from .given_judgements import event_hallusion_tables, hallusion_bench_tables
-from .mementos import mementos_tables
-from .tri_he import tri_he_tables
+from ..report.table_pages import Cell
+from ..runs.manifest import ANALYSIS
+from .analyzed_run import (
+    Analysis,
+    AnalysisOption,
+    AnalysisTable,
+    AnalyzedRun,
+    FamilyAnalyses,
+    OptionValue,
+    analyzed_runs,
+    checked_options,
+    described,
+)
 
 __all__ = [
-    "ANALYSIS_FILE",
+    "ANALYSIS",
     "Analysis",
-    "AnalysisOptions",
+    "AnalysisOption",
     "AnalysisTable",
     "Cell",
+    "all_analyses",
     "analyze",
-    "analyze_results",
+    "stored_analysis",
 ]
 
 
-ANALYSIS_FILE = "analysis.json"
-"""Name of the analysis file in a run's folder."""
-
-_Tables: TypeAlias = Callable[[Run, AnalysisOptions], tuple[list[AnalysisTable], list[str]]]
-_METRICS: Mapping[str, _Tables] = {
-    "event-hallusion": event_hallusion_tables,
-    "hallusion-bench": hallusion_bench_tables,
-    "mementos": mementos_tables,
-    "tri-he": tri_he_tables,
-}
+_MODULES = ("chair", "pope", "tri_he", "mementos", "vidhal", "infact", "given_judgements")
+"""Modules of this package that declare analyses, in the order in which tables are shown."""
 
 
-def analyze(run: str | Path, options: AnalysisOptions | None = None) -> Analysis:
-    """Return the analyses of a run, computed from its stored verdicts.
+def analyze(
+    *runs: RunSource,
+    names: Sequence[str] = (),
+    options: Mapping[str, OptionValue] | None = None,
+) -> Analysis:
+    """Return the papers' analyses of finished runs, computed from their stored verdicts.
 
-    Nothing is judged again, and no server is called. For ``tri-he``: the trend over the first words
-    of the answers, relation rates on frequent object pairs, prediction errors, and agreement with
-    human scores and between annotators. For ``mementos``: correlation between object and
-    behaviour scores, recall against the length of the episode, and how often a made-up behaviour is
-    the usual companion of a true one. For ``hallusion-bench`` and ``event-hallusion``: agreement of
-    the run's verdicts with the judgements that the archive holds (Cohen's kappa).
+    Nothing is judged again, and no server is called. Which analyses there are depends on the
+    metrics of the runs, and on what their archives hold; the notes say why one is missing. Several
+    runs of one metric are analyzed side by side, and together where an analysis compares runs.
 
     Args:
-        run: The folder that ``hallujudge score`` wrote: ``report.json`` and ``items.jsonl``.
-        options: Settings of the analyses.
+        runs: Folders that ``hallujudge score`` wrote, or reports that hold their items.
+        names: A name for each run, or keys with values, such as ``model=llava,prompt=2``. Empty
+            for the names of the folders.
+        options: Option -> value; ``hallujudge analyze --help`` lists them.
 
     Raises:
-        ArchiveError: The folder does not hold a complete run of hallujudge.
-        UnsupportedError: The run's metric has no such analyses.
-        InvalidInputError: A graph can't be read.
+        ArchiveError: A folder does not hold a complete run of hallujudge.
+        UnsupportedError: No run's metric has analyses.
+        InvalidInputError: An option, a name or a graph is wrong.
         NotFoundError: A graph is unknown.
     """
-    return _analysis(Run.open(Path(run)), options or AnalysisOptions())
+    given = analyzed_runs(runs, names)
+    analyses = list(_analyses_of(given))
+    declared = [option for each in analyses for option in each.options]
+    checked = checked_options(options or {}, declared)
+    tables: list[AnalysisTable] = []
+    notes: list[str] = []
+    for each in analyses:
+        try:
+            more, problems = each.make(given, checked)
+        except UnknownVariantError as err:
+            sources = ", ".join(run.source for run in given)
+            raise ArchiveError(f"{sources}: not written by hallujudge: {err}; score again") from err
+        tables += more
+        notes += problems
+    return Analysis(
+        runs=tuple(map(described, given)),
+        tables=tuple(tables),
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
-def analyze_results(
-    report: Report, results: Iterable[ItemResult], options: AnalysisOptions | None = None
-) -> Analysis:
-    """Return the analyses of a run in this process.
-
-    Args:
-        report: The report that :meth:`Client.score` returned.
-        results: All results of the run, as ``on_batch`` received them, in any order.
-        options: Settings of the analyses.
+def _analyses_of(runs: Iterable[AnalyzedRun]) -> list[FamilyAnalyses]:
+    """Return the analyses of the runs' families.
 
     Raises:
-        ArchiveError: The results are not those of the report.
-        UnsupportedError: See :func:`analyze`.
-        InvalidInputError: See :func:`analyze`.
-        NotFoundError: See :func:`analyze`.
+        UnsupportedError: No run's metric has any.
     """
-    return _analysis(Run.of(report, results), options or AnalysisOptions())
-
-
-def _analysis(run: Run, options: AnalysisOptions) -> Analysis:
-    if (tables_of := _METRICS.get(run.metric)) is None:
-        raise UnsupportedError(
-            f"{run.source}: a run of {run.metric!r} can't be analyzed; give a run of "
-            f"{', '.join(sorted(_METRICS))}. Analyses of other metrics compare several runs: see "
-            "docs/how-to/score-questions.md"
-        )
-    try:
-        tables, notes = tables_of(run, options)
-    except UnknownVariantError as err:
-        raise ArchiveError(f"{run.source}: not written by hallujudge: {err}; score again") from err
-    return Analysis(
-        metric=run.metric,
-        variant=run.variant,
-        signature=run.signature,
-        tables=tuple(tables),
-        notes=tuple(notes),
+    metrics = dict.fromkeys(run.metric for run in runs)
+    if found := [each for each in all_analyses() if not metrics.keys().isdisjoint(each.metrics)]:
+        return found
+    known = [metric for each in all_analyses() for metric in each.metrics]
+    raise UnsupportedError(
+        f"a run of {' and '.join(metrics)} has no analyses of its own; hallujudge table and "
+        f"hallujudge compare take runs of every metric. Metrics with analyses: {', '.join(known)}"
     )
+
+
+@cache
+def all_analyses() -> tuple[FamilyAnalyses, ...]:
+    """Return the analyses of all families."""
+    modules = (import_module(f".{name}", __package__) for name in _MODULES)
+    return tuple(analyses for module in modules for analyses in module.ANALYSES)
+
+
+def stored_analysis(folder: Path) -> Analysis | None:
+    """Return the analysis in a run's folder; None without one.
+
+    Raises:
+        ArchiveError: The file is damaged.
+    """
+    path = folder / ANALYSIS
+    if not path.exists():
+        return None
+    stored: dict[str, object] = read_stored(path, dict, "an analysis", "analyze the run again")
+    return Analysis.from_json(stored, str(path))

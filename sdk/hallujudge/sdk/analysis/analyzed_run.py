@@ -1,123 +1,195 @@
-"""A finished run, the options of its analyses and their tables."""
+"""Finished runs, the options of their analyses, and the tables that the analyses make."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from hallujudge.metrics import ItemResult, Outcome, Report
+from hallujudge.metrics import Metric, Outcome, Report
 
 from ..archives.records import Record, read_records
+from ..backends.base import metric_of
+from ..comparison.compared_runs import RunSource, run_keys, run_name
 from ..errors import ArchiveError, InvalidInputError
+from ..report.charts import Chart, chart_from
+from ..report.report_text import ABSENT, clean, cut
+from ..report.table_pages import PAGE_FORMATS, Cell, Grid, Page, Shown
+from ..runs.manifest import ITEMS
+from ..runs.run_report import RunReport
+from ..runs.stored_runs import read_run
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisOptions:
-    """Settings of the analyses; each is read by one metric's analyses."""
-
-    words: tuple[int, ...] = ()
-    """Tri-HE's trend: word counts. Empty for steps of ten up to the last claim."""
-    share: float = 0.2
-    """Tri-HE's frequent pairs: the share of object pairs that counts as frequent."""
-    companions: int = 5
-    """Mementos: how many companions of a behaviour count as usual."""
-    behavior_graphs: Mapping[str, str] = field(default_factory=dict)
-    """Mementos: domain -> graph that maps behaviours to roots, a shipped name or a file; the
-    empty domain is any other. Empty for the shipped graphs, as in scoring."""
-
-    def __post_init__(self) -> None:
-        if any(number < 1 for number in self.words):
-            raise InvalidInputError(f"words are {list(self.words)}; give whole numbers above 0")
-        if not 0 < self.share <= 1:
-            raise InvalidInputError(
-                f"the share of pairs is {self.share}; give a number above 0 and at most 1"
-            )
-        if self.companions < 1:
-            raise InvalidInputError(f"companions are {self.companions}; give at least 1")
-
+OptionValue: TypeAlias = "int | float | str | Path | Sequence[str] | None"
+"""Value of an option."""
 
 _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
+_SHOWN_ROWS = 30
+_CELL_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A run's report and the records of its items."""
+class AnalysisOption:
+    """An option of a family's analyses."""
 
-    metric: str
-    """The run's metric."""
-    variant: str
-    """Its variant."""
-    signature: str
-    """Its signature."""
-    items: int
-    """How many items the report covers."""
     name: str
-    """Name of the items in error messages."""
+    """Its name; the flag on the command line has hyphens."""
+    meaning: str
+    """Noun phrase for its help."""
+    kind: Literal["text", "texts", "number", "count", "file"]
+    """What its value is: a text, several texts, a number, a whole number from 1, or a file."""
+    default: OptionValue = None
+    """The value if none is given."""
+
+    @property
+    def flag(self) -> str:
+        """The flag on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+
+def checked_options(
+    given: Mapping[str, OptionValue], declared: Sequence[AnalysisOption]
+) -> dict[str, Any]:
+    """Return the given options, and the defaults of the others.
+
+    Raises:
+        InvalidInputError: No analysis of the runs has such an option, or a number is wrong.
+    """
+    known = {option.name: option for option in declared}
+    values = {name: option.default for name, option in known.items()}
+    for name, value in given.items():
+        if name not in known:
+            raise InvalidInputError(
+                f"no analysis of these runs has the option {name} = {value!r:.60}; known: "
+                f"{', '.join(known) or 'none'}"
+            )
+        if known[name].kind == "count" and not (isinstance(value, int) and value >= 1):
+            raise InvalidInputError(
+                f"the option {name} is {value!r:.60}; give a whole number of at least 1"
+            )
+        values[name] = value
+    return values
+
+
+# Each number is a row of a table.
+_MOST_CUT_OFFS = 1000
+
+
+def cut_offs(option: str, text: str) -> tuple[int, ...]:
+    """Return the numbers in a text such as ``10,20,40``, in order and each once.
+
+    Args:
+        option: The name of the option.
+        text: Its value.
+
+    Raises:
+        InvalidInputError: They are not whole numbers above 0, or too many.
+    """
+    try:
+        numbers = sorted({int(part) for part in text.split(",")}) if text else []
+    except ValueError as err:
+        raise InvalidInputError(
+            f"the option {option} is {text!r:.80}; give whole numbers with commas, such as 10,20,40"
+        ) from err
+    if len(numbers) > _MOST_CUT_OFFS or any(number < 1 for number in numbers):
+        raise InvalidInputError(
+            f"the option {option} is {text!r:.80}; give at most {_MOST_CUT_OFFS} whole numbers "
+            "above 0"
+        )
+    return tuple(numbers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyzedRun:
+    """A finished run: its report and the records of its items, read whenever they are iterated."""
+
+    keys: Mapping[str, str]
+    """Keys of its name with their values, such as ``model`` and ``prompt``."""
+    report: Report
+    """The report."""
+    metric_object: Metric
+    """The metric, as the run used it."""
     source: str
-    """Name of the report in error messages."""
-    lines: Callable[[], Iterable[Record]]
-    """Items of the run as records of ``items.jsonl``."""
+    """Name of the items in error messages."""
+    folder: Path | None
+    """The folder of the run; None for a report in memory."""
+    lines: Callable[[], Iterable[Record]] = field(repr=False)
+    """Yields the items as records of ``items.jsonl``."""
 
     @classmethod
-    def open(cls, folder: Path) -> Run:
-        """Return the run that wrote a folder.
+    def of(cls, source: RunSource, keys: Mapping[str, str]) -> AnalyzedRun:
+        """Return a run that can be analyzed.
 
         Raises:
-            ArchiveError: The folder has no report, or hallujudge did not write it.
+            ArchiveError: The folder does not hold a complete run.
+            InvalidInputError: The report does not hold all of its items.
         """
-        if not folder.is_dir():
-            raise ArchiveError(f"{folder}: not a folder; give the folder of a run")
-        report = next(iter(read_records(folder / "report.json")), None)
-        values = report.values if report is not None else {}
-        texts = {name: values.get(name) for name in ("metric", "variant", "signature")}
-        coverage = values.get("coverage")
-        items = coverage.get("items") if isinstance(coverage, Mapping) else None
-        if not all(isinstance(text, str) for text in texts.values()) or not isinstance(items, int):
-            raise ArchiveError(
-                f"{folder / 'report.json'}: not a report that hallujudge score wrote: it needs "
-                "metric, variant, signature and coverage"
-            )
-        path = folder / "items.jsonl"
+        if isinstance(source, RunReport):
+            return cls._in_memory(source, keys)
+        run = read_run(source)
+        path = run.folder / ITEMS
         return cls(
-            items=items,
-            name=str(path),
-            source=str(folder / "report.json"),
+            keys=keys,
+            report=run.report,
+            metric_object=run.metric,
+            source=str(path),
+            folder=run.folder,
             lines=lambda: read_records(path),
-            **{name: str(text) for name, text in texts.items()},
         )
 
     @classmethod
-    def of(cls, report: Report, results: Iterable[ItemResult]) -> Run:
-        """Return the run of a report and its results."""
+    def _in_memory(cls, report: RunReport, keys: Mapping[str, str]) -> AnalyzedRun:
+        if len(report.items) != report.coverage.items:
+            raise InvalidInputError(
+                f"the report holds {len(report.items)} of its {report.coverage.items} items; "
+                "score with keep_items=True to analyze it"
+            )
 
         def lines() -> Iterator[Record]:
-            for position, result in enumerate(results):
-                place = f"result {position} ({result.id!r:.60})"
-                yield Record(values=result.to_json(), position=position, place=place)
+            for position, item in enumerate(report.items):
+                place = f"item {position} ({item.id!r:.60})"
+                yield Record(values=item.result.to_json(), position=position, place=place)
 
         return cls(
-            metric=report.metric,
-            variant=report.variant,
-            signature=report.signature,
-            items=report.coverage.items,
-            source="the report",
-            name="the results",
+            keys=keys,
+            report=report,
+            metric_object=metric_of(report.metric, report.variant, report.settings),
+            source="the report's items",
+            folder=None,
             lines=lines,
         )
 
+    @property
+    def metric(self) -> str:
+        """The name of the run's metric."""
+        return self.report.metric
+
+    @property
+    def variant(self) -> str:
+        """The run's variant."""
+        return self.report.variant
+
+    @property
+    def signature(self) -> str:
+        """The run's signature."""
+        return self.report.signature
+
+    @property
+    def name(self) -> str:
+        """The run's name: the values of its keys."""
+        return run_name(self.keys)
+
     def scored(self) -> Iterator[Record]:
-        """Return the records of scored items.
+        """Yield the records of scored items.
 
         Raises:
             ArchiveError: The items do not belong to the report, or a line can't be read.
         """
-        return (r for r in self.items_of_report() if r.values["outcome"] == Outcome.SCORED.value)
+        return (r for r in self.items() if r.values["outcome"] == Outcome.SCORED.value)
 
-    def items_of_report(self) -> Iterator[Record]:
-        """Return the records of all items.
+    def items(self) -> Iterator[Record]:
+        """Yield the records of all items.
 
         Raises:
             ArchiveError: See :meth:`scored`.
@@ -131,15 +203,29 @@ class Run:
                     "hallujudge score wrote"
                 )
             yield record
-        if count != self.items:
+        if count != self.report.coverage.items:
             raise ArchiveError(
-                f"{self.name}: {count} items, but the report covers {self.items}; score again, "
-                "or pass the items of this report"
+                f"{self.source}: {count} items, but the report covers "
+                f"{self.report.coverage.items}; score again, or pass the items of this report"
             )
 
 
-Cell: TypeAlias = str | int | float | None
-"""A value of a table; None if it is undefined."""
+def analyzed_runs(sources: Sequence[RunSource], names: Sequence[str]) -> list[AnalyzedRun]:
+    """Return runs that can be analyzed, with the keys of their names.
+
+    Raises:
+        ArchiveError: A folder does not hold a complete run.
+        InvalidInputError: There are no runs, or the names do not fit them.
+    """
+    if not sources:
+        raise InvalidInputError("no run is given; give the folder of a run")
+    keys = run_keys(sources, names)
+    return [AnalyzedRun.of(source, each) for source, each in zip(sources, keys, strict=True)]
+
+
+def runs_of(runs: Iterable[AnalyzedRun], *metrics: str) -> list[AnalyzedRun]:
+    """Return the runs of some metrics."""
+    return [run for run in runs if run.metric in metrics]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,20 +238,87 @@ class AnalysisTable:
     """Table or figure of the paper, or a note that the analysis is ours."""
     rows: tuple[Mapping[str, Cell], ...]
     """Rows with the same keys in the same order."""
+    chart: Chart | None = None
+    """How the table is drawn; None where numbers say as much."""
+
+    def grid(self) -> Grid:
+        """Return the table as it is shown: its first rows, and all of its values."""
+        keys = tuple(self.rows[0]) if self.rows else ()
+        more = len(self.rows) - _SHOWN_ROWS
+        cut_off = f"; the first {_SHOWN_ROWS} of {len(self.rows):,} rows" if more > 0 else ""
+        return Grid(
+            title=f"{_words(self.name)} ({self.source}{cut_off})",
+            headings=tuple(map(_words, keys)),
+            rows=tuple(tuple(_shown(row[key]) for key in keys) for row in self.rows[:_SHOWN_ROWS]),
+            keys=keys,
+            values=tuple(tuple(row[key] for key in keys) for row in self.rows),
+            chart=self.chart,
+        )
+
+
+Tables: TypeAlias = "tuple[list[AnalysisTable], list[str]]"
+"""Tables, and the reasons for those that are missing or partial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
-    """The analyses of one run."""
+class FamilyAnalyses:
+    """The analyses of a family, as its module in this package declares them."""
 
-    metric: str
-    """The run's metric."""
-    variant: str
-    """Its variant."""
-    signature: str
-    """The signature of the run's scores."""
+    metrics: tuple[str, ...]
+    """The metrics whose runs they are of."""
+    make: Callable[[Sequence[AnalyzedRun], Mapping[str, Any]], Tables]
+    """Takes all runs that were given, those of other metrics too."""
+    options: tuple[AnalysisOption, ...] = ()
+    """Its options."""
+
+
+def run_by_run(
+    make: Callable[[AnalyzedRun, Mapping[str, Any]], Tables], *metrics: str
+) -> Callable[[Sequence[AnalyzedRun], Mapping[str, Any]], Tables]:
+    """Return a function that analyzes each run alone and joins tables of the same name.
+
+    Where several runs are given, each row begins with the keys of its run.
+
+    Args:
+        make: Analyzes one run.
+        metrics: The metrics whose runs it takes.
+    """
+
+    def made(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
+        own = runs_of(runs, *metrics)
+        joined: dict[str, AnalysisTable] = {}
+        notes: list[str] = []
+        for run in own:
+            keys = run.keys if len(own) > 1 else {}
+            tables, problems = make(run, options)
+            notes += [f"{run.name}: {problem}" if keys else problem for problem in problems]
+            for table in tables:
+                _join(joined, table, keys)
+        return list(joined.values()), notes
+
+    return made
+
+
+def _join(joined: dict[str, AnalysisTable], table: AnalysisTable, keys: Mapping[str, str]) -> None:
+    before = joined.get(table.name)
+    rows = tuple({**keys, **row} for row in table.rows)
+    chart = table.chart.split_by(tuple(keys)) if table.chart and keys else table.chart
+    joined[table.name] = AnalysisTable(
+        name=table.name,
+        source=table.source,
+        rows=(before.rows if before else ()) + rows,
+        chart=chart,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis(Shown):
+    """The analyses of some runs."""
+
+    runs: tuple[Mapping[str, str], ...]
+    """Name, metric, variant and signature of each run."""
     tables: tuple[AnalysisTable, ...]
-    """The analyses that the run's items allow, as tables."""
+    """The analyses that the runs allow, as tables."""
     notes: tuple[str, ...] = ()
     """Reasons for missing or partial analyses."""
 
@@ -180,19 +333,110 @@ class Analysis:
                 return table
         raise KeyError(name)
 
-    def to_json(self) -> dict[str, object]:
+    def only(self, names: Sequence[str]) -> Analysis:
+        """Return the analysis with some tables alone.
+
+        Raises:
+            InvalidInputError: No table has one of the names.
+        """
+        known = [table.name for table in self.tables]
+        if unknown := [name for name in names if name not in known]:
+            raise InvalidInputError(
+                f"no table has the name {unknown[0]!r:.60}; these runs have {', '.join(known)}"
+            )
+        tables = tuple(self[name] for name in dict.fromkeys(names))
+        return Analysis(runs=self.runs, tables=tables, notes=self.notes)
+
+    def page(self) -> Page:
+        """Return the tables that have rows."""
+        metrics = dict.fromkeys(f"{run['metric']} ({run['variant']})" for run in self.runs)
+        return Page(
+            title=f"{', '.join(metrics)}: analyses",
+            grids=tuple(table.grid() for table in self.tables if table.rows),
+            notes=self.notes,
+            sources={run["name"]: run["signature"] for run in self.runs},
+        )
+
+    def files(self) -> dict[str, str]:
+        """Return all tables in all formats: name of each file -> its text.
+
+        ``analysis.json`` and ``analysis.html`` have all tables; each also has a file of its own as
+        CSV, with all digits, and as LaTeX.
+        """
+        page = self.page()
+        made = {"analysis.json": self.to_text(), "analysis.html": PAGE_FORMATS["html"](page)}
+        for table, grid in zip((t for t in self.tables if t.rows), page.grids, strict=True):
+            alone = replace(page, grids=(grid,), notes=())
+            made[f"{table.name}.csv"] = PAGE_FORMATS["csv"](alone)
+            made[f"{table.name}.tex"] = PAGE_FORMATS["latex"](alone)
+        return made
+
+    def to_json(self) -> dict[str, Any]:
         """Return the content of ``analysis.json``."""
         return {
-            "metric": self.metric,
-            "variant": self.variant,
-            "signature": self.signature,
+            "runs": [dict(run) for run in self.runs],
             "analyses": {
-                table.name: {"source": table.source, "rows": [dict(row) for row in table.rows]}
+                table.name: {
+                    "source": table.source,
+                    "rows": [dict(row) for row in table.rows],
+                    **({"chart": table.chart.to_json()} if table.chart else {}),
+                }
                 for table in self.tables
             },
             "notes": list(self.notes),
         }
 
-    def to_text(self) -> str:
-        """Return the content of ``analysis.json`` as text that ends with a line feed."""
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], where: str) -> Analysis:
+        """Return the analysis of an ``analysis.json``.
+
+        Raises:
+            ArchiveError: It is not one that hallujudge wrote.
+        """
+        with ArchiveError.of_content(
+            f"{where}: not an analysis that hallujudge wrote", "analyze the run again"
+        ):
+            return cls(
+                runs=tuple({key: str(run[key]) for key in run} for run in values["runs"]),
+                tables=tuple(
+                    AnalysisTable(
+                        name=str(name),
+                        source=str(table["source"]),
+                        rows=tuple(_checked_rows(table["rows"])),
+                        chart=chart_from(table.get("chart")),
+                    )
+                    for name, table in values["analyses"].items()
+                ),
+                notes=tuple(map(str, values["notes"])),
+            )
+
+
+def _checked_rows(rows: Iterable[Mapping[str, object]]) -> Iterator[dict[str, Cell]]:
+    shape = Counter[tuple[str, ...]]()
+    for row in rows:
+        shape[tuple(row)] += 1
+        if len(shape) > 1 or not all(
+            value is None or isinstance(value, str | int | float) for value in row.values()
+        ):
+            raise TypeError(f"a row is {row!r:.80}")
+        yield dict(row)  # type: ignore[arg-type]  # checked above
+
+
+def described(run: AnalyzedRun) -> dict[str, str]:
+    """Return what an analysis says of a run."""
+    named = {"name": run.name, "metric": run.metric, "variant": run.variant}
+    return {**named, "signature": run.signature}
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _shown(value: Cell) -> str:
+    if value is None:
+        return ABSENT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4f}" if isinstance(value, float) else cut(clean(value), _CELL_CHARS)

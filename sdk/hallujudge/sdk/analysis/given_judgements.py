@@ -17,15 +17,22 @@ from hallujudge.metrics.hallusion_bench import verdict_of
 
 from ..archives.records import Record
 from ..errors import ArchiveError
-from .analyzed_run import AnalysisOptions, AnalysisTable, Cell, Run
+from ..report.table_pages import Cell
+from .analyzed_run import (
+    AnalysisTable,
+    AnalyzedRun,
+    FamilyAnalyses,
+    Tables,
+    run_by_run,
+)
 
 _ALL_ITEMS = "all"
 
 
-def hallusion_bench_tables(
-    run: Run,
-    options: AnalysisOptions,  # noqa: ARG001  # none concerns this metric
-) -> tuple[list[AnalysisTable], list[str]]:
+def _hallusion_bench(
+    run: AnalyzedRun,
+    _options: Mapping[str, Any],
+) -> Tables:
     """Return the agreement of a HallusionBench run's verdicts with the labels of its answers.
 
     Raises:
@@ -41,10 +48,10 @@ def _correctness_verdicts(record: Record) -> Verdicts:
     return Verdicts(judge=judged[0] if judged else None, given=evidence.get("given"))
 
 
-def event_hallusion_tables(
-    run: Run,
-    options: AnalysisOptions,  # noqa: ARG001  # none concerns this metric
-) -> tuple[list[AnalysisTable], list[str]]:
+def _event_hallusion(
+    run: AnalyzedRun,
+    _options: Mapping[str, Any],
+) -> Tables:
     """Return the agreement of an EventHallusion run's judge with the archive's judgements.
 
     Raises:
@@ -86,8 +93,8 @@ class Verdicts:
 
 
 def agreement_tables(
-    run: Run, field: str, verdicts_of: Callable[[Record], Verdicts]
-) -> tuple[list[AnalysisTable], list[str]]:
+    run: AnalyzedRun, field: str, verdicts_of: Callable[[Record], Verdicts]
+) -> Tables:
     """Return kappa with its interval, over all items and for each group, and its counts.
 
     Args:
@@ -156,3 +163,12 @@ def _counts(field: str, groups: Mapping[str, Iterable[JudgedTwice]]) -> Analysis
 def _field(record: Record, field: str) -> str:
     fields = record.values.get("fields")
     return str(fields.get(field, "")) if isinstance(fields, Mapping) else ""
+
+
+ANALYSES = tuple(
+    FamilyAnalyses(metrics=(metric,), make=run_by_run(make, metric))
+    for metric, make in (
+        ("hallusion-bench", _hallusion_bench),
+        ("event-hallusion", _event_hallusion),
+    )
+)

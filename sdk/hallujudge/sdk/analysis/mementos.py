@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from hallujudge.judge_service.engine.resources import read_graph
 from hallujudge.metrics.mementos.sequence_analyses import (
@@ -12,13 +13,22 @@ from hallujudge.metrics.mementos.sequence_analyses import (
     companions,
     hallucination_correlation,
     recall_by_length,
+    snowballing,
 )
 from hallujudge.synonym_graphs import SynonymGraph, shipped_graphs
 
 from ..archives.records import Record
 from ..errors import ArchiveError
-from ..spec_parts import graph_source
-from .analyzed_run import AnalysisOptions, AnalysisTable, Run
+from ..report.charts import Chart
+from ..spec_parts import by_domain, graph_source
+from .analyzed_run import (
+    AnalysisOption,
+    AnalysisTable,
+    AnalyzedRun,
+    FamilyAnalyses,
+    Tables,
+    run_by_run,
+)
 
 _GENERAL = "general"
 
@@ -33,7 +43,8 @@ class _Roots:
     """Maps behaviours to their roots in the graph of their domain.
 
     Args:
-        chosen: Domain -> graph, as :class:`AnalysisOptions` has it.
+        chosen: Domain -> graph that maps behaviours to roots, a shipped name or a file; the empty
+            domain is any other. Empty for the shipped graphs, as in scoring.
     """
 
     def __init__(self, chosen: Mapping[str, str]) -> None:
@@ -59,7 +70,7 @@ class _Roots:
         return own if own in shipped_graphs() else f"{_GENERAL}_behaviors"
 
 
-def mementos_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTable], list[str]]:
+def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
     """Return the analyses of a Mementos run.
 
     Raises:
@@ -67,7 +78,7 @@ def mementos_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTa
         NotFoundError: A graph is unknown.
         InvalidInputError: A graph can't be read.
     """
-    roots = _Roots(options.behavior_graphs)
+    roots = _Roots(by_domain(options["behavior_graph"], "behaviors"))
     sequences = [_sequence(record, roots) for record in run.scored()]
     scored = [sequence.scored for sequence in sequences]
     pairs = BehaviorPairs(sequence.reference_behaviors for sequence in sequences)
@@ -81,12 +92,24 @@ def mementos_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTa
             name="recall_by_length",
             source="Wang et al., Figure 7: mean recall against events in the sequence",
             rows=tuple(asdict(row) for row in recall_by_length(scored)),
+            chart=Chart(
+                kind="lines",
+                x="episode_length",
+                y=("object_recall", "behavior_recall"),
+                by=("domain",),
+            ),
+        ),
+        AnalysisTable(
+            name="snowballing",
+            source="ours, after Wang et al., section 3.2 and Figure 7: change of recall with each "
+            "further event, 95 % interval",
+            rows=tuple(asdict(row) for row in snowballing(scored)),
         ),
         AnalysisTable(
             name="companions",
             source="ours, after Wang et al., section 3.2: made-up behaviours that are among the "
-            f"{options.companions} usual companions of a true one; expected: by frequency alone",
-            rows=tuple(asdict(row) for row in companions(scored, pairs, k=options.companions)),
+            f"{options['companions']} usual companions of a true one; expected: by frequency alone",
+            rows=tuple(asdict(row) for row in companions(scored, pairs, k=options["companions"])),
         ),
     ], []
 
@@ -128,3 +151,25 @@ def _number(value: object) -> float | None:
     if isinstance(value, (int, float)):
         return float(value)
     raise TypeError(f"a score is {value!r:.40}")
+
+
+ANALYSES = (
+    FamilyAnalyses(
+        metrics=("mementos",),
+        make=run_by_run(_tables, "mementos"),
+        options=(
+            AnalysisOption(
+                name="companions",
+                meaning="mementos: usual companions of a behaviour",
+                kind="count",
+                default=5,
+            ),
+            AnalysisOption(
+                name="behavior_graph",
+                meaning="mementos: graph of behaviours, as in score",
+                kind="texts",
+                default=(),
+            ),
+        ),
+    ),
+)

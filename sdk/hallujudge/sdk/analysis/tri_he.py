@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
 
 from hallujudge.metrics.framework.agreement import Level, human_agreement, krippendorff_alpha
 from hallujudge.metrics.framework.claims import (
@@ -24,11 +26,23 @@ from hallujudge.metrics.tri_he.claim_analyses import (
     rates,
     trend,
 )
+from hallujudge.synonym_graphs import GraphError
+from hallujudge.synonym_graphs.tools import find_wordnet, open_wordnet
 
 from ..archives.records import Record
 from ..archives.tri_he import human_scores
-from ..errors import ArchiveError
-from .analyzed_run import AnalysisOptions, AnalysisTable, Cell, Run
+from ..errors import ArchiveError, InvalidInputError, NotFoundError
+from ..report.charts import Chart
+from ..report.table_pages import Cell
+from .analyzed_run import (
+    AnalysisOption,
+    AnalysisTable,
+    AnalyzedRun,
+    FamilyAnalyses,
+    Tables,
+    cut_offs,
+    run_by_run,
+)
 
 _PARTS = ("", "object_", "relation_")
 # Points of the trend by default: every ten words, and at most thirty of them.
@@ -41,6 +55,10 @@ _NO_HUMAN = (
     "no agreement with annotators: the answers have no human_score "
     "(see InputOptions(own=dict(human_keys=…)))"
 )
+_HUMAN_SCALES = {
+    "more-is-better": "with less hallucination",
+    "more-is-worse": "with more hallucination",
+}
 _NO_SECOND = "no Krippendorff's alpha: no answer has scores of two annotators"
 
 
@@ -52,7 +70,7 @@ class _Answer:
     human: tuple[float, ...]
 
 
-def tri_he_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTable], list[str]]:
+def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
     """Return the analyses of a Tri-HE run, and the reasons for missing ones.
 
     Raises:
@@ -60,24 +78,25 @@ def tri_he_tables(run: Run, options: AnalysisOptions) -> tuple[list[AnalysisTabl
     """
     soft = "yes" if "|soft:yes|" in run.signature else ""
     metric = TriHeMetric(variant=run.variant, judge="of the run", soft=soft)
-    every = [_answer(record) for record in run.items_of_report()]
+    every = [_answer(record) for record in run.items()]
     answers = [answer for answer in every if answer.is_scored]
     judged = [answer.judged for answer in answers]
-    tables, notes = _trend_over_placed(judged, metric, options)
-    tables += [*_frequent(judged, metric, options.share), _errors(judged)]
-    more_tables, more_notes = _people(every, answers, metric)
+    tables, notes = _trend_over_placed(judged, metric, cut_offs("words", options["words"]))
+    names = _synset_names(options["wordnet"])
+    tables += [*_frequent(judged, metric, options["share"], names), _errors(judged)]
+    more_tables, more_notes = _people(every, answers, metric, options["human_scale"])
     return tables + more_tables, notes + more_notes
 
 
 def _trend_over_placed(
-    answers: Sequence[JudgedAnswer], metric: TriHeMetric, options: AnalysisOptions
+    answers: Sequence[JudgedAnswer], metric: TriHeMetric, words: Sequence[int]
 ) -> tuple[list[AnalysisTable], list[str]]:
     """Return the trend over claims with a position, and a note on claims without one."""
     placed = [_placed(answer) for answer in answers]
     claims, known = (sum(len(a.verdicts) for a in some) for some in (answers, placed))
     if claims and not known:
         return [], [_NO_PLACES]
-    table = _trend(placed, metric, options.words or _steps(placed))
+    table = _trend(placed, metric, words or _steps(placed))
     if known == claims:
         return [table], []
     left_out = f"{claims - known} of {claims} claims"
@@ -90,9 +109,12 @@ def _placed(answer: JudgedAnswer) -> JudgedAnswer:
 
 
 def _people(
-    every: Sequence[_Answer], scored: Sequence[_Answer], metric: TriHeMetric
+    every: Sequence[_Answer], scored: Sequence[_Answer], metric: TriHeMetric, scale: str
 ) -> tuple[list[AnalysisTable], list[str]]:
     """Return agreement with annotators over scored answers, and between annotators over all."""
+    if scale not in _HUMAN_SCALES:
+        known = " or ".join(_HUMAN_SCALES)
+        raise InvalidInputError(f"the option human_scale is {scale!r:.60}; give {known}")
     rated = sum(bool(answer.human) for answer in every)
     if not rated:
         return [], [_NO_HUMAN]
@@ -103,7 +125,7 @@ def _people(
             f"agreement with annotators: {rated - compared} of {rated} answers with human scores "
             "are unscored and left out"
         )
-    tables = [_agreement(scored, metric)] if compared else []
+    tables = [_agreement(scored, metric, scale)] if compared else []
     alpha = _alpha(every)
     if not alpha.rows:
         return tables, [*notes, _NO_SECOND]
@@ -129,6 +151,7 @@ def _trend(
             {"words": at[0].words} | _joined([point.rates for point in at])
             for at in zip(*points, strict=True)
         ),
+        chart=Chart(kind="lines", x="words", y=tuple(f"{part}hallu_i" for part in _PARTS)),
     )
 
 
@@ -145,9 +168,14 @@ def _counts(found: Rates) -> dict[str, Cell]:
 
 
 def _frequent(
-    answers: Sequence[JudgedAnswer], metric: TriHeMetric, share: float
+    answers: Sequence[JudgedAnswer],
+    metric: TriHeMetric,
+    share: float,
+    names: Callable[[str], str] | None,
 ) -> Iterator[AnalysisTable]:
-    found = frequent_pair_rates(answers, metric, share=share)
+    if not 0 < share <= 1:
+        raise InvalidInputError(f"the option share is {share}; give a number above 0 and at most 1")
+    found = frequent_pair_rates(answers, metric, share=share, canonical=names)
     rows: list[Mapping[str, Cell]] = []
     for name, of, pairs in (
         ("all", found.original, found.all_pairs),
@@ -168,6 +196,38 @@ def _frequent(
     )
 
 
+def _synset_names(wordnet: str) -> Callable[[str], str] | None:
+    """Return the function that names an object by its commonest WordNet synset, as Table 4 does.
+
+    Args:
+        wordnet: The folder of WordNet's files, ``auto`` for this machine's, or empty for the words
+            themselves.
+
+    Raises:
+        InvalidInputError: The folder has no WordNet database.
+        NotFoundError: This machine has none.
+    """
+    if not wordnet:
+        return None
+    try:
+        found = find_wordnet() if wordnet == "auto" else open_wordnet(Path(wordnet))
+    except GraphError as err:
+        raise InvalidInputError(f"the option wordnet is {wordnet!r:.80}: {err}") from err
+    if found is None:
+        raise NotFoundError("WordNet is not on this machine; install it, or give its folder")
+
+    @cache
+    def name(text: str) -> str:
+        words = " ".join(text.casefold().split())
+        synset = next(iter(found.senses(words, "objects")), None)
+        if synset is None:
+            return words
+        first = synset.words[0]
+        return f"{first}.n.{found.rank(first, synset, 'objects') + 1:02d}"
+
+    return name
+
+
 def _errors(answers: Sequence[JudgedAnswer]) -> AnalysisTable:
     claims = [claim for answer in answers for claim in answer.verdicts]
     wrong = sum(claim.verdict is Verdict.NOT_SUPPORTED for claim in claims)
@@ -186,23 +246,30 @@ def _errors(answers: Sequence[JudgedAnswer]) -> AnalysisTable:
     )
 
 
-def _agreement(answers: Sequence[_Answer], metric: TriHeMetric) -> AnalysisTable:
+def _agreement(answers: Sequence[_Answer], metric: TriHeMetric, scale: str) -> AnalysisTable:
+    """Return correlations, positive where annotators and the judge agree, as in the paper.
+
+    The paper's scale runs from 1 to 5 for no hallucination (appendix C, Table 8), against the
+    rates of hallucination, and its correlations are positive.
+    """
     human = {a.id: math.fsum(a.human) / len(a.human) for a in answers if a.human}
     rows: list[Mapping[str, Cell]] = []
     for part in _PARTS:
         scores = {a.id: rates([a.judged], metric, part).hallu_q for a in answers}
-        found = human_agreement(scores, human)
+        found = human_agreement(scores, human, opposite=scale == "more-is-better")
         rows.append(
             {
                 "score": f"{part}hallu_q",
                 "pearson": found.pearson,
                 "spearman": found.spearman,
+                "kendall": found.kendall,
                 "answers": found.n,
             }
         )
     return AnalysisTable(
         name="human_agreement",
-        source="Wu et al., Table 3: correlation with people's scores, annotators averaged",
+        source="Wu et al., Table 3 (Pearson): correlation with human scores, annotators averaged; "
+        f"positive is agreement, on a scale that rises {_HUMAN_SCALES[scale]}",
         rows=tuple(rows),
     )
 
@@ -264,3 +331,37 @@ def _parts(value: object) -> ClaimParts:
     if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
         raise TypeError(f"a triplet is {value!r:.60}")
     return Triplet(*value) if len(value) != 1 else Sentence(*value)
+
+
+ANALYSES = (
+    FamilyAnalyses(
+        metrics=("tri-he",),
+        make=run_by_run(_tables, "tri-he"),
+        options=(
+            AnalysisOption(
+                name="words",
+                meaning="tri-he: word counts of the trend, such as 10,20,40",
+                kind="text",
+                default="",
+            ),
+            AnalysisOption(
+                name="share",
+                meaning="tri-he: share of object pairs that are frequent",
+                kind="number",
+                default=0.2,
+            ),
+            AnalysisOption(
+                name="wordnet",
+                meaning="tri-he: folder of WordNet for object pairs by synset, or auto",
+                kind="text",
+                default="",
+            ),
+            AnalysisOption(
+                name="human_scale",
+                meaning="tri-he: more-is-better or more-is-worse",
+                kind="text",
+                default="more-is-better",
+            ),
+        ),
+    ),
+)

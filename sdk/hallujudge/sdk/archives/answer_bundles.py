@@ -17,6 +17,7 @@ from .asked_questions import AskedQuestions
 from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import Faults, MediaCheck
 from .json_files import named
+from .named_keys import fields_of
 from .question_files import (
     bundle_id,
     place_of,
@@ -25,7 +26,6 @@ from .records import (
     Record,
     canonical_id,
     choose_key,
-    fields_of,
     optional_text,
     shown,
 )
@@ -114,6 +114,9 @@ class _Bundles:
         for key in self._asked.silent() if self._options.allow_missing else ():
             for entry in self._unanswered(key):
                 gathered.setdefault(entry.bundle, []).append(entry)
+        for bundle, entries in gathered.items():
+            if self._bundle.every and len(entries) != self._bundle.every:
+                self._faults.add(_CUT, f"{bundle} ({len(entries)} of {self._bundle.every})")
         items = [self._item(entries) for entries in gathered.values()]
         if not self._options.allow_missing and self._asked.asking is None:
             self._faults.add(_SILENT, *self._asked.silent())
@@ -144,17 +147,25 @@ class _Bundles:
             yield from self._listed(fields, record)
         else:
             name = self._name(record)
-            bundle = self._prefix(fields) + bundle_id(self._declared, record, self._options)
+            bundle, place = self._bundle_of(fields, record)
             if name is None:
                 found = "_".join(place_of(self._declared, record, self._bundle.name))
                 self._faults.add(_UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
                 return
             self._check_line_id(record)
             inner = Record(self._mapped(record.values, {}), record.position, bundle)
-            if self._options.allow_duplicates:
+            if self._options.allow_duplicates and not place:
                 number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
                 bundle += f"#{number}" * (number > 1)
-            yield Entry(bundle, name, fields, record.values, inner)
+            yield Entry(bundle, name or place, fields, record.values, inner)
+
+    def _bundle_of(self, fields: Mapping[str, str], record: Record) -> tuple[str, str]:
+        """Return the id of a bundle, and the place of a record in it if their order counts."""
+        prefix, every = self._prefix(fields), self._bundle.every
+        if not every:
+            return prefix + bundle_id(self._declared, record, self._options), ""
+        number = self._counts[prefix] = self._counts.get(prefix, -1) + 1
+        return f"{prefix}{number // every + 1}", str(number % every + 1)
 
     def _is_flat(self, first: Record) -> bool:
         """Return whether an archive has one question a record instead of whole bundles."""
@@ -168,7 +179,9 @@ class _Bundles:
     def _prefix(self, fields: Mapping[str, str]) -> str:
         """Return what ids of a set's bundles begin with, which each set counts from the start."""
         sets = self._declared.set_files
-        return f"{fields[sets.field]}/" if sets and self._bundle.names else ""
+        return (
+            f"{fields[sets.field]}/" if sets and (self._bundle.names or self._bundle.every) else ""
+        )
 
     def _name(self, record: Record) -> str | None:
         """Return the name of a record within its bundle; None if it may not have it."""
@@ -374,6 +387,7 @@ def _are_objects(value: object) -> bool:
     return bool(listed) and all(isinstance(each, Mapping) for each in listed)
 
 
+_CUT = "bundles lack records"
 _NO_SET = "records have no set that is known"
 _NO_ANSWER = "records lack an answer"
 _TWICE = "questions are answered more than once"
@@ -389,6 +403,7 @@ def _remedies(declared: ClosedQuestions) -> dict[str, str]:
         if sets is None
         else f"Name the file after its set, or give each record the key {sets.field!r}: "
         f"{known_sets(sets)}",
+        _CUT: "Give every record, in the order of the benchmark",
         _NO_ANSWER: f"Write each record as an object with {names}",
         _TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",

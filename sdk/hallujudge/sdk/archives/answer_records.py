@@ -185,7 +185,11 @@ class AnswerMaker:
         keys = (name,) if name in self._options.key_map else self._keys.fields[name]
         if needed and keys[0] not in record.values and name in self._needed:
             choose_key(record, None, keys, f"the {name}", self._remedy)
-        return field_text(record.values, keys)
+        text = field_text(record.values, keys)
+        if (values := self._keys.values.get(name)) is None:
+            return text
+        text = text.strip().removesuffix(".0")
+        return values.get(text.casefold(), text)
 
 
 def bad_label(declared: ClosedQuestions) -> str:

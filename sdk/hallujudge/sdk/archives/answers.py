@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -14,11 +13,12 @@ from ..errors import ArchiveError, InvalidInputError
 from .answer_bundles import read_bundles
 from .inputs import InputOptions, ItemSource, Reader, References, Responses
 from .joins import JoinCheck, MediaCheck, numbered, refuse
+from .named_keys import fields_of
 from .question_files import (
     JOINS,
     Question,
     Questions,
-    given_questions,
+    asks_the_same,
     id_of,
     label_of,
     labels_are_wrong,
@@ -28,7 +28,6 @@ from .records import (
     TEXT_FLAG,
     Record,
     choose_key,
-    fields_of,
     id_under,
     no_records,
     optional_text,
@@ -36,10 +35,10 @@ from .records import (
     shown,
     text_of,
 )
+from .split_files import joined_splits
 
 # Filling the slots of an item takes half the time of its constructor.
 _make_item = maker_of(AnswersItem, ("id", "group_id", "fields", "answers"))
-_WORD = re.compile(r"\w+")
 # Answers that are searched for question marks before a file of questions is refused.
 _LOOKED_AT = 100
 
@@ -71,15 +70,16 @@ def read_answers(
     """
     if references is not None and not declared.question_files:
         raise ArchiveError(f"{declared.name}'s files hold their labels; leave the references out")
-    if not declared.joins_by_text:
-        return read_bundles(declared, responses, references, options, group_by)
-    if options.join not in JOINS:
+    if declared.joins_by_text and options.join not in JOINS:
         raise InvalidInputError(
             f"InputOptions(join={options.join!r}) is unknown; choose one of {', '.join(JOINS)}"
         )
+    if references is not None:
+        responses, references, options = joined_splits(declared, responses, references, options)
+    if not declared.joins_by_text:
+        return read_bundles(declared, responses, references, options, group_by)
     if references is None:
         return Answers(declared, responses, None, options, group_by).checked()
-    references = given_questions(declared, references, responses)
     questions = read_questions(declared, references, responses, options, group_by)
     return Answers(declared, responses, questions, options, group_by).checked()
 
@@ -178,11 +178,7 @@ class Answers:
         A prompt may add text around the question, such as instructions.
         """
         asked = optional_text(record, self._declared.keys.question)
-        if asked == text:
-            return ""
-        ours, theirs = (f" {' '.join(_WORD.findall(t.casefold()))} " for t in (text, asked))
-        # A text without words can't be compared.
-        return "" if ours in theirs or theirs in ours or not theirs.strip() else asked
+        return "" if asks_the_same(asked, text) else asked
 
     def _remedy(self) -> str:
         if self._options.join == "order":
@@ -201,7 +197,7 @@ class Answers:
             return self._questions.key_of(record)
         if self._id_key is not None:
             return id_under(record, self._id_key)
-        return id_of(self._declared, record, with_category=False, required=self._with_ids)
+        return id_of(self._declared, record, required=self._with_ids)
 
     def _items(self, missing: list[str]) -> Iterator[AnswersItem]:
         records = read_records(self._responses)

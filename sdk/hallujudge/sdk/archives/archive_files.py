@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from hallujudge.metrics.families import benchmark_named
+
 from ..errors import ArchiveError, HallujudgeError
 from .formats import Content, read_format
 from .found_files import FoundFile, is_pattern, with_given_name
@@ -15,6 +17,7 @@ from .json_files import named, read_values
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
 from .records import Record, Records, canonical_id, read_records
+from .set_files import split_of_file
 
 # VLMEvalKit puts each run into a folder such as T20260102-030405 or T20260102_Gabcdef.
 _RUN_FOLDER = re.compile(r"T\d{8}([-_]\w+)*")
@@ -146,7 +149,7 @@ def value_at(values: Mapping[str, object], path: str) -> object:
 
 
 def gathered(
-    files: Sequence[FoundFile], given: str, metric: str
+    files: Sequence[FoundFile], given: str, metric: str, *, are_named: bool = False
 ) -> tuple[list[ArchiveFile], tuple[str, ...]]:
     """Return the files that hold one run's responses for a metric, and notes on the others.
 
@@ -154,22 +157,27 @@ def gathered(
         files: The files.
         given: What the user gave, for messages.
         metric: The metric.
+        are_named: Whether the user named each file, so that all belong to the run.
 
     Raises:
         ArchiveError: There is none; or they are of several layouts or models, or have equal ids.
     """
-    opened, notes = _opened_files(files)
-    chosen = _of_benchmark(_for_metric(opened, metric), metric)
+    if are_named:
+        opened = chosen = [open_file(file) for file in files]
+        notes: tuple[str, ...] = ()
+    else:
+        opened, notes = _opened_files(files)
+        chosen = _of_benchmark(_for_metric(opened, metric), metric)
     if not chosen and is_pattern(Path(given)):
         chosen = _shards(opened)
     if not chosen:
         raise _nothing(opened, given, metric, notes)
     chosen, aborted = _without_aborted(chosen)
     notes = (*notes, *aborted)
-    _refuse_mixed(chosen, given, metric)
+    _refuse_mixed(chosen, given, metric, are_named=are_named)
     _refuse_other_benchmarks(chosen, given, metric)
     if len(chosen) > 1:
-        _refuse_duplicates(chosen)
+        _refuse_duplicates(chosen, metric, are_named=are_named)
     others = len(files) - len(chosen)
     if others:
         notes = (
@@ -291,8 +299,14 @@ def _nothing(
     )
 
 
-def _refuse_mixed(chosen: Sequence[ArchiveFile], given: str, metric: str) -> None:
-    models = {archive.model: archive for archive in chosen}
+def _refuse_mixed(
+    chosen: Sequence[ArchiveFile], given: str, metric: str, *, are_named: bool
+) -> None:
+    models = {archive.model: archive for archive in chosen if archive.model or not are_named}
+    if len(models) > 1 and are_named:
+        raise ArchiveError(
+            f"{given}: runs of {len(models)} models: {named(sorted(models))}. Give the files of one"
+        )
     if len(models) > 1:
         raise ArchiveError(
             f"{given}: runs of {len(models)} models: {named(sorted(models))}. Give the folder of "
@@ -307,19 +321,25 @@ def _refuse_mixed(chosen: Sequence[ArchiveFile], given: str, metric: str) -> Non
         )
 
 
-def _refuse_duplicates(chosen: Sequence[ArchiveFile]) -> None:
-    """Refuse two files of one task with the same ids; each task of a tool has its own ids."""
+def _refuse_duplicates(chosen: Sequence[ArchiveFile], metric: str, *, are_named: bool) -> None:
+    """Refuse two files of one task, or split, with the same ids; each of them has its own ids."""
+    declared = benchmark_named(metric)
+    splits = None if declared is None else declared.split_files
     if len({archive.task for archive in chosen}) == len(chosen):
         return
-    where: dict[tuple[str, str], str] = {}
+    where: dict[tuple[str, str, str], str] = {}
     for archive in chosen:
         name = archive.file.name
+        split = "" if splits is None else split_of_file(splits, Path(name))
+        if splits is not None and not split and are_named:
+            # The reader of the answers finds the split of each, or says what to give.
+            continue
         for record in archive.records():
             value = next((record.values[k] for k in _ID_KEYS if k in record.values), None)
             if value is None:
                 continue
             identifier = canonical_id(value, record.place)
-            other = where.setdefault((archive.task, identifier), name)
+            other = where.setdefault((archive.task, split, identifier), name)
             if other != name:
                 raise ArchiveError(
                     f"{other} and {name} both hold the id '{named([identifier])}'; give "

@@ -43,17 +43,16 @@ from .inputs import (
 from .joins import IdCheck, IdMap, numbered, refuse
 from .json_files import named
 from .json_lines import Mark, Marks
+from .named_keys import fields_of
 from .records import (
     TEXT_FLAG,
     Record,
     RecordBatch,
     choose_key,
-    fields_of,
     id_under,
     no_records,
     not_a_text,
     read_record_batches,
-    read_records,
     response_value,
 )
 
@@ -287,9 +286,10 @@ class _Archive:
         self._allow_duplicates = options.allow_duplicates
         self._id_map = IdMap(options.own["id_map"]) if "id_map" in options.own else None
         self._shared: dict[tuple[object, ...], Objects] = {}
-        first = next(read_records(responses), None)
-        if first is None:
+        batch = next(read_record_batches(responses), None)
+        if batch is None:
             raise no_records(responses, "responses", "response")
+        first = Record(batch.values[0], batch.position, batch.place(0))
         self._keys = _keys_of(first, options, own_objects=not references.any)
 
     def found(self) -> _Found:

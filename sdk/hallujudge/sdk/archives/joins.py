@@ -17,10 +17,8 @@ from hallujudge.judge_service.errors import fault_of
 from ..errors import ArchiveError
 from .inputs import InputOptions, Responses
 from .json_files import named, read_json, read_text, read_values
-from .records import Record, canonical_id, read_records, shown
+from .records import Record, canonical_id, read_records, shown, unwrapped
 
-# Objects that files of results hold next to the results.
-_OF_RUNS = ("config", "meta", "metadata")
 _LONGEST_PLACE = 20
 """More digits than any list position has, and fewer than Python's limit for integers."""
 
@@ -158,15 +156,6 @@ class MediaCheck:
             f"no record has an image or a video: {keys}. Intervals take each item for independent "
             "of the others; if the key has another name, map it (key_map) to 'image'" + also,
         )
-
-
-def unwrapped(content: Mapping[str, object]) -> Mapping[str, object] | list[object]:
-    """Return what an object holds under ``results``, if all else in it describes the run."""
-    held = content.get("results")
-    others = [value for key, value in content.items() if key not in ("results", *_OF_RUNS)]
-    if isinstance(held, (Mapping, list)) and not any(isinstance(v, (list, dict)) for v in others):
-        return held
-    return content
 
 
 def refuse(problem: str, identifiers: list[str], remedy: str) -> ArchiveError:

@@ -15,13 +15,13 @@ from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References
 from .joins import JoinCheck, numbered, refuse
 from .json_files import named
 from .local_files import read_bytes
+from .named_keys import fields_of
 from .records import (
     ID_FLAG,
     TEXT_FLAG,
     Record,
     Records,
     choose_key,
-    fields_of,
     id_under,
     no_records,
     not_a_text,

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError, InvalidInputError
 from .archive_files import first_values, value_at
 from .inputs import InputOptions, References, Responses, are_paths
 from .json_files import named
-from .records import Record, Records, read_records
+from .records import Record, Records, read_records, shown
 
 Source: TypeAlias = "Responses | References"
 
@@ -58,7 +59,7 @@ def mapped_keys(
     fields = {} if by_text else own.fields
     bundle = declared.bundle
     whole = () if bundle.whole is None else (bundle.whole.response, *bundle.whole.fields.values())
-    more = [*["label"] * bool(own.label), *["category"] * bool(declared.categories)]
+    more = [*["label"] * bool(own.label), *_split_keys(declared)]
     places = {
         **{key: key for key in (*own.question, *(own.asked if by_text else own.options))},
         **{key: names[0] for names in (bundle.inside, *whole) for key in names},
@@ -79,6 +80,10 @@ def mapped_keys(
     return {places[name]: key for name, key in keys.items()}
 
 
+def _split_keys(declared: ClosedQuestions) -> tuple[str, ...]:
+    return () if declared.split_files is None else (declared.split_files.field,)
+
+
 def with_named_keys(
     given: Source, of_given: Mapping[str, str], known: Source | None, keys: Mapping[str, str]
 ) -> tuple[Source, Source | None, Mapping[str, str]]:
@@ -96,8 +101,6 @@ def with_named_keys(
     Raises:
         ArchiveError: The first records of both lack a value to copy.
     """
-    if not keys:
-        return given, known, keys
     of_known = _there(first := _first_of(known), keys)
     if of_known and known is not None:
         known = _mapped(known, of_known)
@@ -139,6 +142,38 @@ def with_named(
     return {**inner, **found}
 
 
+def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, str]:
+    """Return values to group by, each from the first record that has it; empty if none has.
+
+    A list names several groups, which are joined by commas.
+
+    Args:
+        keys: Names of keys, or paths such as ``doc.category`` into objects.
+        records: The records, in the order of precedence.
+
+    Raises:
+        InvalidInputError: A key has an object as its value.
+    """
+    out = {}
+    first = records[0]
+    for key in keys:
+        if type(text := first.get(key)) is str:
+            out[key] = well_formed(text)
+            continue
+        found = (value_at(record, key) for record in records)
+        value = next((value for value in found if value is not None), None)
+        parts = value if isinstance(value, list) else [value]
+        if any(isinstance(part, (Mapping, list)) for part in parts):
+            inner = next(iter(parts[0]), "") if isinstance(parts[0], Mapping) else ""
+            example = f"{key}.{inner}" if inner else "doc.category"
+            raise InvalidInputError(
+                f"the key {key!r} to report groups by holds {shown(value)}; name a key of the "
+                f"object, such as {example!r:.80}, or another key"
+            )
+        out[key] = "" if value is None else well_formed(",".join(map(str, parts)))
+    return out
+
+
 def _first_of(source: Source | None) -> Mapping[str, object]:
     """Return the first record of references; empty without one, and of several files."""
     if source is None or isinstance(source, Mapping) or are_paths(source):
@@ -161,6 +196,8 @@ def _there(values: Mapping[str, object], keys: Mapping[str, str]) -> dict[str, s
 
 
 def _mapped(source: Source, keys: Mapping[str, str]) -> Records:
+    parts = source.parts if isinstance(source, Records) else ()
+
     def records() -> Iterator[Record]:
         for record in read_records(source):
             more = {name: value_at(record.values, key) for name, key in keys.items()}
@@ -168,4 +205,5 @@ def _mapped(source: Source, keys: Mapping[str, str]) -> Records:
 
     if isinstance(source, (str, Path)):
         return Records(records, str(source))
-    return Records(records, source.name if isinstance(source, Records) else "")
+    name = source.name if isinstance(source, Records) else ""
+    return Records(records, name, [_mapped(part, keys) for part in parts])

@@ -7,22 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
-from .formats import read_format
-from .inputs import InputOptions, References, Responses, are_paths
+from .inputs import InputOptions, References, Responses
 from .joins import MediaCheck, refuse
+from .named_keys import fields_of
 from .records import (
     ID_FLAG,
     Record,
-    Records,
     canonical_id,
     choose_key,
-    fields_of,
     id_under,
     no_records,
     optional_text,
@@ -31,56 +29,9 @@ from .records import (
 )
 from .table_files import structured
 
-Source: TypeAlias = "Path | Records | list[Record]"
+_WORD = re.compile(r"\w+")
 JOINS = ("auto", "id", "text", "order")
 """How answers find their questions."""
-
-
-def given_questions(
-    declared: ClosedQuestions, references: References, responses: Responses
-) -> References:
-    """Return the questions of one or more files, with labels and, if answers have it, a category.
-
-    Raises:
-        ArchiveError: See :func:`joined_labels`.
-    """
-    by_category = bool(declared.categories) and have_category(responses)
-    if are_paths(references):
-        sources = [(Path(path), read_format(Path(path)).source) for path in references]
-        if by_category:
-            sources = [(path, categorised(declared, path, source)) for path, source in sources]
-        return joined_labels(declared, [source for _, source in sources])
-    if by_category and isinstance(references, (str, Path)):
-        return categorised(declared, Path(references), Path(references))
-    return references
-
-
-def categorised(declared: ClosedQuestions, path: Path, source: Source) -> Source:
-    """Return the questions of a file, with the category that its name has and its lines lack.
-
-    POPE's files, ``coco_pope_random.json`` and so on, each number their questions from the
-    start; results of tools that ran all of them have the category in addition to the id.
-
-    Args:
-        declared: The benchmark.
-        path: Name of the file.
-        source: Where its records are read from.
-    """
-    # The category in a file's name, such as coco_pope_random.json, but not in a longer word.
-    pattern = rf"(?<![a-z])({'|'.join(declared.categories)})(?![a-z])"
-    found = re.search(pattern, path.name.lower())
-    if found is None:
-        return source
-    added = {"category": found[0]}
-    return Records(
-        lambda: (r._replace(values={**added, **r.values}) for r in read_records(source)), str(path)
-    )
-
-
-def have_category(answers: Responses) -> bool:
-    """Return whether the first answer has the category of its question."""
-    first = next(read_records(answers), None)
-    return first is not None and _has_category(first)
 
 
 def joined_labels(
@@ -105,16 +56,18 @@ def joined_labels(
     labels = _labels_by_text(
         declared, (r for rows in records for r in rows if given_label(declared, r) is not None)
     )
-    missing = [row for row in open_ones if _normal_text(declared, row) not in labels]
+    asked = declared.keys.asked
+    missing = [row for row in open_ones if normal_text(declared, row, asked) not in labels]
     if missing:
         raise refuse(
             "questions have no label",
-            [id_of(declared, row, with_category=False, required=False) for row in missing],
+            [id_of(declared, row, required=False) for row in missing],
             "Give all label files of the benchmark with references=…",
         )
     return [
         row._replace(
-            position=position, values={**row.values, "label": labels[_normal_text(declared, row)]}
+            position=position,
+            values={**row.values, "label": labels[normal_text(declared, row, asked)]},
         )
         for position, row in enumerate(open_ones)
     ]
@@ -132,7 +85,7 @@ def _labels_by_text(
     labels: dict[tuple[str, str], object] = {}
     for record in records:
         label = given_label(declared, record)
-        key = _normal_text(declared, record)
+        key = normal_text(declared, record, declared.keys.asked)
         if labels.setdefault(key, label) != label:
             raise ArchiveError(
                 f"{record.place}: the label of {key[1]!r:.80} about {key[0]} is {label!r:.20}, but "
@@ -141,10 +94,25 @@ def _labels_by_text(
     return labels
 
 
-def _normal_text(declared: ClosedQuestions, record: Record) -> tuple[str, str]:
-    """Return image and question; instructions follow the question on further lines."""
-    text = optional_text(record, declared.keys.asked).strip().partition("\n")[0]
+def normal_text(declared: ClosedQuestions, record: Record, keys: Sequence[str]) -> tuple[str, str]:
+    """Return image and question; instructions follow the question on further lines.
+
+    Args:
+        declared: The benchmark.
+        record: A question, or an answer that repeats it.
+        keys: Keys of the question.
+    """
+    text = optional_text(record, keys).strip().partition("\n")[0]
     return optional_text(record, declared.keys.media), " ".join(text.split())
+
+
+def asks_the_same(text: str, question: str) -> bool:
+    """Return whether a prompt is a question, or has the words of one among instructions."""
+    if text == question:
+        return True
+    ours, theirs = (f" {' '.join(_WORD.findall(t.casefold()))} " for t in (question, text))
+    # A text without words can't be compared.
+    return ours in theirs or theirs in ours or not theirs.strip()
 
 
 class Question(NamedTuple):
@@ -167,8 +135,6 @@ class Questions:
     """``id``, ``text`` or ``order``."""
     table: Mapping[str, Question]
     """Key -> question."""
-    with_category: bool
-    """Whether ids are only unique within a category, such as random, popular, adversarial."""
     notes: tuple[str, ...] = ()
     """Notes on what questions lack."""
 
@@ -178,7 +144,7 @@ class Questions:
             return str(record.position)
         if self.by == "text":
             return _text_key(self.declared, record, answer=True)
-        return id_of(self.declared, record, with_category=self.with_category, required=True)
+        return id_of(self.declared, record, required=True)
 
 
 def read_questions(
@@ -205,7 +171,6 @@ def read_questions(
     if by == "auto":
         by = _way_to_join(declared, first, question, named_id)
     label_key = choose_key(question, None, declared.keys.label, "the label")
-    with_category = by == "id" and not named_id and _has_category(first) and _has_category(question)
     # The named key may be that of the answers alone.
     id_key = named_id if named_id in question.values else None
     table: dict[str, Question] = {}
@@ -217,7 +182,7 @@ def read_questions(
         identifier = (
             id_under(record, id_key)
             if id_key is not None
-            else id_of(declared, record, with_category=with_category, required=by == "id")
+            else id_of(declared, record, required=by == "id")
         )
         key = {"order": str(record.position), "text": ""}.get(by, identifier)
         key = key or _text_key(declared, record, answer=False)
@@ -248,15 +213,7 @@ def read_questions(
         )
     if bad:
         raise labels_are_wrong(declared, bad, "the file of questions")
-    return Questions(
-        declared=declared, by=by, table=table, with_category=with_category, notes=media.notes()
-    )
-
-
-def _has_category(record: Record) -> bool:
-    """Return whether a record has one category. VLMEvalKit's rows have several, and unique ids."""
-    category = record.values.get("category")
-    return isinstance(category, str) and "," not in category
+    return Questions(declared=declared, by=by, table=table, notes=media.notes())
 
 
 def _question_records(references: References) -> Iterator[Record]:
@@ -288,13 +245,12 @@ def _way_to_join(
     )
 
 
-def id_of(declared: ClosedQuestions, record: Record, *, with_category: bool, required: bool) -> str:
+def id_of(declared: ClosedQuestions, record: Record, *, required: bool) -> str:
     """Return the id of a question or an answer; without one, its position counted from one.
 
     Args:
         declared: The benchmark.
         record: The question or the answer.
-        with_category: Whether ids are only unique within a category.
         required: Whether a record without an id is an error.
 
     Raises:
@@ -309,8 +265,7 @@ def id_of(declared: ClosedQuestions, record: Record, *, with_category: bool, req
         )
     if key is None:
         return str(record.position + 1)
-    identifier = canonical_id(record.values[key], record.place)
-    return f"{record.values.get('category')}:{identifier}" if with_category else identifier
+    return canonical_id(record.values[key], record.place)
 
 
 def _text_key(declared: ClosedQuestions, record: Record, *, answer: bool) -> str:

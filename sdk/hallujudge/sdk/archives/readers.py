@@ -9,6 +9,7 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
@@ -18,7 +19,7 @@ from . import set_files
 from .answers import reader_of
 from .archive_files import ArchiveFile, first_values, gathered, open_file
 from .formats import read_format
-from .found_files import FoundFile, found_files, with_given_name
+from .found_files import FoundFile, found_files, is_url, with_given_name
 from .inputs import (
     CheckedArchive,
     CheckHelp,
@@ -32,15 +33,15 @@ from .inputs import (
     declared_inputs,
     family_module,
 )
-from .joins import unwrapped
 from .json_files import named
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
 from .local_files import STDIN
 from .named_keys import mapped_keys, refuse_unused_keys, with_named_keys
-from .records import Record, Records, read_records
+from .records import Record, Records, read_records, unwrapped
 from .table_files import read_frame
 
+_Source = TypeVar("_Source", bound="Responses | References | None")
 # How many records are searched for the keys that an error lists.
 _RECORDS_LOOKED_AT = 100
 
@@ -85,7 +86,7 @@ def read_items(
     family = None if declared is not None else family_module(metric)
     if declared is None and family is None:
         raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
-    references = _single(references)
+    responses, references = _single(responses), _single(references)
     if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
         raise ArchiveError("both responses and references are standard input; give one as a file")
     options = options or InputOptions()
@@ -109,13 +110,15 @@ def read_items(
         # The name of a table may say which set it has.
         given = replace(given, source=Records(given.source.__iter__, str(path)))
     assert given.source is not None, "only references may be None"
-    found, references, names = with_named_keys(given.source, mapping, known.source, options.key_map)
-    given, known = replace(given, source=found), replace(known, source=references)
+    found, references, names = given.source, known.source, options.key_map
+    if names:
+        found, references, names = with_named_keys(found, mapping, references, names)
+        given, known = replace(given, source=found), replace(known, source=references)
     keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
     # Ids of questions appear once in each category of lmms-eval's samples. Question files have no
     # other id, so that a join still goes by question id.
-    by_category = declared is not None and bool(declared.categories)
-    own_id = by_category and given.reader is not None and references is None
+    has_splits = declared is not None and declared.split_files is not None
+    own_id = has_splits and given.reader is not None and references is None
     options = replace(options, key_map=names)
     options = _with_common_keys(options, converted=given.converted, own_id=own_id)
     declared_inputs(metric).refuse_unused(metric, options)
@@ -159,11 +162,18 @@ def _files_of(family: ModuleType | ClosedQuestions | None, path: Path) -> tuple[
     return () if reads is None else reads(path)
 
 
-def _single(references: References | None) -> References | None:
-    """Return the only file of a list with one file; other values as they are."""
-    if are_paths(references) and len(references) == 1:
-        return references[0]
-    return references
+def _single(source: _Source) -> _Source | Responses:
+    """Return the only file of a list with one file; other values as they are.
+
+    Raises:
+        ArchiveError: A file is given twice.
+    """
+    if not are_paths(source):
+        return source
+    given = Counter(str(path) if is_url(path) else str(Path(path).resolve()) for path in source)
+    if twice := [name for name, count in given.items() if count > 1]:
+        raise ArchiveError(f"files are given twice: {named(twice)}. Give each file once")
+    return source[0] if len(source) == 1 else source
 
 
 def _with_common_keys(options: InputOptions, *, converted: bool, own_id: bool) -> InputOptions:
@@ -222,6 +232,9 @@ def open_responses(responses: Responses, metric: str) -> Opened:
     Raises:
         ArchiveError: It can't be read, or belongs to another metric; the message names it.
     """
+    if are_paths(responses):
+        files = [file for path in responses for file in found_files(path)]
+        return _opened_files(files, ", ".join(map(str, responses)), metric, are_named=True)
     if isinstance(responses, (str, Path)):
         return _opened_path(responses, metric)
     if isinstance(responses, Mapping):
@@ -255,12 +268,19 @@ def _opened_path(source: str | Path, metric: str) -> Opened:
     names = _names_of_copies(files)
     if len(files) == 1 and files[0].root is None:
         return replace(_opened_file(open_file(files[0]), metric), names=names)
-    archives, notes = gathered(files, str(source), metric)
+    return _opened_files(files, str(source), metric)
+
+
+def _opened_files(
+    files: list[FoundFile], source: str, metric: str, *, are_named: bool = False
+) -> Opened:
+    names = _names_of_copies(files)
+    archives, notes = gathered(files, source, metric, are_named=are_named)
     if len(archives) == 1:
         opened = _opened_file(archives[0], metric)
         return replace(opened, names=names, notes=(*notes, *opened.notes))
     return Opened(
-        source=Records(lambda: _chained(archives), str(source)),
+        source=_joined(archives, source),
         reader=archives[0].reader,
         converted=archives[0].converts,
         notes=(*notes, *(note for archive in archives for note in archive.content.notes)),
@@ -283,6 +303,13 @@ def _plain_file(file: FoundFile) -> Opened:
 
 def _names_of_copies(files: list[FoundFile]) -> dict[str, str]:
     return {str(file.path): file.name for file in files if str(file.path) != file.name}
+
+
+def _joined(archives: list[ArchiveFile], source: str) -> Records:
+    """Return the records of several files, which only files of no known tool are told apart by."""
+    plain = not any(archive.converts for archive in archives)
+    parts = [Records(archive.records, archive.file.name) for archive in archives if plain]
+    return Records(lambda: _chained(archives), source, parts)
 
 
 def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeGuard, cast
 
 from hallujudge.metrics.framework.claims import json_kind, well_formed
 
-from ..errors import ArchiveError, InvalidInputError
+from ..errors import ArchiveError
 from .json_files import named, read_batches
 from .json_lines import Mark, Marks
 
@@ -23,6 +23,8 @@ TEXT_FLAG = "InputOptions(text_key=…)"
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 # A record may have parts of these names: only lists of objects that have ids count.
 _LISTS = ("results", "predictions", "responses", "outputs", "answers", "captions", "questions")
+# Objects that files of results hold next to the results.
+_OF_RUNS = ("config", "meta", "metadata")
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
 _TEXT, _OBJECT = {str}, {dict}
@@ -66,11 +68,18 @@ class Records:
     Args:
         make: Returns a new iterator over the records.
         name: The archive's name in messages; empty for values in memory.
+        parts: The files that it joins; empty for one.
     """
 
-    def __init__(self, make: Callable[[], Iterator[Record]], name: str = "") -> None:
+    def __init__(
+        self,
+        make: Callable[[], Iterator[Record]],
+        name: str = "",
+        parts: Sequence[Records] = (),
+    ) -> None:
         self._make = make
         self.name = name
+        self.parts = parts
 
     def __iter__(self) -> Iterator[Record]:
         return self._make()
@@ -136,12 +145,17 @@ def read_record_batches(
 
 
 def _of_mapping(source: Mapping[str, object]) -> Iterator[RecordBatch]:
-    if source and _is_record(source) and _is_by_columns(source):
+    if source and _is_by_columns(source):
         raise _by_columns("the mapping")
     ids = list(source)
     for start in range(0, len(ids), _GATHERED):
         some = ids[start : start + _GATHERED]
-        values = [_as_record(key, source[key]) for key in some]
+        # Nearly all values are texts, whose check would take longer than making the record.
+        values = [
+            {"id": key, "text": value} if type(value) is str else _as_record(key, value)
+            for key in some
+            for value in [source[key]]
+        ]
         yield RecordBatch(values, start, partial(_entry_place, some))
 
 
@@ -247,6 +261,15 @@ def _entries_under(name: str, inner: object) -> Iterator[tuple[str, object]] | N
     return None
 
 
+def unwrapped(content: Mapping[str, object]) -> Mapping[str, object] | list[object]:
+    """Return what an object holds under ``results``, if all else in it describes the run."""
+    held = content.get("results")
+    others = [value for key, value in content.items() if key not in ("results", *_OF_RUNS)]
+    if isinstance(held, (Mapping, list)) and not any(isinstance(v, (list, dict)) for v in others):
+        return held
+    return content
+
+
 def _is_by_columns(value: Mapping[str, object]) -> bool:
     """Return whether an object maps columns to their cells, as pandas writes it.
 
@@ -260,8 +283,11 @@ def _is_by_columns(value: Mapping[str, object]) -> bool:
     if not isinstance(rows, dict) or list(map(str, rows)) != list(map(str, range(len(rows)))):
         return False
     return bool(rows) and all(
-        isinstance(cells, dict) and cells.keys() == rows.keys() and key.isalpha()
-        for key, cells in ((key.replace("_", ""), cells) for key, cells in value.items())
+        isinstance(cells, dict)
+        and cells.keys() == rows.keys()
+        and isinstance(key, str)
+        and key.replace("_", "").isalpha()
+        for key, cells in value.items()
     )
 
 
@@ -456,45 +482,3 @@ def optional_text(record: Record, keys: Sequence[str]) -> str:
         if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
             return well_formed(str(value))
     return ""
-
-
-def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, str]:
-    """Return values to group by, each from the first record that has it; empty if none has.
-
-    A list names several groups, which are joined by commas.
-
-    Args:
-        keys: Names of keys, or paths such as ``doc.category`` into objects.
-        records: The records, in the order of precedence.
-
-    Raises:
-        InvalidInputError: A key has an object as its value.
-    """
-    out = {}
-    first = records[0]
-    for key in keys:
-        if type(text := first.get(key)) is str:
-            out[key] = well_formed(text)
-            continue
-        found = (_value_at_path(record, key) for record in records)
-        value = next((value for value in found if value is not None), None)
-        parts = value if isinstance(value, list) else [value]
-        if any(isinstance(part, (Mapping, list)) for part in parts):
-            inner = next(iter(parts[0]), "") if isinstance(parts[0], Mapping) else ""
-            example = f"{key}.{inner}" if inner else "doc.category"
-            raise InvalidInputError(
-                f"the key {key!r} to report groups by holds {shown(value)}; name a key of the "
-                f"object, such as {example!r:.80}, or another key"
-            )
-        out[key] = "" if value is None else well_formed(",".join(map(str, parts)))
-    return out
-
-
-def _value_at_path(record: Mapping[str, object], key: str) -> object:
-    """Return the value of a key, or at the end of a path; None if there is none."""
-    value: object = record.get(key)
-    if value is None and "." in key:
-        value = record
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-    return value

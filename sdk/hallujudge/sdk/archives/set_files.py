@@ -1,7 +1,8 @@
-"""Archives with a file, or a key of one object, for each set of a benchmark."""
+"""Files that belong to one set or split of a benchmark, by their names or keys."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -10,9 +11,9 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFile
 
 from ..errors import ArchiveError
 from .inputs import Responses
-from .joins import answers_of, unwrapped
+from .joins import answers_of
 from .json_files import read_values
-from .records import Record, Records, read_records, shown
+from .records import Record, Records, read_records, shown, unwrapped
 
 
 class Part(NamedTuple):
@@ -140,3 +141,35 @@ def set_in(sets: SetFiles, text: str) -> str:
     name = text.casefold().replace("-", "_")
     found = [alias for alias in sets.names if name == alias or name.startswith(f"{alias}_")]
     return sets.names[max(found, key=len)] if found else ""
+
+
+def split_in(splits: SetFiles, text: str) -> str:
+    """Return the split that a text names as a word of its own; empty without one, or with several.
+
+    ``coco_pope_random.json`` is of the split ``random``, ``randomized.json`` of none.
+    """
+    words = "|".join(map(re.escape, splits.names))
+    found = re.findall(rf"(?<![a-z])(?:{words})(?![a-z])", text.casefold())
+    return splits.names[found[0]] if len({splits.names[word] for word in found}) == 1 else ""
+
+
+def split_of_file(splits: SetFiles, path: Path) -> str:
+    """Return the split that the name of a file has, or else that of its folder."""
+    return split_in(splits, path.name) or split_in(splits, path.parent.name)
+
+
+def split_of(splits: SetFiles, values: Mapping[str, object]) -> str:
+    """Return the split that a record names; empty without one.
+
+    VLMEvalKit's rows name several, and have unique ids.
+    """
+    own = values.get(splits.field)
+    if isinstance(own, str) and own and "," not in own:
+        return splits.names.get(own) or split_in(splits, own) or own
+    texts = (text for key in splits.keys if isinstance(text := values.get(key), str))
+    return next(filter(None, (split_in(splits, text) for text in texts)), "")
+
+
+def known_splits(splits: SetFiles) -> str:
+    """Return the names of all splits, for messages."""
+    return ", ".join(dict.fromkeys(splits.names.values()))

@@ -22,13 +22,13 @@ from ..errors import ArchiveError
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import IdCheck, numbered, refuse
 from .json_files import named
+from .named_keys import fields_of
 from .records import (
     ID_FLAG,
     TEXT_FLAG,
     Record,
     canonical_id,
     choose_key,
-    fields_of,
     id_under,
     no_records,
     optional_text,

@@ -11,10 +11,10 @@ from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import one_answer
 from hallujudge.metrics.pope import BENCHMARK, PopeMetric
 
-from ..archives.formats import read_format
 from ..archives.layouts.archive_reader import mapping_at
-from ..archives.question_files import categorised, given_label, label_of
-from ..archives.records import Record, read_records
+from ..archives.question_files import given_label, label_of
+from ..archives.records import Record
+from ..archives.split_files import questions_of_file
 from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
 
 RATIOS: Mapping[str, Ratio] = {
@@ -269,7 +269,7 @@ def _queues(references: Sequence[str | Path], *, by_category: bool) -> dict[str,
     """Return the labels in the order of their files, by category or all under an empty name."""
     labels: dict[str, list[str]] = {}
     for path in map(Path, references):
-        for record in read_records(categorised(BENCHMARK, path, read_format(path).source)):
+        for record in questions_of_file(BENCHMARK.split_files, path):
             if (label := label_of(BENCHMARK, given_label(BENCHMARK, record))) is not None:
                 category = str(record.values.get("category", "")) if by_category else ""
                 labels.setdefault(category, []).append(label)

@@ -12,9 +12,8 @@ from hallujudge.metrics import Report
 from ..archives.archive_files import open_file
 from ..archives.found_files import found_files
 from ..archives.layouts.harnesses import RESULTS_READERS
-from ..comparison.results import Shown
 from ..errors import ArchiveError, InvalidInputError
-from ..report.table_pages import Grid, Page, show_number, values_of
+from ..report.table_pages import Grid, Page, Shown, show_number, values_of
 from ..runs.stored_runs import read_run
 from .audit import numbers_of_results
 

@@ -26,9 +26,8 @@ from ..archives.readers import open_responses
 from ..archives.records import Record, read_records
 from ..backends.base import BatchResult
 from ..client import Client
-from ..comparison.results import Shown
 from ..report.report_text import ABSENT
-from ..report.table_pages import Cell, Grid, Page, show_number
+from ..report.table_pages import Cell, Grid, Page, Shown, show_number
 
 SCHEMA = "hallujudge.audit/1"
 """Name and version of the JSON that an audit is written as."""

@@ -56,6 +56,7 @@ def command_tree() -> typer.Typer:
     """Return the command line with all its commands."""
     # Importing a module adds its commands to the tree; families are imported when they are used.
     from . import (  # noqa: F401
+        analyze_command,
         archive_commands,
         comparison_commands,
         graph_commands,

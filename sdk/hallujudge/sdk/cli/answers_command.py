@@ -21,16 +21,30 @@ from hallujudge.metrics.families import benchmarks_of
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..runs.manifest import PARSERS
+from ..runs.run_inputs import PreparedRun
 from ..score_run import ScoreRun
 from .app import examples, input_option, output_option, score_app
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .options import Estimate, JudgeOptions
 from .output import write_file
-from .run_options import InputsOf, Responses, RunOptions
+from .run_options import InputsOf, RunOptions
 from .score_command import ScoreCommand
 
 # Answers are parsed in batches, so that a long archive is never in memory as a whole.
 _BATCH = 4096
+
+
+# Texts, not paths: a path drops one of the slashes of a URL.
+_ResponseFiles = Annotated[
+    list[str],
+    input_option(
+        "--responses",
+        "-r",
+        metavar="FILE",
+        help="File, folder, pattern or URL; - for stdin; repeatable.",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +132,7 @@ def _epilog(benchmark: ClosedQuestions) -> str:
 def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
     def command(
         *,
-        responses: Responses,
+        responses: _ResponseFiles,
         questions: _NoQuestions,
         metric: MetricOptions,
         run: RunOptions,
@@ -131,7 +145,7 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
         scored = run.of(
             ScoreRun(
                 benchmark.name,
-                responses=responses,
+                responses=responses[0] if len(responses) == 1 else responses,
                 references=getattr(questions, "references", None) or None,
                 variant=reader or metric.variant,
                 options={**_implied(benchmark, inputs, metric.options), **metric.options},
@@ -149,7 +163,7 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
     # Help pages list commands in the order of their families' modules.
     command.__module__ = f"{__package__}.{family}"
     command.__annotations__ |= {
-        "responses": Responses,
+        "responses": _ResponseFiles,
         "questions": _Questions if benchmark.question_files else _NoQuestions,
         "inputs": Annotated[InputOptions, InputsOf(benchmark.name)],
         "judges": _Judges if metric_entry(benchmark.name).judge_option else _NoJudges,
@@ -207,7 +221,7 @@ def _compare_parsers(benchmark: ClosedQuestions, command: ScoreCommand) -> None:
         OutputError: The table can't be written.
     """
     comparison = VariantComparison(metric_of(benchmark))
-    rest = iter(command.run.items())
+    rest = iter(PreparedRun.of(command.run).items)
     while batch := list(islice(rest, _BATCH)):
         comparison.add(list(filter(_is_complete, cast("list[AnswersItem]", batch))))
     table = comparison.scores()

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
+from hallujudge.metrics.answers.closed_questions import Bundling
+from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.metric import published_rows
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
@@ -110,8 +112,15 @@ def _declared(entry: MetricEntry) -> dict[str, object]:
             {"name": column.name, "meaning": column.meaning} for column in metric.columns
         ],
         "signature": {name: SIGNATURE_FIELDS[name] for name in metric.signature_names()},
+        "answers": dict(_bundling(metric.name).known),
         "published": [asdict(row) for row in published_rows(metric)],
     }
+
+
+def _bundling(metric: str) -> Bundling:
+    """Return which answers of a metric count together, such as those under its operators."""
+    benchmark = benchmark_named(metric)
+    return Bundling() if benchmark is None else benchmark.bundle
 
 
 def _json(value: object) -> str:
@@ -142,6 +151,8 @@ def _metric_page(entry: MetricEntry) -> Iterator[str]:
             (name, SIGNATURE_FIELDS[name]) for name in metric.signature_names()
         ),
     }
+    if (bundle := _bundling(metric.name)).known:
+        sections[f"values of {' and '.join(bundle.name)}"] = bundle.known.items()
     if published := published_rows(metric):
         sections["published rows, for hallujudge report --baseline published:ROW"] = (
             (row.name, f"{row.model}; {row.source}") for row in published

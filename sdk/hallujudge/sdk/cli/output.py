@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Report
 
-    from ..comparison.results import Shown
-    from ..report.table_pages import Page
+    from ..report.table_pages import Page, Shown
 
 
 # Files and pipes have the same width everywhere, so that outputs can be compared.
@@ -110,6 +109,9 @@ def write_lines(path: Path, values: Iterable[Mapping[str, object]]) -> int:
     return len(lines)
 
 
+AllRows = Annotated[
+    bool, output_option("--all-rows", help="All scores of all groups, with intervals.")
+]
 NewFolder = Annotated[
     Path,
     output_option("--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False),

@@ -1,4 +1,4 @@
-"""``hallujudge report``, ``view``, ``merge``, ``rescore`` and ``analyze``.
+"""``hallujudge report``, ``view``, ``merge`` and ``rescore``.
 
 Commands on complete runs.
 """
@@ -20,8 +20,8 @@ from ..runs import read_run
 from ..runs.manifest import PAGE
 from .app import ExitCode, app, examples, metric_option, output_option, server_option
 from .comparison_commands import Allow
-from .output import NewFolder, in_flags, report_time, show_new_run, write_file
-from .run_options import Overwrite, by_domain
+from .output import AllRows, NewFolder, report_time, show_new_run, write_file
+from .run_options import Overwrite
 
 if TYPE_CHECKING:
     from ..report.page import Images
@@ -62,6 +62,7 @@ def report(
     baseline: Baseline = None,
     images: Pictures = "",
     embed_images: Embed = False,
+    all_rows: AllRows = False,
     allow: Allow = None,
 ) -> ExitCode:
     """Reports of a run in any format, without scoring again.
@@ -82,14 +83,14 @@ def report(
         if name == "html":
             pictures = _images(images, page.parent, embed=embed_images)
             if len(stored) == 1:
-                write_file(page, _page_of_one(stored[0], title, baseline, pictures))
+                write_file(page, page_of_run(stored[0], title, baseline, pictures))
             else:
                 write_file(page, page_of_two(*runs, images=pictures, allow=tuple(allow or ())))
             typer.echo(f"written to {page}", err=True)
         elif name == "parquet":
             typer.echo(f"written to {stored[0].items_to_parquet()}", err=True)
         else:
-            _print(stored[0], name)
+            _print(stored[0], name, all_rows=all_rows)
     return ExitCode.OK
 
 
@@ -121,11 +122,11 @@ def _check_page(names: list[str], runs: int, options: list[str]) -> None:
         raise InvalidInputError(f"{alone[0]} is for the page of one run; leave it out, or a run")
 
 
-def _print(run: StoredRun, name: str) -> None:
+def _print(run: StoredRun, name: str, *, all_rows: bool) -> None:
     from ..report import PRINTED, render_markdown, render_table
 
     if name == "table":
-        text = render_table(run.report, calibration=run.calibration())
+        text = render_table(run.report, calibration=run.calibration(), all_rows=all_rows)
     elif name == "markdown":
         text = render_markdown(run.report, run.calibration())
     else:
@@ -141,8 +142,16 @@ def _images(given: str, folder: Path, *, embed: bool) -> Images:
     return Images.of(given, page=folder, embed=embed)
 
 
-def _page_of_one(run: StoredRun, title: str, baseline: str | None, images: Images) -> str:
-    about = replace(run.about(), date=run.date())
+def page_of_run(
+    run: StoredRun, title: str = "", baseline: str | None = None, images: Images | None = None
+) -> str:
+    """Return the page of a run, with the analyses that are in its folder."""
+    from ..analysis import stored_analysis
+    from ..report.table_pages import grid_sections
+
+    analysis = stored_analysis(run.folder)
+    analyses = tuple(grid_sections(analysis.page().grids)) if analysis else ()
+    about = replace(run.about(), date=run.date(), analyses=analyses)
     if title:
         about = replace(about, title=title)
     if baseline is not None:
@@ -186,7 +195,7 @@ def merge(
     runs: MergedRuns, out: NewFolder, html: WithPage = False, overwrite: Overwrite = False
 ) -> ExitCode:
     """Runs over different items as one run, without scoring again."""
-    from ..runs import merge_runs
+    from ..derived_runs import merge_runs
 
     before = report_time(out)
     return show_new_run(merge_runs(runs, out, html=html, overwrite=overwrite), out, before)
@@ -201,68 +210,11 @@ def rescore(
     overwrite: Overwrite = False,
 ) -> ExitCode:
     """Scores of a run by another variant, with the verdicts that the run has."""
-    from ..rescoring import rescore_run
+    from ..derived_runs import rescore_run
 
     before = report_time(out)
     made = rescore_run(run, out, variant=variant, html=html, overwrite=overwrite)
     return show_new_run(made, out, before)
-
-
-# Each number is a column of the trend.
-_MOST_WORDS = 1000
-
-
-@app.command(epilog=examples("hallujudge analyze results --words 10,20,40"))
-def analyze(
-    context: typer.Context,
-    run: Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")],
-    words: Annotated[
-        str | None, metric_option(help="tri-he: word counts of the trend, such as 10,20,40.")
-    ] = None,
-    share: Annotated[
-        float, metric_option(help="tri-he: share of object pairs that are frequent.")
-    ] = 0.2,
-    companions: Annotated[
-        int, metric_option(help="mementos: usual companions of a behaviour.")
-    ] = 5,
-    behavior_graph: Annotated[
-        list[str] | None, metric_option(help="mementos: graph of behaviours, as in score.")
-    ] = None,
-    as_json: Annotated[
-        bool, output_option("--json", help="Content of analysis.json instead of tables.")
-    ] = False,
-) -> ExitCode:
-    """Analyze a run: the papers' tables, and agreement with given judgements."""
-    from ..analysis import ANALYSIS_FILE, AnalysisOptions
-    from ..analysis import analyze as analyze_run
-    from ..report import render_analysis
-
-    options = AnalysisOptions(
-        words=_cut_offs(words),
-        share=share,
-        companions=companions,
-        behavior_graphs=by_domain(behavior_graph, "behaviors"),
-    )
-    analysis = analyze_run(run, options)
-    write_file(run / ANALYSIS_FILE, analysis.to_text())
-    typer.echo(analysis.to_text() if as_json else render_analysis(analysis), nl=False)
-    for note in analysis.notes:
-        typer.echo(f"note: {in_flags(note, context.obj)}", err=True)
-    return ExitCode.OK
-
-
-def _cut_offs(text: str | None) -> tuple[int, ...]:
-    if text is None:
-        return ()
-    try:
-        numbers = sorted({int(part) for part in text.split(",")})
-    except ValueError as err:
-        raise InvalidInputError(
-            f"--words {text!r:.80}: give whole numbers with commas, such as 10,20,40"
-        ) from err
-    if len(numbers) > _MOST_WORDS:
-        raise InvalidInputError(f"--words gives {len(numbers)} numbers; at most {_MOST_WORDS}")
-    return tuple(numbers)
 
 
 PUBLISHED = "published:"

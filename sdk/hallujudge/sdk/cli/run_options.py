@@ -18,6 +18,7 @@ from ..score_run import ScoreRun
 from .app import input_option, output_option, server_option, statistics_option
 from .declared_options import Declared, parameter_of, response_option
 from .options import ServerOptions
+from .output import AllRows
 from .score_command import FORMATS, ScoreCommand
 
 _TIMEOUTS = Timeouts()
@@ -211,6 +212,8 @@ class RunOptions:
         bool, output_option("--verbose", "-v", help="Also each unscored item and its reason.")
     ] = False
     """Whether unscored items are listed."""
+    all_rows: AllRows = False
+    """Whether all scores of all groups are printed."""
     at: ServerOptions
     """The server."""
     progress_timeout: Annotated[
@@ -271,6 +274,7 @@ class RunOptions:
             formats=formats,
             quiet=self.quiet,
             verbose=self.verbose,
+            all_rows=self.all_rows,
             only_estimate=only_estimate,
         )
 
@@ -333,25 +337,3 @@ def _split(given: list[str] | None) -> tuple[str, ...]:
     """Return the formats, given repeatedly, with commas, or both; ``table`` if none is given."""
     names = [name.strip() for part in given or [] for name in part.split(",")]
     return tuple(name for name in names if name) or ("table",)
-
-
-def by_domain(graphs: list[str] | None, role: str) -> dict[str, str]:
-    """Return domain -> graph, from ``GRAPH`` (the empty domain: any) and ``DOMAIN=GRAPH``.
-
-    Args:
-        graphs: The values of the option.
-        role: What the graphs are of, for errors.
-
-    Raises:
-        InvalidInputError: Two graphs are given for one domain.
-    """
-    chosen: dict[str, str] = {}
-    for value in graphs or ():
-        domain, equals, name = value.partition("=")
-        single = not equals or Path(value).exists()
-        key, graph = ("", value) if single else (domain, name)
-        if key in chosen:
-            where = f"{role} of {key}" if key else role
-            raise InvalidInputError(f"two graphs for {where}: {chosen[key]} and {graph}; give one")
-        chosen[key] = graph
-    return chosen

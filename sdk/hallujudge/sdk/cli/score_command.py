@@ -80,6 +80,8 @@ class ScoreCommand:
     """Whether only scores are printed."""
     verbose: bool = False
     """Whether unscored items are listed."""
+    all_rows: bool = False
+    """Whether all scores of all groups are printed."""
     only_estimate: bool = False
     """Whether the cost is estimated instead of scoring."""
     request_id: str | None = None
@@ -288,7 +290,10 @@ class ScoreCommand:
         for name in self._printed:
             if name == "table":
                 color = is_terminal(sys.stdout)
-                typer.echo(render_table(report, width=output_width(), color=color), nl=False)
+                table = render_table(
+                    report, width=output_width(), color=color, all_rows=self.all_rows
+                )
+                typer.echo(table, nl=False)
                 typer.echo(place)
             else:
                 typer.echo(PRINTED[name](report), nl=False)

@@ -37,6 +37,7 @@ from .results import RunLabel
 # Fields such as answer parsers may be long; a message shows their beginning.
 _VALUE_CHARS = 120
 
+MODEL, METRIC = "model", "metric"
 RunSource: TypeAlias = "str | Path | RunReport"
 """The folder of a run, or a report that holds its items."""
 
@@ -410,6 +411,49 @@ def run_names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
             f"two runs have the name {repeated[0]!r:.80}; give each run once, under its own name"
         )
     return names
+
+
+def run_keys(sources: Sequence[RunSource], given: Sequence[str]) -> list[dict[str, str]]:
+    """Return the keys of each run's name with their values.
+
+    Args:
+        sources: The runs.
+        given: Their names; empty for those of their folders.
+
+    Raises:
+        InvalidInputError: The names do not fit the runs, or their keys differ.
+    """
+    keys = [keys_of(name) for name in run_names(sources, given)]
+    for each in keys[1:]:
+        if lacking := sorted(each.keys() ^ keys[0].keys()):
+            raise InvalidInputError(
+                f"the runs {run_name(keys[0])!r:.80} and {run_name(each)!r:.80} do not both have "
+                f"the key {lacking[0]!r:.40}; give each run the same keys"
+            )
+    return keys
+
+
+def keys_of(name: str) -> dict[str, str]:
+    """Return the keys of a run's name: of ``llava``, or of ``model=llava,split=random``.
+
+    Raises:
+        InvalidInputError: A key has no value.
+    """
+    if "=" not in name:
+        return {MODEL: name}
+    pairs = [part.partition("=") for part in name.split(",")]
+    if not all(key.strip() and value.strip() for key, _, value in pairs):
+        raise InvalidInputError(
+            f"the name {name!r:.80}: give a name, or keys with values, such as "
+            "model=llava,split=random"
+        )
+    return {MODEL: "", **{key.strip(): value.strip() for key, _, value in pairs}}
+
+
+def run_name(keys: Mapping[str, str]) -> str:
+    """Return the name of a run: the values of its keys, without that of its metric."""
+    metric = keys.get(METRIC)
+    return "/".join(value for value in keys.values() if value and value != metric)
 
 
 def _real(folder: str | Path) -> Path:

@@ -11,11 +11,11 @@ from hallujudge.metrics import Score
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
-from ..report.table_pages import Grid, Page, interval_heading, show_number, show_range
+from ..report.table_pages import Grid, Page, Shown, interval_heading, show_number, show_range
 from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
 from .differences import coverage_notes, data_notes, tested_pairs
 from .item_pairs import PairedRuns
-from .results import Pair, RunLabel, ScoreDifference, Shown, sources_of
+from .results import Pair, RunLabel, ScoreDifference, sources_of
 
 Decision: TypeAlias = Literal["shown", "observed", "possible"]
 """When a check fails: if its whole interval is beyond the limit (``shown``), if its value is

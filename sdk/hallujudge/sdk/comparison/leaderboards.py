@@ -18,11 +18,19 @@ from hallujudge.metrics.framework.significance import compact_letters
 from ..archives.json_files import read_stored
 from ..errors import ArchiveError, InvalidInputError
 from ..report.report_text import counted
-from ..report.table_pages import Grid, Page, interval_heading, show_number, show_p, show_range
+from ..report.table_pages import (
+    Grid,
+    Page,
+    Shown,
+    interval_heading,
+    show_number,
+    show_p,
+    show_range,
+)
 from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
 from .differences import data_notes, tested_pairs
 from .item_pairs import PairedRuns, common_items
-from .results import Pair, RunLabel, Shown, sources_of
+from .results import Pair, RunLabel, sources_of
 
 OVERVIEW = "overview.json"
 """The file of an overview that names its runs."""

@@ -21,13 +21,15 @@ from ..report.page.document import (
     page_links,
 )
 from ..report.page.first_screen import html_table
-from ..report.page.markup import Content, Markup, element
 from ..report.page.page_parts import (
     ITEMS_IN_PART,
     MOST_PAGE_ITEMS,
     Columns,
+    Content,
+    Markup,
     PartColumns,
     columns_json,
+    element,
     packed,
     read_columns,
     read_details,

@@ -13,24 +13,25 @@ from hallujudge.metrics.framework.tally import MISSING, GroupCodes
 from ..archives.json_files import named
 from ..errors import InvalidInputError
 from ..report.report_text import counted
-from ..report.table_pages import Page
+from ..report.table_pages import Page, Shown
 from .compared_runs import (
+    METRIC,
+    MODEL,
     CompareOptions,
     RunData,
     RunSource,
     checked_scores,
+    keys_of,
     metrics_of,
     read_runs,
+    run_name,
     run_names,
 )
 from .differences import data_notes, tested_pairs
 from .item_pairs import PairedRuns
 from .leaderboards import OVERVIEW, main_score, runs_of
-from .results import Shown
 from .table_cells import (
     BEST,
-    METRIC,
-    MODEL,
     SCORE,
     Entry,
     TableCell,
@@ -129,7 +130,7 @@ def paper_table(
         columns=tuple(layout.columns),
         cells=tuple(table_cells(entries, layout, tested)),
         runs=shared_signatures(
-            (label[METRIC], _name(label), run.label.signature)
+            (label[METRIC], run_name(label), run.label.signature)
             for run, label in zip(data, labels, strict=True)
         ),
         tests=len(tested),
@@ -160,36 +161,18 @@ def _labelled(
                 f"{counted(len(options.names), 'name')} for {counted(len(sources), 'run')}; give "
                 "one name for each run"
             )
-        labels = [_label(name) for name in options.names or run_names(sources, ())]
+        labels = [keys_of(name) for name in options.names or run_names(sources, ())]
     keys = {key for label in labels for key in label}
     if lacking := [label for label in labels if label.keys() != keys]:
         key = next(iter(sorted(keys - lacking[0].keys())))
         raise InvalidInputError(
-            f"the run {_name(lacking[0])!r:.80} has no value of the key {key!r:.40}; give each "
+            f"the run {run_name(lacking[0])!r:.80} has no value of the key {key!r:.40}; give each "
             "run the same keys"
         )
     metrics = metrics_of(sources)
     return sources, [
         label | {METRIC: metric} for label, metric in zip(labels, metrics, strict=True)
     ]
-
-
-def _label(name: str) -> dict[str, str]:
-    """Return the keys of a run's name: of ``llava``, or of ``model=llava,split=random``."""
-    if "=" not in name:
-        return {MODEL: name}
-    pairs = [part.partition("=") for part in name.split(",")]
-    if not all(key.strip() and value.strip() for key, _, value in pairs):
-        raise InvalidInputError(
-            f"the name {name!r:.80}: give a name, or keys with values, such as "
-            "model=llava,split=random"
-        )
-    return {MODEL: "", **{key.strip(): value.strip() for key, _, value in pairs}}
-
-
-def _name(label: Mapping[str, str]) -> str:
-    metric = label.get(METRIC)
-    return "/".join(value for value in label.values() if value and value != metric)
 
 
 def _with_metric(layout: TableLayout, metrics: set[str]) -> TableLayout:
@@ -212,7 +195,7 @@ def _read(
     found: dict[int, RunData] = {}
     notes: list[str] = []
     for places in families.values():
-        names = [_name(labels[place]) for place in places]
+        names = [run_name(labels[place]) for place in places]
         given = [sources[place] for place in places]
         try:
             data = read_runs(given, replace(options, names=names), least=1)
@@ -354,7 +337,7 @@ def _against_best(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
 
 def _sizes(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> Iterable[str]:
     return different_sizes(
-        (label[METRIC], _name(label), run.label.items)
+        (label[METRIC], run_name(label), run.label.items)
         for run, label in zip(data, labels, strict=True)
     )
 
@@ -363,6 +346,6 @@ def _unscored(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> I
     for run, label in zip(data, labels, strict=True):
         if unscored := run.label.items - run.label.scored:
             yield (
-                f"{_name(label)}: {unscored:,} of {counted(run.label.items, 'item')} unscored; "
+                f"{run_name(label)}: {unscored:,} of {counted(run.label.items, 'item')} unscored; "
                 "they count in no value"
             )

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from hallujudge.metrics.framework.columns_and_scores import Direction
-from hallujudge.metrics.framework.results import JsonValue
 
 from ..report.report_text import ABSENT
 from ..report.table_pages import (
     Grid,
     Page,
+    Shown,
     interval_heading,
     show_number,
     show_p,
     show_range,
     values_of,
 )
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 Finding: TypeAlias = Literal["better", "worse", "higher", "lower", "none"]
 """What a test shows of the second run; ``none`` shows neither a difference nor equality."""
@@ -38,44 +31,6 @@ _CORRECTED_KEYS = (
     "score", "direction", "first", "second", "difference", "ci_low", "ci_high", "finding",
 )  # fmt: skip
 _CHANGES_KEYS = ("score", "direction", "higher", "lower", "same", "newly_right", "newly_wrong")
-
-
-class Shown(ABC):
-    """A result with a table: ``print(result)``, a notebook's cell, ``result.to_pandas()``."""
-
-    __slots__ = ()
-
-    def to_json(self) -> Mapping[str, JsonValue]:
-        """Return the result as plain values."""
-        return cast("Mapping[str, JsonValue]", asdict(self))  # type: ignore[call-overload]  # each result is a dataclass
-
-    @abstractmethod
-    def page(self) -> Page:
-        """Return the result as tables and sentences."""
-
-    def to_text(self) -> str:
-        """Return the result as JSON text, which is deterministic; ends with a line feed."""
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def to_pandas(self) -> DataFrame:
-        """Return the first table as a DataFrame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        from ..report.export_formats import frame
-
-        return frame(self.page().grids[0].records())
-
-    def __str__(self) -> str:
-        from ..report.table_pages import render_page
-
-        return render_page(self.page()).rstrip("\n")
-
-    def _repr_html_(self) -> str:
-        from ..report.table_pages import notebook_page
-
-        return notebook_page(self.page())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,9 @@ from ..archives.json_files import named
 from ..errors import InvalidInputError
 from ..report.report_text import ABSENT
 from ..report.table_pages import Grid, show_number
-from .compared_runs import RunData
+from .compared_runs import MODEL, RunData
 
-MODEL, METRIC, SCORE = "model", "metric", "score"
+SCORE = "score"
 BEST = "The best model of each score is in bold."
 """What marks of tables mean."""
 

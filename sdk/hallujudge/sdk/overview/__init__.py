@@ -12,11 +12,10 @@ from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.inputs import InputOptions
 from ..backends.base import metric_of
+from ..comparison.compared_runs import MODEL
 from ..comparison.leaderboards import OVERVIEW
-from ..comparison.results import Shown
 from ..comparison.table_cells import (
     BEST,
-    MODEL,
     SCORE,
     Entry,
     TableLayout,
@@ -27,7 +26,7 @@ from ..comparison.table_cells import (
 )
 from ..errors import HallujudgeError, OutputError
 from ..report.report_text import counted
-from ..report.table_pages import Grid, Page
+from ..report.table_pages import Grid, Page, Shown
 from .plan import LeftOut, PlannedRun, plan_of
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ from hallujudge.metrics import Report
 
 from .export_formats import render_csv, render_latex, render_markdown, render_scores
 from .page import HtmlPage, PageAbout
-from .terminal_tables import render_analysis, render_table, render_variants
+from .terminal_tables import render_table, render_variants
 
 __all__ = [
     "PRINTED",
     "HtmlPage",
     "PageAbout",
-    "render_analysis",
     "render_csv",
     "render_latex",
     "render_markdown",

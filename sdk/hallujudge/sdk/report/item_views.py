@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue
 from hallujudge.metrics.families import FAMILIES, has_module
+from hallujudge.metrics.framework.claims import InvalidEntry
 
 from .report_text import clean, cut
 
@@ -189,6 +190,22 @@ class ItemView:
             "facts": [[_entry(name), _entry(value)] for name, value in self.facts if value],
             "graph": [[_entry(part) for part in triplet] for triplet in self.graph],
         }
+
+
+def invalid_listing(entries: Iterable[InvalidEntry], noun: str) -> Listing:
+    """Return the invalid entries of an extractor's reply, with what became of them.
+
+    Args:
+        entries: The entries.
+        noun: What they are, in the plural.
+    """
+    return Listing(
+        label=f"Invalid {noun} of the extractor",
+        entries=[
+            f"{entry.text} → {entry.repaired or 'rejected'} ({entry.place}: {entry.problem})"
+            for entry in entries
+        ],
+    )
 
 
 def item_facts(item: Item, *, without: Iterable[str] = ()) -> list[tuple[str, str]]:

@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.mementos import KeywordEvidence, MementosEvidence
 
-from .item_views import Claim, Facet, ItemView, Listing, Mark, Passage, Shade, View
+from .item_views import (
+    Claim,
+    Facet,
+    ItemView,
+    Listing,
+    Mark,
+    Passage,
+    Shade,
+    View,
+    invalid_listing,
+)
 from .report_text import counted
 
 
@@ -91,7 +101,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         summary=f"{' and '.join(parts)} hallucinated",
         passages=list(_passages(item, evidence.objects, evidence.behaviors)),
         claims=claims,
-        lists=list(_lists(kinds)),
+        lists=[*_lists(kinds), invalid_listing(evidence.invalid, "keywords")],
         wrong=len(words["hallucinated"]),
         total=len(claims),
         facets={"domain": evidence.domain},

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from .export_formats import csv_text, latex_table, markdown_table, markdown_text, spans
+from hallujudge.metrics.framework.results import JsonValue
+
+from .charts import Chart, draw
+from .export_formats import csv_text, frame, latex_table, markdown_table, markdown_text, spans
 from .page.document import document
 from .page.first_screen import notebook_fragment
-from .page.markup import Content, Markup, breakable, element
+from .page.page_parts import Content, Markup, breakable, element
 from .report_text import ABSENT, broken, clean, cut, signature_lines
 from .terminal_tables import print_to_text, score_table
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from rich.table import Table
 
 
@@ -51,6 +57,8 @@ class Grid:
     """Row and column of each cell that is shown in bold; a terminal marks it by a dot."""
     over: tuple[str, ...] = ()
     """A second heading above each column, which neighbours share; empty for none."""
+    chart: Chart | None = None
+    """How pages draw the values above the table; None for the table alone."""
 
     @property
     def full_headings(self) -> tuple[str, ...]:
@@ -89,6 +97,38 @@ class Page:
     """Warnings, one sentence each."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """What the numbers were made from and how: name -> signature or method."""
+
+
+class Shown(ABC):
+    """A result with a table: ``print(result)``, a notebook's cell, ``result.to_pandas()``."""
+
+    __slots__ = ()
+
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the result as plain values."""
+        return cast("Mapping[str, JsonValue]", asdict(self))  # type: ignore[call-overload]  # each result is a dataclass
+
+    @abstractmethod
+    def page(self) -> Page:
+        """Return the result as tables and sentences."""
+
+    def to_text(self) -> str:
+        """Return the result as JSON text, which is deterministic; ends with a line feed."""
+        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_pandas(self) -> DataFrame:
+        """Return the first table as a DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return frame(self.page().grids[0].records())
+
+    def __str__(self) -> str:
+        return render_page(self.page()).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return notebook_page(self.page())
 
 
 def interval_heading(confidence: float) -> str:
@@ -231,9 +271,7 @@ def notebook_page(page: Page) -> Markup:
 
 
 def _sections(page: Page) -> Sequence[Markup]:
-    sections = [
-        element("section", element("h2", grid.title), _html_table(grid)) for grid in page.grids
-    ]
+    sections = [*grid_sections(page.grids)]
     sections += [element("p", sentence) for sentence in page.sentences]
     sections += [element("p", f"Note: {note}") for note in page.notes]
     sections += [
@@ -241,6 +279,13 @@ def _sections(page: Page) -> Sequence[Markup]:
         for name, text in page.sources.items()
     ]
     return sections
+
+
+def grid_sections(grids: Iterable[Grid]) -> Iterator[Markup]:
+    """Yield tables as sections of a page, each with its chart if it has one."""
+    for grid in grids:
+        drawn = draw(grid.chart, grid.records(), grid.title) if grid.chart else ""
+        yield element("section", element("h2", grid.title), drawn, _html_table(grid))
 
 
 def _html_table(grid: Grid) -> Markup:

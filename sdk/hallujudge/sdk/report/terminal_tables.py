@@ -1,17 +1,16 @@
-"""Tables for a terminal: a report, several variants side by side, and analyses."""
+"""Tables for a terminal: a report, and several variants side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Report, Score
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
-from ..analysis import Analysis, AnalysisTable, Cell
 from .report_text import (
-    ABSENT,
     GROUP_LIMIT,
     Shown,
     bounds_note,
@@ -23,6 +22,7 @@ from .report_text import (
     group_cells,
     group_headings,
     group_text,
+    headline_of,
     judging_sentences,
     meaning_of,
     score_rows,
@@ -43,8 +43,10 @@ _NAME_CHARS = 60
 # Limit for the names of scores if other columns take most of 80.
 _SCORE_CHARS = 22
 _VARIANTS_WIDTH = 80
-_ANALYSIS_ROWS = 30
-_ANALYSIS_CELL_CHARS = 40
+# Reports with more rows of groups are shown in short, in as many rows, which fit a screen.
+_MOST_ROWS = 24
+# Names of scores are broken after this many characters, to stand side by side.
+_HEADING_CHARS = 12
 
 
 def render_table(
@@ -53,6 +55,7 @@ def render_table(
     width: int = 80,
     color: bool = False,
     calibration: Calibration | None = None,
+    all_rows: bool = False,
 ) -> str:
     """Return the report as a table.
 
@@ -61,6 +64,7 @@ def render_table(
         width: Columns of the terminal, at least 40.
         color: Whether to use ANSI colour codes.
         calibration: The scores corrected by human labels, which are shown next to the raw ones.
+        all_rows: Whether a long report shows all scores of all groups, with intervals.
 
     Returns:
         Scores with intervals, coverage with bounds where items are unscored, notes, groups, and the
@@ -68,7 +72,8 @@ def render_table(
     """
     console = _console(width, color)
     with console.capture() as capture:
-        _print_report(console, report, calibration)
+        short = not all_rows and calibration is None and _is_long(report)
+        _print_report(console, report, calibration, short=short)
     return _without_padding(capture.get())
 
 
@@ -107,11 +112,21 @@ def _console(width: int, color: bool) -> Console:
     )
 
 
-def _print_report(console: Console, report: Report, calibration: Calibration | None) -> None:
+def _is_long(report: Report) -> bool:
+    """Return whether a report has more rows than fit a screen."""
+    rows = sum(len(scores) for groups in report.groups.values() for scores in groups.values())
+    return rows > _MOST_ROWS
+
+
+def _print_report(
+    console: Console, report: Report, calibration: Calibration | None, *, short: bool
+) -> None:
     title = f"{clean(report.metric)} ({clean(report.variant)})"
     console.print(title, style="bold")
     console.print()
-    console.print(_scores_table(report, console.width, calibration))
+    console.print(
+        _scores_table(_shortened(report) if short else report, console.width, calibration)
+    )
     console.print()
     console.print(coverage_sentence(report))
     if report.coverage.bounds and console.width < _WITH_BOUNDS:
@@ -125,7 +140,9 @@ def _print_report(console: Console, report: Report, calibration: Calibration | N
     for note in report.notes:
         console.print()
         console.print(f"note: {clean(note)}")
-    for key, values in report.groups.items():
+    if short:
+        _print_short_groups(console, report)
+    for key, values in () if short else report.groups.items():
         console.print()
         console.print(f"by {cut(clean(key), _NAME_CHARS)}", style="bold")
         console.print(_groups_table(key, values, console.width, calibration))
@@ -136,6 +153,43 @@ def _print_report(console: Console, report: Report, calibration: Calibration | N
     signature = calibration.signature if calibration else report.signature
     for line in signature_lines(signature, console.width - 2):
         console.print(f"  {line}")
+
+
+def _shortened(report: Report) -> Report:
+    """Return a report with the scores that a short table shows."""
+    names = set(headline_of(report))
+    scores = {name: score for name, score in report.scores.items() if name in names}
+    return replace(report, scores=scores)
+
+
+def _print_short_groups(console: Console, report: Report) -> None:
+    """Print one row for each group, without intervals, and how to see the rest."""
+    # A group's name and n take about 30 columns, a score at least 10.
+    names = headline_of(report)[: max(1, (console.width - 30) // 10)]
+    left, hidden = _MOST_ROWS, []
+    for key, values in report.groups.items():
+        title = f"by {cut(clean(key), _NAME_CHARS)}"
+        # Half of the groups by a further key would be taken for all of them.
+        fitting = left if left == _MOST_ROWS or len(values) <= left else 0
+        left -= min(len(values), fitting)
+        if len(values) > fitting:
+            hidden.append(f"{len(values) - fitting:,} groups {title}")
+        if fitting:
+            console.print()
+            console.print(title, style="bold")
+            console.print(_short_table(names, islice(values.items(), fitting)))
+    console.print()
+    more = f", and {' and '.join(hidden)}" if hidden else ""
+    console.print(f"--all-rows prints all scores with intervals{more}.")
+
+
+def _short_table(names: Sequence[str], groups: Iterable[tuple[str, Mapping[str, Score]]]) -> Table:
+    table = score_table("group", *(broken(name, _HEADING_CHARS) for name in names), "n")
+    for value, scores in groups:
+        figures = [shown(scores[name]) for name in names]
+        label = cut(clean(value), _NAME_CHARS) or "(none)"
+        table.add_row(label, *(figure.value for figure in figures), figures[0].n)
+    return table
 
 
 def score_table(*headings: str) -> Table:
@@ -232,41 +286,3 @@ def render_variants(reports: Sequence[Report], *, width: int = _VARIANTS_WIDTH) 
 def _variant_difference(reports: Sequence[Report], score: str) -> str:
     first, last = reports[0][score].value, reports[-1][score].value
     return "" if first is None or last is None else f"{last - first:+.4f}"
-
-
-def render_analysis(analysis: Analysis) -> str:
-    """Return the analyses as readable text that ends with a line feed.
-
-    Args:
-        analysis: The analyses. Long tables are cut after their first rows.
-    """
-    parts = [f"{analysis.metric}/{analysis.variant}"]
-    parts += [_analysis_table(table) for table in analysis.tables if table.rows]
-    parts.append(f"of the run {clean(analysis.signature)}")
-    return "\n\n".join(parts) + "\n"
-
-
-def _analysis_table(table: AnalysisTable) -> str:
-    head = [_heading_words(name) for name in table.rows[0]]
-    rows = [
-        [_analysis_cell(value) for value in row.values()] for row in table.rows[:_ANALYSIS_ROWS]
-    ]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = [f"{_heading_words(table.name)} ({table.source})"]
-    for row in (head, *rows):
-        lines.append("  ".join(c.rjust(width) for c, width in zip(row, widths, strict=True)))
-    if (more := len(table.rows) - _ANALYSIS_ROWS) > 0:
-        lines.append(f"… and {more} more in the analysis file")
-    return "\n".join(lines)
-
-
-def _heading_words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _analysis_cell(value: Cell) -> str:
-    if value is None:
-        return ABSENT
-    return (
-        f"{value:.4f}" if isinstance(value, float) else cut(clean(str(value)), _ANALYSIS_CELL_CHARS)
-    )

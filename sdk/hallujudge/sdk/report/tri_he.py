@@ -18,7 +18,17 @@ from hallujudge.metrics.framework.claims import (
 from hallujudge.metrics.tri_he import TriHeEvidence
 
 from .answers import percent_of
-from .item_views import Claim, ItemView, Listing, Mark, Passage, Shade, View, facts
+from .item_views import (
+    Claim,
+    ItemView,
+    Listing,
+    Mark,
+    Passage,
+    Shade,
+    View,
+    facts,
+    invalid_listing,
+)
 from .report_text import counted
 
 _SHADES = {
@@ -123,7 +133,8 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         passages=list(_passages(item, claims)),
         claims=[_claim(claim, places) for claim in claims],
         lists=[
-            Listing(label="Hallucinated", entries=[_text(c.triplet) for c in wrong], style="wrong")
+            Listing(label="Hallucinated", entries=[_text(c.triplet) for c in wrong], style="wrong"),
+            invalid_listing(evidence.invalid, "claims"),
         ],
         facts=[
             *facts({"extractor": evidence.extractor, **human}),

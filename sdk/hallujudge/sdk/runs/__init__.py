@@ -2,7 +2,6 @@
 
 from .folder import RunFolder
 from .manifest import Manifest
-from .merge import merge_runs
 from .run_report import RunItem, RunItems, RunReport
 from .scoring import RunWatch
 from .stored_runs import StoredRun, read_run, recompute
@@ -15,7 +14,6 @@ __all__ = [
     "RunReport",
     "RunWatch",
     "StoredRun",
-    "merge_runs",
     "read_run",
     "recompute",
 ]

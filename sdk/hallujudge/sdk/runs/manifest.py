@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-from ..analysis import ANALYSIS_FILE
 from ..archives.json_files import stored_value
 from ..errors import ArchiveError, InvalidInputError, VersionMismatchError
 
@@ -35,6 +34,9 @@ MARKS = "marks.bin"
 CALIBRATION = "calibration.json"
 """The scores corrected by human labels, which ``calibrate`` writes."""
 
+ANALYSIS = "analysis.json"
+"""The papers' analyses of the run, which ``analyze`` writes."""
+
 CASCADE = "cascade.json"
 """The margin above which verdicts are kept, which ``calibrate --agreement`` writes."""
 
@@ -47,7 +49,7 @@ VERDICTS = "verdicts.sqlite"
 RUN_FILES = frozenset({ITEMS, REPORT, MANIFEST, JOURNAL, MARKS, VERDICTS})
 """Files that nothing but a run writes."""
 
-STALE = (REPORT, PAGE, PARQUET, ANALYSIS_FILE, PARSERS, CALIBRATION, CASCADE)
+STALE = (REPORT, PAGE, PARQUET, ANALYSIS, PARSERS, CALIBRATION, CASCADE)
 """Files about the items of an earlier run, removed when new results replace them."""
 
 
@@ -71,7 +73,7 @@ class _Repetition(TypedDict):
     """The arguments with which a run can be repeated."""
 
     metric: str
-    responses: str
+    responses: list[str]
     references: list[str]
     variant: str
     graph: dict[str, str]

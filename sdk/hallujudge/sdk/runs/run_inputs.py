@@ -15,9 +15,10 @@ from hallujudge.metrics import Report
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.found_files import copy_of, found_files, is_pattern, is_url, origin_of, public_url
-from ..archives.inputs import CheckedArchive, InputOptions, own_files
+from ..archives.inputs import CheckedArchive, InputOptions, are_paths, own_files
 from ..archives.json_lines import Marks
 from ..archives.local_files import reading
+from ..archives.readers import read_items
 from ..backends.base import header_of
 from ..errors import HallujudgeError
 from ..spec_parts import group_keys
@@ -66,7 +67,16 @@ class PreparedRun:
         spec = spec or run.spec()
         resumed = run.resume and run.folder is not None
         checked = checked_archive(run, Path(run.folder or "")) if resumed else None
-        return cls(run=run, spec=spec, items=run.items(checked or workers), workers=workers)
+        items = read_items(
+            run.metric,
+            run.responses,
+            run.references,
+            options=run.inputs,
+            group_by=tuple(run.group_by),
+            metric_groups=group_keys(run.metric, ()),
+            check=checked or workers,
+        )
+        return cls(run=run, spec=spec, items=items, workers=workers)
 
 
 def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:
@@ -172,18 +182,20 @@ def manifest_of_report(
 
 def _run_inputs(run: ScoreRun) -> dict[str, object]:
     """Return everything that a run reads, files and values, by name."""
-    references = run.references if isinstance(run.references, list) else [run.references]
-    if not all(isinstance(reference, (str, Path, type(None))) for reference in references):
-        references = [run.references]
-    # Several references: those after the first are numbered from 2.
-    names = ["references", *(f"references.{n}" for n in range(2, len(references) + 1))]
     options = run.inputs or InputOptions()
     given = {
-        "responses": run.responses,
-        **dict(zip(names, references, strict=False)),
+        **_numbered("responses", run.responses),
+        **_numbered("references", run.references),
         **own_files(run.metric, options),
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _numbered(name: str, source: object) -> dict[str, object]:
+    """Return the files of an archive by name; those after the first are numbered from 2."""
+    if not are_paths(source):
+        return {name: source}
+    return {name if n == 1 else f"{name}.{n}": path for n, path in enumerate(source, 1)}
 
 
 def _readable(given: Mapping[str, object]) -> dict[str, Path]:
@@ -313,14 +325,13 @@ def input_options(run: ScoreRun) -> dict[str, JsonValue]:
 
 def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a run of files and URLs, with absolute paths."""
-    references = run.references if isinstance(run.references, list) else [run.references]
     options = run.inputs or InputOptions()
     given = run.graph or {}
     graphs = dict(given) if isinstance(given, Mapping) else {"": str(given)}
     return {
         "metric": run.metric,
-        "responses": _absolute(run.responses),
-        "references": [_absolute(path) for path in references if path is not None],
+        "responses": _all_absolute(run.responses),
+        "references": _all_absolute(run.references),
         "variant": run.variant,
         "graph": {role: _absolute(name) for role, name in graphs.items()},
         "options": {name: str(value) for name, value in (run.options or {}).items()},
@@ -330,6 +341,11 @@ def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
         | {name: _absolute(value) for name, value in own_files(run.metric, options).items()},
         **more,
     }
+
+
+def _all_absolute(source: object) -> list[str]:
+    given = source if isinstance(source, list) else [source]
+    return [_absolute(path) for path in given if path is not None]
 
 
 def _absolute(value: object) -> str:

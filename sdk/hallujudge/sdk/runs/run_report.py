@@ -21,8 +21,7 @@ from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
 from ..backends.base import BatchResult, metric_of
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError, OutputError
 from ..report import render_csv, render_latex, render_markdown, render_table
-from ..report.export_formats import frame
-from ..report.figures import plot_report
+from ..report.export_formats import frame, plot_report
 from ..report.item_views import view_item
 from ..report.page.first_screen import render_notebook
 from ..score_run import SaveOptions

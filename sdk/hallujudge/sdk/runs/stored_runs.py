@@ -14,7 +14,7 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from ..archives.records import Record
 from ..backends.base import RunHeader, metric_of
 from ..errors import ArchiveError
-from ..report.figures import plot_report
+from ..report.export_formats import plot_report
 from ..report.page import Images, PageAbout
 from ..report.page.document import content_digest, held_parts
 from ..report.page.first_screen import run_identity

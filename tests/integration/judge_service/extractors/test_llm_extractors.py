@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
-from support.messages import expected_message
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.extractors.extractor_interface import (
@@ -17,6 +16,7 @@ from hallujudge.judge_service.extractors.extractor_interface import (
     Keywords,
     PairKeywords,
 )
+from hallujudge.judge_service.extractors.llm_extractor_base import Extraction
 from hallujudge.judge_service.extractors.llm_extractors import (
     LlmKeywordExtractor,
     LlmTripletExtractor,
@@ -51,7 +51,7 @@ async def test_claims_with_their_places() -> None:
         await client.close()
     claims = result.found
     assert claims is not None
-    assert extractor.label.startswith("llm:m:extract-triplets-1@")
+    assert extractor.label.startswith("llm:m:extract-triplets-2@")
     assert [claim.parts[2] for claim in claims] == ["brown horse", "rope", "fence"]
     first = claims[0]
     assert TEXT[slice(*first.subject_span)] == "man"
@@ -108,6 +108,48 @@ async def test_what_is_not_a_list_of_claims_is_not_an_extraction(content: str, r
         await client.close()
     assert (result.found, result.reason) == (None, reason)
     assert len(result.detail) < 400
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        ["man", "riding", "horse"],
+        {"object1": "man", "relation": "riding"},
+        {"object1": "man", "relation": "", "object2": "horse"},
+        {"object1": "man", "relation": "riding", "object2": "horse" * 1000},
+        {"object1": 1, "relation": "riding", "object2": "horse"},
+        {"object1": "man", "relation": "riding", "object2": "horse", "note": "\ud800"},
+        None,
+    ],
+)
+async def test_an_invalid_claim_is_rejected_alone(claim: Any) -> None:
+    content = json.loads(said(("man", "holds", "rope")))
+    content["triplets"].insert(0, claim)
+    async with llm.ScriptedLlm(llm.saying(json.dumps(content))) as server:
+        client = client_of(server)
+        (result,) = await LlmTripletExtractor(client).try_many([TEXT])
+        await client.close()
+    assert result.found is not None
+    assert [claim.parts for claim in result.found] == [("man", "holds", "rope")]
+    (entry,) = result.invalid
+    assert (entry.place, entry.repaired) == ("triplets", "")
+    assert entry.problem
+    assert len(entry.text.encode()) <= 83
+
+
+async def test_the_schema_constrains_every_part_of_a_claim() -> None:
+    async with llm.ScriptedLlm(llm.saying(said())) as server:
+        client = client_of(server)
+        await LlmTripletExtractor(client).try_many([TEXT])
+        await client.close()
+    schema = server.requests[0]["response_format"]["json_schema"]["schema"]
+    claim = schema["properties"]["triplets"]["items"]
+    assert claim["additionalProperties"] is False
+    for part in claim["required"]:
+        pattern = claim["properties"][part]["pattern"]
+        assert re.search(pattern, "isn't riding")
+        assert not re.search(pattern, "")
+        assert not re.search(pattern, " ")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +214,7 @@ async def test_keywords_of_both_descriptions_come_from_one_call() -> None:
         (result,) = await extractor.try_many([PAIR])
         await client.close()
     assert server.chats == 1
-    assert extractor.label.startswith("llm:m:extract-keywords-2@")
+    assert extractor.label.startswith("llm:m:extract-keywords-3@")
     assert result.found is not None
     found = result.found
     assert [word.text for word in found.reference.objects] == ["man", "brown horse", "rope"]
@@ -235,15 +277,10 @@ async def test_keywords_of_single_texts() -> None:
         ('{"objects": ["man"], "behaviors": []}', "REPLY_WRONG_SCHEMA", "keys"),
         (lists(note="done"), "REPLY_WRONG_SCHEMA", "keys"),
         (lists(([1], [])), "REPLY_WRONG_SCHEMA", "'1'"),
-        (lists(([""], [])), "REPLY_WRONG_SCHEMA", "invalid keyword"),
-        (lists(([["man"]], [])), "REPLY_WRONG_SCHEMA", "invalid keyword"),
-        (lists((["a\u0000b"], [])), "REPLY_WRONG_SCHEMA", "invalid keyword"),
-        (lists((["\ud800"], [])), "REPLY_WRONG_SCHEMA", "invalid keyword"),
-        (lists((["x" * 101], [])), "REPLY_WRONG_SCHEMA", "invalid keyword"),
+        (lists((["", "x" * 101], ["run"])), "REPLY_WRONG_SCHEMA", "'reference_objects'"),
+        (lists((["man"], ["run"]), (["man"], [7])), "REPLY_WRONG_SCHEMA", "'predicted_behaviors'"),
         (lists(({}, [])), "REPLY_WRONG_SCHEMA", "'reference_objects' is not a list"),  # type: ignore[arg-type]  # on purpose
-        (lists((["big brown horse"], [])), "REPLY_WRONG_SCHEMA", "more than two words"),
-        (lists(([], ["riding"])), "REPLY_WRONG_SCHEMA", "not in root form ('ride')"),
-        (lists(predicted=([], ["was riding"])), "REPLY_WRONG_SCHEMA", "root form"),
+        (lists((["man in a suit"], [])), "REPLY_WRONG_SCHEMA", "more than two words"),
         (lists((["man"] * 401, [])), "REPLY_WRONG_SCHEMA", "401 entries"),
         (GOOD.replace("{", '{"reference_objects": [], ', 1), "REPLY_WRONG_SCHEMA", "duplicate key"),
     ],
@@ -258,22 +295,99 @@ async def test_keywords_that_are_none(content: str, reason: str, says: str) -> N
     assert len(result.detail) < 400
 
 
+async def extracted(content: str, pair: DescriptionPair = PAIR) -> Extraction[PairKeywords]:
+    async with llm.ScriptedLlm(llm.saying(content)) as server:
+        client = client_of(server)
+        (result,) = await LlmKeywordExtractor(client).try_many([pair])
+        await client.close()
+    return result
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("red plastic cup", "plastic cup"),
+        ("big brown horse", "horse"),
+        ("man in a suit", ""),
+        ("very very big", ""),
+        ("", ""),
+        ("x" * 101, ""),
+        ("a\u0000b", ""),
+        ("\ud800", ""),
+        (7, ""),
+        (["man"], ""),
+    ],
+)
+async def test_an_invalid_object_is_repaired_or_rejected_alone(said: Any, kept: str) -> None:
+    result = await extracted(lists((["man", said, "rope"], ["ride"]), (["man"], ["ride"])))
+    assert result.found is not None
+    assert result.found.reference.words("objects") == ("man", *filter(None, [kept]), "rope")
+    assert result.found.predicted.words("objects") == ("man",)
+    (entry,) = result.invalid
+    assert (entry.place, entry.repaired) == ("reference_objects", kept)
+    assert entry.problem
+    assert entry.text.isprintable()
+    assert len(entry.text) <= 81
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("riding", "ride"),
+        ("was riding", "ride"),
+        ("has been running", "run"),
+        ("picks up", "pick up"),
+        ("holding hands", "hold hands"),
+        ("has a ball", "have a ball"),
+        ("is", "be"),
+    ],
+)
+async def test_a_behaviour_is_put_into_root_form(said: str, kept: str) -> None:
+    result = await extracted(lists(predicted=([], ["wave", said])))
+    assert result.found is not None
+    assert result.found.predicted.words("behaviors") == ("wave", kept)
+    assert [tuple(entry) for entry in result.invalid] == [
+        ("predicted_behaviors", said, "not in root form", kept)
+    ]
+
+
+async def test_a_repaired_keyword_that_is_there_already_is_kept_once() -> None:
+    result = await extracted(lists((["plastic cup", "red plastic cup"], [])))
+    assert result.found is not None
+    assert result.found.reference.words("objects") == ("plastic cup",)
+    assert [entry.repaired for entry in result.invalid] == ["plastic cup"]
+
+
 async def test_an_empty_description_has_no_keywords() -> None:
     empty = DescriptionPair(reference="A dog runs.", predicted="")
-    steps = (lists((["dog"], ["run"]), (["dog"], [])), lists((["dog"], ["run"])))
-    async with llm.ScriptedLlm(*map(llm.saying, steps)) as server:
+    result = await extracted(lists((["dog"], ["run"]), (["dog"], [])), empty)
+    assert result.found is not None
+    assert result.found.predicted == Keywords()
+    assert result.found.reference.words("objects") == ("dog",)
+    assert [tuple(entry) for entry in result.invalid] == [
+        ("predicted_objects", "dog", "the predicted description is empty", "")
+    ]
+
+
+async def test_transferred_synonyms_are_another_prompt_label_and_cache_entry(
+    tmp_path: Path,
+) -> None:
+    async with llm.ScriptedLlm(llm.saying(GOOD)) as server:
+        cache = VerdictCache(tmp_path / "c")
         client = client_of(server)
-        extractor = LlmKeywordExtractor(client)
-        results = [(await extractor.try_many([empty]))[0] for _ in steps]
+        labels, counts = [], []
+        for synonyms in ("keep", "transfer", "keep", "transfer"):
+            extractor = LlmKeywordExtractor(client, synonyms=synonyms, cache=cache)
+            assert (await extractor.try_many([PAIR]))[0].found is not None
+            labels.append(extractor.label.partition("@")[0])
+            counts.append(server.chats)
         await client.close()
-    assert (
-        expected_message(
-            "judge_service.extractors.llm_extractors:predicted-description-which-is-empty"
-        )
-        in results[0].detail
-    )
-    assert results[1].found is not None
-    assert results[1].found.predicted == Keywords()
+        await cache.close()
+    assert labels[:2] == ["llm:m:extract-keywords-3", "llm:m:extract-keywords-transfer-1"]
+    assert counts == [1, 2, 2, 2]
+    kept, transferred = (body["messages"][0]["content"] for body in server.requests)
+    assert "Synonyms" not in kept
+    assert "same word in every list" in transferred
 
 
 async def test_answers_are_kept_by_both_texts(tmp_path: Path) -> None:

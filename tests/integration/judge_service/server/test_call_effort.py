@@ -14,10 +14,10 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
+from hallujudge.judge_service.server.http.asgi_app import Handlers, routes_of
 from hallujudge.judge_service.server.http.exchange import HttpContext
-from hallujudge.judge_service.server.http.routes import Handlers, routes_of
 from hallujudge.judge_service.server.services import Services
-from hallujudge.judge_service.server.workers.pool import WorkerPool
+from hallujudge.judge_service.server.worker_pool import WorkerPool
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem

@@ -37,6 +37,7 @@ from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.sdk import AsyncClient, ScoreRun, Timeouts
 from hallujudge.sdk.backends import remote
 from hallujudge.sdk.backends.recovery import ProgressWatch
+from hallujudge.sdk.runs.run_inputs import PreparedRun
 
 
 class GatedEngine(Engine):
@@ -336,7 +337,9 @@ async def test_what_a_server_waits_for_reaches_the_client() -> None:
     run = ScoreRun("chair", responses=RESPONSES, references=REFERENCES)
     try:
         async with AsyncClient(server.address) as client:
-            report = await client.score_items(run.spec(), run.items(), on_progress=note)
+            report = await client.score_items(
+                run.spec(), PreparedRun.of(run).items, on_progress=note
+            )
     finally:
         await server.stop(0)
     assert told[0] == RunProgress(answers=7, waiting=engine.waiting)
@@ -417,7 +420,7 @@ async def test_a_report_that_does_not_fit_discards_no_run() -> None:
         references={str(n): ["dog"] for n in range(280)},
         group_by=["model"],
     )
-    items = [item_to_proto(item) for item in run.items()]
+    items = [item_to_proto(item) for item in PreparedRun.of(run).items]
     try:
         async with grpc.aio.insecure_channel(server.address) as channel:
             stub = pb_grpc.JudgeServiceStub(channel)

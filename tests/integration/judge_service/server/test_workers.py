@@ -37,8 +37,8 @@ from hallujudge.judge_service.engine.session import extract
 from hallujudge.judge_service.errors import InternalError, InvalidInputError, OverloadedError
 from hallujudge.judge_service.server.jobs_servicer import WorkersOfJob
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.server.workers.pool import WorkerPool
-from hallujudge.judge_service.server.workers.tasks import Task
+from hallujudge.judge_service.server.worker_pool import WorkerPool
+from hallujudge.judge_service.server.worker_tasks import Task
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -188,7 +188,7 @@ async def test_a_task_that_kills_two_workers_is_refused(pool: WorkerPool) -> Non
         os.kill(worker, signal.SIGKILL)
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.server.workers.pool:worker-processes-ended-or-hung"),
+        match=expected_message("judge_service.server.worker_pool:worker-processes-ended-or-hung"),
     ) as caught:
         await work
     assert caught.value.reason == "TOO_COSTLY"
@@ -331,7 +331,7 @@ async def test_where_no_worker_starts_the_server_scores_until_one_does(
             await pool.run(broken)
         assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert (
-            expected_message("judge_service.server.workers.pool:no-worker-process-starts")
+            expected_message("judge_service.server.worker_pool:no-worker-process-starts")
             in caplog.text
         )
         monkeypatch.undo()
@@ -421,6 +421,6 @@ async def test_bytes_with_two_specs_load_no_model_in_a_worker(pool: WorkerPool) 
     raw = REQUEST.SerializeToString() + pb.ScoreRequest(spec=other).SerializeToString()
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.server.workers.tasks:more-than-one-spec"),
+        match=expected_message("judge_service.server.worker_tasks:more-than-one-spec"),
     ):
         await pool.run(Task(kind="score", parts=(raw,)))

@@ -222,7 +222,7 @@ async def test_an_item_that_ends_its_workers_is_unscored_and_the_run_goes_on(
     settings = WorkerSettings(
         spec=run.spec(), judges={}, save=SaveOptions(), benchmarks=(str(file),)
     )
-    items = run.items()
+    items = PreparedRun.of(run).items
     assert items.slices is not None
     with closing(PoolParts(settings, 1)) as pool:
         parts = [part async for part in pool.parts(items, 0)]
@@ -243,7 +243,7 @@ def test_workers_read_their_own_slices_of_a_file(
     responses.write_text("".join(json.dumps(row) + "\n" for row in rows))
     references.write_text(json.dumps(run.references))
     run = replace(run, responses=responses, references=references)
-    assert run.items().slices is not None
+    assert PreparedRun.of(run).items.slices is not None
     score(client, run)
     # The page names its input files.
     for name in ("items.jsonl", "report.json"):
@@ -255,10 +255,10 @@ def test_workers_check_an_archive(tmp_path: Path) -> None:
     row = {"caption": "A dog." + 3000 * " ", "objects": ["dog"]}
     path.write_text("".join(json.dumps({"id": n, **row}) + "\n" for n in range(2000)))
     run = ScoreRun("chair", responses=path)
-    whole = run.items()
+    whole = PreparedRun.of(run).items
     settings = WorkerSettings(spec=run.spec(), judges={}, save=SaveOptions())
     with closing(PoolParts(settings, 2)) as pool:
-        items = run.items(pool)
+        items = PreparedRun.of(run, workers=pool).items
         # A process that dies leaves the check to this one.
         assert list(pool.check(DeadlyReader(), spans_of(path))) == [None]
     assert list(items) == list(whole)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
-from hallujudge.judge_service.cpu_work import check_wanted, in_thread, map_cpu, use_scheduler
 from hallujudge.judge_service.engine.cpu_scheduler import CpuScheduler
+from hallujudge.judge_service.threads import check_wanted, in_thread, map_cpu, use_scheduler
 
 ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
 

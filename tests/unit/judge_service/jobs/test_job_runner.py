@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -13,7 +14,10 @@ from support.clocks import Clock
 from support.threads import until
 
 from hallujudge.judge_service.access.caller import LOCAL, acting_as
-from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine import Engine, ScoringSession
+from hallujudge.judge_service.engine.registry import Pipeline, open_pipeline
+from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.jobs.job import Job, JobLimits, JobState, Problem, kept_caller
 from hallujudge.judge_service.jobs.job_runner import JobRunner
@@ -24,10 +28,16 @@ from hallujudge.judge_service.jobs.job_scoring import (
     JobScoring,
     Lanes,
 )
-from hallujudge.judge_service.stopping import CallDrain
+from hallujudge.judge_service.llm.ask_once import SingleFlight, run_bounded
+from hallujudge.judge_service.llm.client import Turn
+from hallujudge.judge_service.stopping import CallDrain, Grace
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.metrics import ChairItem, Item, ItemResult
 
 _DAY = 86_400.0
+SPEC = ScoreSpec(metric="chair")
+ITEM = ChairItem(id="1", response="A dog and a cat.", reference_objects=("dog",))
 
 
 class AwayDatabase:
@@ -111,10 +121,14 @@ async def test_a_job_that_was_answered_in_this_run_waits_for_its_judges_key() ->
 
 
 def scoring_of(
-    database: AwayDatabase, changes: Changes, draining: asyncio.Event, wall: Clock
+    database: AwayDatabase,
+    changes: Changes,
+    draining: asyncio.Event,
+    wall: Clock,
+    engine: Engine | None = None,
 ) -> JobScoring:
     return JobScoring(
-        engine=Engine(),
+        engine=engine or Engine(),
         codec=WireCodec(),
         progress=cast("Any", database),
         threads=DatabaseThreads(),
@@ -177,3 +191,102 @@ async def test_a_lost_database_is_logged_once_a_minute(
     lines = [line.message for line in caplog.records if "no job is started" in line.message]
     assert len(lines) == 3
     assert re.search(r"\(1[01] times since", lines[-1])
+
+
+class JudgedDatabase(AwayDatabase):
+    """The progress of a job with one item."""
+
+    def __init__(self, header: bytes) -> None:
+        super().__init__()
+        self.content = header
+
+    def waiting(self) -> list[Job]:
+        return [self.job(1)]
+
+    def job(self, number: int) -> Job:
+        return replace(super().job(number), spec=spec_to_proto(SPEC).SerializeToString())
+
+    def begin(self, number: int) -> bool:
+        return True
+
+    def has_suspects(self, number: int) -> bool:
+        return False
+
+    def header(self, number: int) -> bytes:
+        return self.content
+
+    def chunk(self, number: int, after: int, **_: object) -> list[tuple[int, bytes]]:
+        return [] if after >= 0 else [(0, item_to_proto(ITEM).SerializeToString())]
+
+
+class LostLock(OwnLock):
+    """A lock that another server may take."""
+
+    def __init__(self) -> None:
+        self.lost = False
+
+    def acquire(self) -> bool:
+        return not self.lost
+
+
+class AskingSession(ScoringSession):
+    """Sends a call for a batch of items.
+
+    Args:
+        pipeline: The pipeline of :data:`SPEC`.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(SPEC, pipeline)
+        self.sent, self.replies, self.replied = 0, asyncio.Event(), 0
+        self._flights = SingleFlight[None]()
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        async def ask(_item: Item) -> None:
+            await self._flights.do("the question", "ann", self._call)
+
+        await run_bounded(items, ask, 1)
+        return []
+
+    async def _call(self, turn: Turn) -> None:
+        with turn:
+            self.sent += 1
+            await self.replies.wait()
+            self.replied += 1
+
+
+class AskingEngine(Engine):
+    """Opens one session."""
+
+    def __init__(self, session: ScoringSession) -> None:
+        super().__init__()
+        self._session = session
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        return self._session
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+async def test_calls_of_a_job_that_another_server_took_over_are_kept(wanted: bool) -> None:
+    """Calls of a job that its owner cancelled are not."""
+    session = AskingSession(open_pipeline(SPEC, Resources()))
+    database = JudgedDatabase(WireCodec().report_bytes(session.report()))
+    draining, changes, lock = asyncio.Event(), Changes(), LostLock()
+    scoring = scoring_of(database, changes, draining, Clock(), AskingEngine(session))
+    runner = JobRunner(scoring, lock, JobLimits(), Clock())
+    running = asyncio.create_task(runner.run())
+    await until(lambda: session.sent == 1)
+    lock.lost = True
+    if not wanted:
+        runner.cancel(1)
+    changes.notify()
+    stopped = changes.next
+    await until(stopped.is_set)
+    draining.set()
+    changes.notify()
+    await running
+    await runner.stop(Grace(0))
+    session.replies.set()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert session.replied == wanted

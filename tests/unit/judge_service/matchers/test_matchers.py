@@ -172,7 +172,7 @@ def test_text_that_no_tokenizer_can_read(tmp_path: Path) -> None:
 
 
 def test_a_wrong_graph_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hallujudge.judge_service.matchers import onnx_encoder
+    from hallujudge.judge_service.matchers import matcher_models
 
     model = find_model(str(make_encoder(tmp_path / "m", "bert")))
     written = write_graph
@@ -183,7 +183,7 @@ def test_a_wrong_graph_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         }
         return written(shape, spoilt)
 
-    monkeypatch.setattr(onnx_encoder, "write_graph", wrong)
+    monkeypatch.setattr(matcher_models, "write_graph", wrong)
     with pytest.raises(InternalError, match="differ by"):
         open_encoder(model, MatcherSettings(cache_folder=tmp_path / "g"))
 

@@ -184,7 +184,7 @@ def test_graphs_are_written_for_known_architectures_only() -> None:
     )
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.matchers.onnx_encoder:use-the-torch-backend"),
+        match=expected_message("judge_service.matchers.matcher_models:use-the-torch-backend"),
     ):
         write_graph(shape, {})
 

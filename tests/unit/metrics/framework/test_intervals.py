@@ -353,7 +353,7 @@ def test_means_over_images_merge_in_any_order() -> None:
             id=str(number),
             group_id=str(rng.integers(60)),
             outcome=Outcome.SCORED,
-            statistics=(7, 2, 1, 1, 0, 0, *rng.integers(0, 8, 3) / 7),
+            statistics=(7, 2, 1, 1, 0, 0, *rng.integers(0, 8, 3) / 7, 0),
         )
         for number in range(300)
     ]

@@ -78,7 +78,7 @@ def test_reports_have_the_parts_of_scored_and_unscored_items(outcome: Outcome) -
         group_id="1",
         outcome=outcome,
         reason="NO_VERDICTS" if outcome is Outcome.UNSCORED else "",
-        statistics=() if outcome is Outcome.UNSCORED else (1, *(0,) * 8),
+        statistics=() if outcome is Outcome.UNSCORED else (1, *(0,) * 9),
         evidence=TriHeEvidence(claims=(), judging=ITEMS[0]),
     )
     first, second = Tally(metric), Tally(metric)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.infact.mode_analyses import mode_means, overconfidence
+from hallujudge.metrics.infact.mode_analyses import (
+    AuditedCase,
+    Overconfidence,
+    label_audit,
+    mode_means,
+)
 
 
 def test_modes_need_every_operator() -> None:
@@ -19,10 +24,23 @@ def test_modes_need_every_operator() -> None:
 
 
 def test_overconfidence() -> None:
-    wrong = [(0.9, False), (0.7, False), (0.4, False), (0.5, False), (0.9, True), (None, False)]
-    found = overconfidence(wrong)
-    assert (found.hallucination_like, found.knowledge_gap_like, found.other) == (3, 1, 1)
-    assert (found.unanalysable, found.analysable) == (1, 5)
+    found = Overconfidence(hallucination_like=3, knowledge_gap_like=1).plus("other")
+    assert found.analysable == 5
     assert found.overconfident_share == pytest.approx(0.6)
-    with pytest.raises(ValueError, match="nan"):
-        overconfidence([(float("nan"), False)])
+    assert found.plus("unanalysable").knowledge_gap_share == pytest.approx(0.2)
+    assert Overconfidence().overconfident_share is None
+
+
+def test_audits_take_a_majority_of_people() -> None:
+    cases = [
+        AuditedCase("a", ("a", "a", "b")),
+        AuditedCase("a", ("b", "a", "b")),
+        AuditedCase("a", ("a", None, None)),
+        AuditedCase("a", ("a", "b", None)),
+        AuditedCase("a", ("a", None)),
+    ]
+    found = label_audit(cases)
+    assert (found.cases, found.answerable, found.preserved, found.no_majority) == (5, 3, 1, 1)
+    assert found.answerability == pytest.approx(0.6)
+    assert found.label_preservation == pytest.approx(1 / 3)
+    assert (label_audit([]).answerability, label_audit([]).label_preservation) == (None, None)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import random
+from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hallujudge.metrics.framework.agreement import (
     human_agreement,
+    kendall,
     krippendorff_alpha,
     pearson,
     spearman,
@@ -114,6 +119,46 @@ def test_correlations() -> None:
         pearson([1, 2], [1])
     with pytest.raises(ValueError, match="finite"):
         pearson([1, float("nan")], [1, 2])
+
+
+def plain_tau(left: list[float], right: list[float]) -> float | None:
+    """Kendall's tau-b as defined: every pair is looked at."""
+    signs = [
+        ((a > b) - (a < b), (c > d) - (c < d))
+        for (a, c), (b, d) in combinations(zip(left, right, strict=True), 2)
+    ]
+    untied = [sum(one != 0 for one, _ in signs), sum(other != 0 for _, other in signs)]
+    if not all(untied):
+        return None
+    return sum(one * other for one, other in signs) / math.sqrt(untied[0] * untied[1])
+
+
+def test_kendall_of_known_examples() -> None:
+    # The example of scipy.stats.kendalltau's documentation.
+    assert kendall([12, 2, 1, 12, 2], [1, 4, 7, 1, 0]) == pytest.approx(-0.47140452079103173)
+    # No ties: 6 concordant and 4 discordant pairs of 10.
+    assert kendall([1, 2, 3, 4, 5], [3, 1, 2, 5, 4]) == pytest.approx(0.4)
+    assert kendall([1], [1]) is None
+    assert kendall([1, 1], [1, 2]) is None
+    with pytest.raises(ValueError, match="2 scores"):
+        kendall([1, 2], [1])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 5) | st.floats(0, 1)), max_size=30),
+)
+def test_kendall_agrees_with_a_look_at_every_pair(pairs: list[tuple[float, float]]) -> None:
+    left, right = [a for a, _ in pairs], [b for _, b in pairs]
+    expected = plain_tau(left, right)
+    assert kendall(left, right) == (None if expected is None else pytest.approx(expected))
+
+
+def test_agreement_with_a_scale_that_runs_the_other_way_is_positive() -> None:
+    rates, people = {"a": 0.0, "b": 0.5, "c": 1.0}, {"a": 5, "b": 2, "c": 1}
+    same, opposite = (human_agreement(rates, people, opposite=way) for way in (False, True))
+    for name in ("pearson", "spearman", "kendall"):
+        assert getattr(opposite, name) == pytest.approx(-getattr(same, name))
+        assert getattr(opposite, name) > 0.9
 
 
 def test_human_agreement_joins_by_id() -> None:

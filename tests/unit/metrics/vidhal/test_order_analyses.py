@@ -15,8 +15,8 @@ from hallujudge.metrics.vidhal.order_analyses import (
     frame_reliance,
     human_agreement,
     input_order_sensitivity,
-    misalignment,
     model_consensus,
+    order_of_pairs,
     transitive_inconsistency,
 )
 
@@ -65,13 +65,6 @@ def test_reliance_on_one_frame() -> None:
     assert (found.overall, found.correct, found.incorrect, found.n) == (0.5, 0.5, 0.5, 4)
     choices = frame_reliance({"1": (1,), "2": (2,)}, {"1": (1,), "2": (3,)})
     assert (choices.correct, choices.incorrect) == (1, 0)
-
-
-def test_misalignment_of_any_pair() -> None:
-    orders = [(4, 1, 2, 3), (1, 2, 3, 4), (1, 2)]
-    assert misalignment(orders, 4, 1) == 0.5
-    assert misalignment(orders, 2, 1) == 0
-    assert misalignment([], 2, 1) is None
 
 
 def test_caption_quality() -> None:
@@ -147,3 +140,11 @@ def test_three_captions_need_two_questions_or_three() -> None:
         plan.answer("A")
     with pytest.raises(ValueError, match="two different"):
         RelativeOrdering("AA")
+
+
+@pytest.mark.parametrize("truth", list(permutations("ABC")))
+def test_orders_of_archived_answers(truth: tuple[str, ...]) -> None:
+    pairs = [PairQuestion(*pair) for pair in ("AB", "BC", "AC")]
+    answers = [PairAnswer(question=pair, chosen=min(pair, key=truth.index)) for pair in pairs]
+    assert order_of_pairs("ABC", answers) == truth
+    assert order_of_pairs("ABC", answers[1:]) is None

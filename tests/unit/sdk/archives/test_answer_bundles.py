@@ -142,3 +142,25 @@ def test_a_table_gives_each_record_the_value_of_its_id() -> None:
     assert (item.label, dict(item.answers[0].options)) == ("B", {"A": "x", "B": "x"})
     with pytest.raises(InvalidInputError, match="known: shown"):
         read(declared, rows, own={"other": {}})
+
+
+TRIPLETS = replace(
+    PLAIN, name="triplets", bundle=Bundling(every=3, name=("operator",), same=("sensitive",))
+)
+
+
+def test_records_in_order_are_bundles() -> None:
+    rows = [row(0, name, "Yes", order_sensitive=n) for n in (1, 2) for name in ("a", "b", "c")]
+    first, second = read(TRIPLETS, rows)
+    assert [(a.name, a.label) for a in first.answers] == [("a", "yes"), ("b", "yes"), ("c", "yes")]
+    assert (first.id, second.id) == ("1", "2")
+    unnamed = replace(TRIPLETS, bundle=Bundling(every=2))
+    assert [[a.name for a in each.answers] for each in read(unnamed, rows)] == [["1", "2"]] * 3
+
+
+def test_bundles_in_order_must_be_whole_and_of_one_kind() -> None:
+    rows = [row(0, name, "Yes", order_sensitive=n) for n in (1, 2) for name in ("a", "b", "c")]
+    with pytest.raises(ArchiveError, match=r"2 \(2 of 3\)"):
+        read(TRIPLETS, rows[:-1])
+    with pytest.raises(ArchiveError, match="another sensitive"):
+        read(replace(TRIPLETS, seen=("sensitive",)), [*rows[1:], rows[0]])

@@ -15,9 +15,9 @@ from support.messages import expected_message
 
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli import main
+from hallujudge.sdk.derived_runs import rescore_run
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.overview import Overview, score_all
-from hallujudge.sdk.rescoring import rescore_run
 
 SCORED = tuple(q for q in QUESTIONS if q.answer and not q.answer.startswith("Failed"))
 
@@ -292,7 +292,7 @@ def test_a_run_behind_a_url_is_scored_by_another_variant(
     files.pipe("/again/m/captions.jsonl", captions + captions.replace(b"1", b"2"))
     with pytest.raises(
         ArchiveError,
-        match=expected_message("sdk.rescoring:the-responses-have-changed-since-the-run"),
+        match=expected_message("sdk.derived_runs:the-responses-have-changed-since-the-run"),
     ):
         rescore_run(run.folder, tmp_path / "other", variant="corrected")
     files.store.clear()

@@ -21,7 +21,7 @@ from hallujudge.metrics import (
     JsonValue,
     Outcome,
 )
-from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, InvalidEntry, Triplet, Verdict
 from hallujudge.metrics.mementos import (
     KeywordEvidence,
     MatchedKeyword,
@@ -116,6 +116,20 @@ def shown() -> ItemView:
         id="a", response="A man feeds a dog.", reference="A man paints a wall.", domain="comics"
     )
     return view_item(item, result)
+
+
+def test_invalid_keywords_are_listed_with_what_became_of_them() -> None:
+    invalid = (
+        InvalidEntry("reference_objects", "red plastic cup", "more than two words", "plastic cup"),
+        InvalidEntry("predicted_behaviors", "7", "not a printable text"),
+    )
+    evidence = MementosEvidence(objects=OBJECTS, behaviors=BEHAVIORS, invalid=invalid)
+    result = ItemResult(id="a", group_id="a", outcome=Outcome.SCORED, evidence=evidence)
+    listing = view_item(MementosItem(id="a"), result).lists[-1]
+    assert list(listing.entries) == [
+        "red plastic cup → plastic cup (reference_objects: more than two words)",
+        "7 → rejected (predicted_behaviors: not a printable text)",
+    ]
 
 
 def test_missed_words_are_marked_in_the_human_description() -> None:

@@ -103,10 +103,43 @@ def test_table_shows_markup_of_its_own_library_as_text() -> None:
 
 
 def test_table_bounds_the_number_of_groups() -> None:
-    text = render_table(samples.report(groups=MANY))
+    text = render_table(samples.report(groups=MANY), all_rows=True)
     assert "p99 " in text
     assert "p100" not in text
     assert expected_message("sdk.report.page.first_screen:and-more-in-report-json") in text
+
+
+def test_a_long_report_has_one_row_for_each_group_by_default() -> None:
+    groups = {"source": {f"s{n}": samples.scores() for n in range(20)}, **MANY}
+    text = render_table(samples.report(groups=groups))
+    assert len(text.splitlines()) < 50
+    [row] = [line for line in text.splitlines() if line.startswith("s19")]
+    assert "0.1877" in row
+    assert "[0.1700" not in row
+    assert "by place\n" not in text, "half of its groups would look like all"
+    assert "--all-rows prints all scores with intervals, and 250 groups by place." in text
+    whole = render_table(samples.report(groups=groups), all_rows=True)
+    assert "by place\n" in whole
+    assert "--all-rows" not in whole
+
+
+def test_one_key_of_many_groups_is_cut_to_a_screen() -> None:
+    text = render_table(samples.report(groups=MANY))
+    assert "p23 " in text
+    assert "p24 " not in text
+    assert "and 226 groups by place" in text
+
+
+def test_a_short_table_has_the_scores_of_the_papers_table() -> None:
+    names = ("base_accuracy", "rr_motion_blur", "tss", "average", "unparsed_rate")
+    scores = {name: samples.score(name, 0.5) for name in names}
+    groups = {"level": {f"l{n}": scores for n in range(6)}}
+    report = replace(samples.report(metric="infact", groups=groups), scores=scores)
+    text = render_table(report)
+    assert [line.split()[0] for line in text.splitlines() if " 0.5000 " in line] == [
+        *("base_accuracy", "tss", "average"), *(f"l{n}" for n in range(6))
+    ]  # fmt: skip
+    assert "rr_motion_blur" in render_table(report, all_rows=True)
 
 
 def test_other_metrics_have_a_table_too() -> None:

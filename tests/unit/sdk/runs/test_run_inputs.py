@@ -71,7 +71,8 @@ def test_only_what_is_left_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert sum(read) == 0
     # A mark stands before every 512th caption.
     assert len(list(resumed.start_at(1152))) == COUNT - 1152
-    assert sum(read) == COUNT - 1024
+    # Before them the first batch, whose first record has the keys.
+    assert sum(read[1:]) == COUNT - 1024
 
 
 def test_the_bytes_are_those_of_an_undisturbed_run(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import ScoredItem
 
-from ...cpu_work import RULES_EFFORT
 from ...errors import InvalidInputError
 from ...extractors.library_extractors import load_pipeline, pipeline_label
+from ...threads import RULES_EFFORT
 from ..answers_pipeline import AnswersPipeline
 from ..registry import MetricEntry, Trial
 from ..resources import Offers, Resources

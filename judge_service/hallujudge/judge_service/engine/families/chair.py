@@ -14,7 +14,7 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import ScoredItem
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 
-from ...cpu_work import map_cpu
+from ...threads import map_cpu
 from ..pipelines import TextPipeline
 from ..registry import FoundClaim, MetricEntry, Trial
 from ..resources import Resources, read_graph

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.framework.claims import InvalidEntry
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.mementos import (
@@ -25,10 +26,16 @@ from hallujudge.synonym_graphs import (
     compile_keywords,
 )
 
-from ...cpu_work import map_cpu
 from ...errors import InvalidInputError
-from ...extractors.extractor_interface import DescriptionPair, Keyword, Keywords, PairKeywords
+from ...extractors.extractor_interface import (
+    SYNONYMS,
+    DescriptionPair,
+    Keyword,
+    Keywords,
+    PairKeywords,
+)
 from ...extractors.llm_extractor_base import Extraction
+from ...threads import map_cpu
 from ..extraction import GIVEN, PairExtractor
 from ..judge_quality import keywords_note
 from ..pipelines import checked_items, scored_result, unscored_result
@@ -188,8 +195,9 @@ class MementosPipeline:
             episode_length=len(set(reference.words("behaviors"))) if length is None else length,
             objects=_evidence("objects", reference, predicted, objects),
             behaviors=_evidence("behaviors", reference, predicted, behaviors),
+            invalid=_invalid(item, made.invalid),
         )
-        scored = self.metric.score_description(objects.counts, behaviors.counts)
+        scored = self.metric.score_description(objects.counts, behaviors.counts, evidence.invalid)
         return scored_result(item, scored.statistics, scored.scores, evidence)
 
 
@@ -312,6 +320,11 @@ def _keywords(item: MementosItem, side: str, extracted: Keywords) -> Keywords:
     return replace(extracted, **made, given=frozenset(given))
 
 
+def _invalid(item: MementosItem, entries: Sequence[InvalidEntry]) -> tuple[InvalidEntry, ...]:
+    """Return the invalid entries of the lists that the item is scored by: those not given."""
+    return tuple(entry for entry in entries if getattr(item, entry.place) is None)
+
+
 def _evidence(
     role: str, reference: Keywords, predicted: Keywords, match: KeywordMatch
 ) -> KeywordEvidence:
@@ -344,6 +357,13 @@ def _graphs(role: str, spec: ScoreSpec, resources: Resources) -> _Graphs:
     )
 
 
+def _source(spec: ScoreSpec, resources: Resources) -> PairExtractor:
+    options = spec.options
+    return PairExtractor(
+        options.get("extractor", EXTRACTORS[0]), resources, options.get("synonyms", SYNONYMS[0])
+    )
+
+
 def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
     # A language model reads any language; the rules and the shipped graphs read English.
     responses = ResponseCheck(spec.options, reads_english=spec.options.get("extractor") != "llm")
@@ -352,7 +372,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
     for graphs in (objects, behaviors):
         if domain and not graphs.cover(domain):
             raise InvalidInputError(graphs.lacking(domain))
-    source = PairExtractor(spec.options.get("extractor", EXTRACTORS[0]), resources)
+    source = _source(spec, resources)
     metric = MementosMetric(
         variant=spec.variant,
         responses=responses.signature,
@@ -368,7 +388,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
 async def _extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
 ) -> list[list[FoundClaim]]:
-    source = PairExtractor(spec.options.get("extractor", EXTRACTORS[0]), resources)
+    source = _source(spec, resources)
     found = await source.extract([DescriptionPair(predicted=text) for text in texts])
     claims: list[list[FoundClaim]] = []
     for index, pair in enumerate(found):
@@ -404,6 +424,13 @@ ENTRY = MetricEntry(
             choices=EXTRACTORS,
             meaning="Keyword extractor.",
             details="llm asks a language model; given uses keywords of the file.",
+        ),
+        OptionDefinition(
+            name="synonyms",
+            default=SYNONYMS[0],
+            choices=SYNONYMS,
+            meaning="Synonyms in an llm's lists.",
+            details="transfer: one word for them in all four lists, as in the paper's prompt.",
         ),
     ),
     group_by=("domain",),

@@ -178,10 +178,11 @@ class TriHePipeline:
             extractor="" if item.claims is not None else self._extractor.label,
             judging=judged.judging(),
             human_scores=item.human_scores,
+            invalid=claims.invalid,
         )
         if (reason := self.metric.unscored_reason(verdicts)) is not None:
             return unscored_result(item, *reason, evidence)
-        result = self.metric.score_answer(verdicts)
+        result = self.metric.score_answer(verdicts, rejected=len(claims.invalid))
         return scored_result(item, result.statistics, result.scores, evidence)
 
 

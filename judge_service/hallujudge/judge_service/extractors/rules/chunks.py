@@ -5,9 +5,8 @@ from __future__ import annotations
 from .lexicon import Lexicon, Morphology
 from .modality import mark_denied, mark_tentative
 from .phrases import Chunk, NounPhrase, VerbGroup, joined, main_verb, verb_goes_on, without_seeming
-from .tokens import Token
 from .word_lists import ALWAYS_ADVERB_PARTICLES, MEASURE_NOUNS, PARTICLES, SPLIT_ON, listed
-from .wordbook import Word
+from .words import Token, Word
 
 # Adjectives that sort or count and do not describe the thing itself.
 _EMPTY_ADJECTIVES = listed(

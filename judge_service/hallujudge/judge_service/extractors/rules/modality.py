@@ -12,7 +12,7 @@ from hallujudge.metrics.framework.claims import Modality
 
 from .phrases import Chunk, NounPhrase, VerbGroup
 from .word_lists import EVIDENCE_PREPOSITIONS, listed
-from .wordbook import Word
+from .words import Word
 
 MODALS = listed("might may could would should must 'd")
 """Auxiliaries that hedge."""

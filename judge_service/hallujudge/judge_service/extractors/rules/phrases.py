@@ -8,7 +8,7 @@ from hallujudge.metrics.framework.claims import Modality
 
 from .lexicon import Lexicon
 from .word_lists import FEMALE, MALE, MEDIUM_NOUNS, PERSON_WORDS, PRESENTING_VERBS, RAISING, listed
-from .wordbook import Word
+from .words import Word
 
 
 class Chunk:

@@ -12,13 +12,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from ...cpu_work import RULES_EFFORT, map_cpu
+from ...threads import RULES_EFFORT, map_cpu
 from ..extractor_interface import ExtractedTriplet, Keyword, Keywords
 from .chunks import Chunker
 from .lexicon import Lexicon, Morphology, load_lexicon
 from .phrases import Chunk, NounPhrase, VerbGroup, without_measures
 from .tagger import Tagger
-from .tokens import Token, sentences
 from .triplet_rules import TripletRules
 from .word_lists import (
     EVENTIVE_KEEP,
@@ -28,7 +27,7 @@ from .word_lists import (
     STATE_VERBS,
     listed,
 )
-from .wordbook import Word, WordBook
+from .words import Token, Word, WordBook, sentences
 
 LABEL = "rules-2"
 """The version of the rules and the lexicon, increased when their results change."""

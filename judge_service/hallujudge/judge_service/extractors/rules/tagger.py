@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from .lexicon import Lexicon
 from .word_lists import FEELINGS, PERSON_WORDS, listed
-from .wordbook import NEVER, Word
+from .words import NEVER, Word
 
 _LIVING = frozenset("dof")
 """Lexicographer files of nouns that can act, other than persons: tops, animals and groups."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..tls import server_context
-from .asgi_app import HttpApp
+from .asgi_app import Handlers, HttpApp, routes_of
 from .json_messages import JsonForm
 from .listener import HttpListener
-from .routes import Handlers, routes_of
 
 if TYPE_CHECKING:
     from ..services import Services

@@ -16,8 +16,8 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from ...cpu_work import check_wanted, in_thread
 from ...errors import InvalidInputError, Violation
+from ...threads import check_wanted, in_thread
 from ...wire.errors import shortened
 from ...wire.fields import SCALARS, is_map, is_repeated
 from ..request_reader import TooManyFieldsError

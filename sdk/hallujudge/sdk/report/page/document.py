@@ -20,13 +20,17 @@ from ...errors import InvalidInputError, MissingExtraError
 from ..item_views import ANSWER_WORDS
 from ..report_text import clean
 from .first_screen import PageAbout, first_screen, run_identity
-from .markup import Markup, asset, digest, element, joined
 from .page_parts import (
     ITEMS_IN_PART,
     MOST_PAGE_BYTES,
     MOST_PAGE_ITEMS,
     Columns,
+    Markup,
+    asset,
     columns_json,
+    digest,
+    element,
+    joined,
     packed,
     packed_details,
     page_part,

@@ -31,7 +31,7 @@ from ..report_text import (
     meaning_of,
     shown,
 )
-from .markup import Content, Markup, asset, breakable, element, joined, score_bar, score_scale
+from .page_parts import Content, Markup, asset, breakable, element, joined, score_bar, score_scale
 
 _NAME_CHARS = 120
 # The table calls a baseline with a longer name "baseline"; the headline shows the full name.
@@ -62,6 +62,8 @@ class PageAbout:
     """A name and its scores, such as a published row, to compare with."""
     calibration: Calibration | None = None
     """The scores corrected by human labels, which are shown next to the raw ones."""
+    analyses: tuple[Markup, ...] = ()
+    """Sections with the analyses of the run, which are folded up."""
 
     @property
     def content(self) -> str:
@@ -264,6 +266,8 @@ def first_screen(report: Report, about: PageAbout, *, copy: bool = True) -> Iter
     yield scores_table(report, about)
     for key, values in report.groups.items():
         yield group_tables(key, values, about.calibration)
+    if about.analyses:
+        yield element("section", _folded("Analyses", joined(about.analyses)))
     yield _making(report, about, copy=copy)
 
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
-from hallujudge.judge_service.engine.families.hallusion_bench import ENTRY
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import AnswersItem
 
 
 @pytest.mark.parametrize("number", ["3", "-1", str(2**31 - 1), ""])
 async def test_a_visual_input_that_is_not_valid_leaves_its_item_unscored(number: str) -> None:
     session = await Engine().open(ScoreSpec(metric="hallusion-bench"))
-    item = ENTRY.trial.item
+    item = metric_entry("hallusion-bench").trial.item
     assert isinstance(item, AnswersItem)
     [answer] = item.answers
     fields = {**answer.fields, "question_id": "2", "visual_input": number}
@@ -26,7 +26,7 @@ async def test_a_visual_input_that_is_not_valid_leaves_its_item_unscored(number:
 
 async def test_an_item_of_two_answers_or_none_is_unscored() -> None:
     session = await Engine().open(ScoreSpec(metric="hallusion-bench"))
-    item = ENTRY.trial.item
+    item = metric_entry("hallusion-bench").trial.item
     assert isinstance(item, AnswersItem)
     odd = [replace(item, id="2", answers=item.answers * 2), replace(item, id="3", answers=())]
     results = await session.score([item, *odd])

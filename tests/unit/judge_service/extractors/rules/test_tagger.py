@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.judge_service.extractors.rules.rule_extractors import shared_analyser
-from hallujudge.judge_service.extractors.rules.tokens import sentences
+from hallujudge.judge_service.extractors.rules.words import sentences
 
 
 def _tags(text: str) -> str:

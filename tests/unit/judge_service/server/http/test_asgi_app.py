@@ -14,8 +14,7 @@ from hallujudge.judge_service.errors import HallujudgeError, NotFoundError, Over
 from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.http.asgi_app import HttpApp, all_results
-from hallujudge.judge_service.server.http.exchange import HttpContext
-from hallujudge.judge_service.server.http.http_errors import CallFailedError
+from hallujudge.judge_service.server.http.exchange import CallFailedError, HttpContext
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.errors import status_of
 

@@ -11,7 +11,7 @@ from google.rpc import status_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.errors import REASONS, OverloadedError
-from hallujudge.judge_service.server.http.http_errors import (
+from hallujudge.judge_service.server.http.exchange import (
     HTTP_STATUSES,
     error_body,
     error_headers,

@@ -20,8 +20,7 @@ from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.report import HtmlPage, PageAbout
 from hallujudge.sdk.report.page import Images, page_part, render_parts
 from hallujudge.sdk.report.page.document import held_parts
-from hallujudge.sdk.report.page.markup import score_scale
-from hallujudge.sdk.report.page.page_parts import MOST_PAGE_BYTES, MOST_PAGE_ITEMS
+from hallujudge.sdk.report.page.page_parts import MOST_PAGE_BYTES, MOST_PAGE_ITEMS, score_scale
 from hallujudge.sdk.runs.manifest import Manifest
 from hallujudge.sdk.runs.saved_items import about_of
 

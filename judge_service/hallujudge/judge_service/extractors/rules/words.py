@@ -1,0 +1,370 @@
+"""Words of a text: split into tokens with offsets, and analysed without their context."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .lexicon import Lexicon, Morphology
+from .word_lists import ABBREVIATIONS, CLOSED, MULTIWORD, listed
+
+_LONGEST_SENTENCE = 240
+"""The maximum number of tokens of a sentence, which limits the cost of the rules."""
+
+# Invisible characters: zero-width marks, soft hyphens, direction marks, the byte order mark.
+_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]")
+_ALIKE = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-", "\u00a0": " "}
+)
+_TOKEN = re.compile(
+    r"\n[ \t]*(?:\n\s*|(?=[-*\u2022]|\d{1,3}[.)]|[A-Z]))"  # paragraph, list item or fresh line
+    r"|(?:[A-Za-z]\.){2,}"  # U.S., a.m.
+    r"|[^\W\d_]+(?:['-][^\W\d_]+)*"  # words with hyphens and apostrophes
+    r"|\d+(?:[.,:/]\d+)*(?:-?[^\W\d_]+)?(?:-[^\W\d_]+)*%?"  # numbers, 20-year-old, 1st
+    r"|\.{2,}|[^\w\s]|_+"
+)
+_CONTRACTIONS = ("n't", "'s", "'re", "'ve", "'ll", "'m", "'d")
+_CANNOT = "cannot"
+_ENDS = frozenset(".!?\u2026\u3002\uff01\uff1f")
+_STOPS = _ENDS | {";"}
+# Marks that belong to the sentence before them.
+_CLOSERS = frozenset("\"'\u201d)]*")
+_SILENT = frozenset('*_#`~|"\u201c\u201d\u00ab\u00bb')
+"""Marks without meaning for the rules: emphasis, headings and quotation marks."""
+_PHRASES: dict[str, dict[str, list[tuple[str, ...]]]] = {}
+"""First word -> second word -> the words after the first, longer phrases before shorter ones."""
+for _phrase in sorted(MULTIWORD, key=lambda phrase: -len(phrase.split())):
+    _head, *_tail = _phrase.split()
+    _PHRASES.setdefault(_head, {}).setdefault(_tail[0], []).append(tuple(_tail))
+
+
+class Token(NamedTuple):
+    """A word or punctuation mark and its place."""
+
+    text: str
+    """The token as written, with normalised quotes and hyphens."""
+    start: int
+    """The first character in the original text."""
+    end: int
+    """One past the last character."""
+
+
+def clean(text: str) -> tuple[str, list[int] | None]:
+    """Return the text without invisible characters, and each character's original place.
+
+    The places are None if no character moved.
+    """
+    text = text.translate(_ALIKE) if not text.isascii() else text
+    if text.isascii() or not _INVISIBLE.search(text):
+        return text, None
+    kept = [i for i, char in enumerate(text) if not _INVISIBLE.match(char)]
+    places = [*kept, len(text)]
+    return "".join([text[i] for i in kept]), places
+
+
+def sentences(text: str) -> Iterator[list[Token]]:
+    """Yield the sentences as tokens; a multi-word preposition or adverb is one token."""
+    cleaned, places = clean(text)
+    sentence: list[Token] = []
+    closing = False
+    for match in _TOKEN.finditer(cleaned):
+        word = match.group()
+        first = word[0]
+        broken = first == "\n"
+        if broken or (closing and word not in _CLOSERS):
+            if sentence:
+                yield _merged(sentence)
+                sentence = []
+            closing = False
+        if broken or first in _SILENT:
+            continue
+        start, end = match.span()
+        if places is not None:
+            start, end = places[start], places[end - 1] + 1
+        if "'" in word and end - start > 1:
+            sentence += _split(word, start, end)
+        elif len(word) == len(_CANNOT) and word.lower() == _CANNOT and end - start == len(word):
+            sentence += [Token(word[:3], start, start + 3), Token(word[3:], start + 3, end)]
+        else:
+            sentence.append(Token(word, start, end))
+        if first in _STOPS:
+            closing = first == ";" or _ends(sentence, cleaned, match.end())
+        elif len(sentence) >= _LONGEST_SENTENCE:
+            closing = True
+    if sentence:
+        yield _merged(sentence)
+
+
+def _ends(sentence: list[Token], text: str, after: int) -> bool:
+    """Return whether the last token, a punctuation mark, ends the sentence."""
+    if sentence[-1].text != ".":
+        return True
+    if after < len(text) and not text[after].isspace() and text[after] not in _CLOSERS:
+        return False
+    if len(sentence) == 1:
+        return True
+    before = sentence[-2].text
+    if len(sentence) == 2 and (before.isdigit() or (len(before) == 1 and before.isalpha())):
+        return False  # a list's number
+    if len(before) == 1 and before.isupper() and before != "I":
+        return False
+    if before.lower() not in ABBREVIATIONS:
+        return True
+    following = text[after : after + 40].lstrip()[:1]
+    return before.lower() in ("etc", "no") and following.isupper()
+
+
+def _split(word: str, start: int, end: int) -> list[Token]:
+    """Split a contraction: ``isn't`` is ``is`` and ``n't``, ``man's`` is ``man`` and ``'s``."""
+    lower = word.lower()
+    for ending in _CONTRACTIONS:
+        if lower.endswith(ending) and len(word) > len(ending):
+            cut = max(start, end - len(ending))
+            return [Token(word[: -len(ending)], start, cut), Token(word[-len(ending) :], cut, end)]
+    return [Token(word, start, end)]
+
+
+def _merged(tokens: list[Token]) -> list[Token]:
+    """Return the tokens with multi-word phrases merged."""
+    lowered = [token.text.lower() for token in tokens]
+    out: list[Token] = []
+    i, last = 0, len(tokens) - 1
+    for k, token in enumerate(tokens):
+        if k < i:
+            continue
+        i = k + 1
+        tails = _PHRASES.get(lowered[k])
+        if tails is not None and k < last and (found := tails.get(lowered[k + 1])):
+            length = _phrase_length(found, lowered, k)
+            if length:
+                i = k + length + 1
+                phrase = " ".join(lowered[k:i])
+                token = Token(phrase, token.start, tokens[i - 1].end)
+        out.append(token)
+    return out
+
+
+def _phrase_length(tails: list[tuple[str, ...]], lowered: list[str], i: int) -> int:
+    """Return how many words of a known phrase follow word ``i``; the longest phrase wins."""
+    for tail in tails:
+        if tuple(lowered[i + 1 : i + 1 + len(tail)]) == tail:
+            return len(tail)
+    return 0
+
+
+NEVER = -99
+"""The weight of a part of speech that a word cannot have."""
+
+# Longer strings are not words; they would fill the cache.
+_LONGEST_WORD = 64
+_MOST_CACHED = 50_000
+
+# Words, mostly of closed classes, whose tag depends on their neighbours.
+_CONTEXTUAL = listed(
+    "there that her this these those some all both each many several another most either few any "
+    "neither much so like one 's ' likely no can first home "
+    "itself himself herself themselves"
+)
+# Endings of adjectives, for words that WordNet does not have.
+_ADJECTIVE_ENDINGS = (
+    *("ous", "ful", "less", "able", "ible", "ive", "ish", "like", "esque", "ical"),
+    *("style", "colored", "coloured", "sized", "shaped"),
+)
+
+
+class Word:
+    """The analysis of a surface form without context."""
+
+    __slots__ = (
+        "adjective",
+        "adverb",
+        "contextual",
+        "form",
+        "known",
+        "lower",
+        "noun",
+        "noun_lemma",
+        "plural",
+        "tag",
+        "verb",
+        "verb_lemma",
+    )
+
+    def __init__(self, lower: str, tag: str = "") -> None:
+        self.lower = lower
+        self.contextual = lower in _CONTEXTUAL
+        self.tag = tag
+        """The tag if context cannot change it, else empty."""
+        self.noun = self.verb = self.adjective = self.adverb = NEVER
+        self.noun_lemma = self.verb_lemma = lower
+        self.form = ""
+        self.known = True
+        """Whether the lexicon has the word, or it is a mark or a number."""
+        self.plural = False
+
+    @property
+    def nominal(self) -> bool:
+        """Whether it may follow a determiner in a noun phrase."""
+        return self.tag in ("N", "A", "J") or self.noun > NEVER or self.adjective > NEVER
+
+
+class WordBook:
+    """Analyses surface forms, with a cache.
+
+    Args:
+        lexicon: What is known of lemmas.
+        morphology: What forms come from which lemma.
+    """
+
+    def __init__(self, lexicon: Lexicon, morphology: Morphology) -> None:
+        self._lexicon = lexicon
+        self._morphology = morphology
+        self._cache: dict[str, Word] = {}
+
+    def word(self, text: str) -> Word:
+        """Return the analysis of a surface form."""
+        found = self._cache.get(text)
+        if found is None:
+            if len(self._cache) >= _MOST_CACHED:
+                self._cache.clear()
+            found = self._cache[text] = self._analyse(text)
+        return found
+
+    def _analyse(self, text: str) -> Word:
+        lower = text.lower()
+        closed = CLOSED.get(lower) or MULTIWORD.get(lower)
+        if closed:
+            return self._closed(lower, closed)
+        if not lower[0].isalpha():
+            return _marked(lower)
+        if len(lower) > _LONGEST_WORD or not _latin(lower):
+            return _foreign(lower)
+        word = Word(lower)
+        self._readings(word)
+        if max(word.noun, word.verb, word.adjective, word.adverb) <= NEVER:
+            word.known = "-" in lower
+            self._guess(word, text)
+        _only_reading(word)
+        return word
+
+    def _closed(self, lower: str, tag: str) -> Word:
+        word = Word(lower, tag)
+        word.plural = lower in ("they", "we", "you", "them", "us", "i", "both", "all", "who")
+        if tag in "BHO":
+            word.verb_lemma, _, word.form = self._morphology.verb(lower)
+            word.verb_lemma = {"B": "be", "H": "have", "O": "do"}[tag]
+        return word
+
+    def _readings(self, word: Word) -> None:
+        lower = word.lower
+        lemma, weight, plural = self._morphology.noun(lower)
+        if weight >= 0:
+            word.noun, word.noun_lemma, word.plural = weight, lemma, plural
+        lemma, weight, form = self._morphology.verb(lower)
+        if weight >= 0:
+            word.verb, word.verb_lemma, word.form = weight, lemma, form
+        reading = self._lexicon.reading(lower)
+        if reading.adjective >= 0:
+            word.adjective = reading.adjective
+        elif (weight := self._morphology.comparative(lower)) >= 0:
+            word.adjective = weight
+        if reading.adverb >= 0:
+            word.adverb = reading.adverb
+
+    def _guess(self, word: Word, text: str) -> None:
+        """Set the readings of a word that the lexicon does not have, by its ending."""
+        lower = word.lower
+        if "-" in lower:
+            self._guess_hyphened(word, lower)
+        elif lower.endswith("ly"):
+            word.adverb = 8
+        elif lower.endswith("ing") and len(lower) > 5:
+            word.verb, word.form, word.noun = 8, "g", 4
+            word.verb_lemma = self._stem(lower[:-3])
+        elif lower.endswith("ed") and len(lower) > 4:
+            word.verb, word.form, word.adjective = 8, "d", 4
+            word.verb_lemma = self._stem(lower[:-2])
+        elif lower.endswith(_ADJECTIVE_ENDINGS) and text[0].islower():
+            word.adjective = 8
+        else:
+            self._guess_noun(word, lower)
+
+    def _stem(self, stem: str) -> str:
+        """Return the most likely verb of a stem: "showcase" for "showcas"."""
+        if self._lexicon.is_noun(stem + "e"):
+            return stem + "e"
+        doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "aeiousl"
+        return stem[:-1] if doubled else stem
+
+    def _guess_hyphened(self, word: Word, lower: str) -> None:
+        last = lower.rsplit("-", 1)[1]
+        tail = self.word(last) if last else word
+        if tail.form in ("g", "d", "e") or tail.adjective >= max(tail.noun, 0):
+            word.tag = "A"
+        elif tail.noun > NEVER:
+            word.noun, word.plural = tail.noun, tail.plural
+            word.noun_lemma = f"{lower[: -len(last)]}{tail.noun_lemma}"
+            word.adjective = tail.noun - 4
+        else:
+            word.adjective, word.noun = 6, 6
+
+    @staticmethod
+    def _guess_noun(word: Word, lower: str) -> None:
+        word.noun = 8
+        if lower.endswith("s") and len(lower) > 3 and not lower.endswith(("ss", "us", "is")):
+            word.noun_lemma, word.plural = lower[:-1], True
+
+
+def _only_reading(word: Word) -> None:
+    """Set the tag of a word with one reading, and drop improbable readings."""
+    if word.tag:
+        return
+    best = max(word.noun, word.verb, word.adjective, word.adverb)
+    # Thresholds in units of the lexicon's logarithmic counts, tuned by hand.
+    if word.noun < best - 20:
+        word.noun = NEVER
+    if word.adjective < best - 16:
+        word.adjective = NEVER
+    if word.adverb < best - 14:
+        word.adverb = NEVER
+    if word.verb < best - 24 or (word.verb <= 4 and best >= 8):
+        word.verb, word.form = NEVER, ""
+    if word.verb > NEVER:
+        return
+    left = [
+        tag
+        for tag, weight in (("N", word.noun), ("A", word.adjective), ("R", word.adverb))
+        if weight > NEVER
+    ]
+    if len(left) == 1:
+        word.tag = left[0]
+
+
+def _marked(lower: str) -> Word:
+    """Return the analysis of a number, a mark or "'s" (a possessive ending or "is")."""
+    word = Word(lower, _mark(lower))
+    if lower == "'s":
+        word.verb_lemma = "be"
+    return word
+
+
+def _mark(lower: str) -> str:
+    if lower[0].isdigit():
+        return "A" if "-" in lower else "J"
+    if lower in ("'s", "'"):
+        return "Z"
+    if lower in (".", "!", "?", "...", "…"):
+        return "."
+    return "," if lower in (",", "(", ")", "-", "\u2013", "\u2014") else ":"
+
+
+def _latin(word: str) -> bool:
+    return all(char < "\u0250" or char in "'-" for char in word)
+
+
+def _foreign(lower: str) -> Word:
+    """Return the analysis of a word that is not English."""
+    word = Word(lower, "?")
+    word.known = False
+    return word

@@ -1,0 +1,486 @@
+"""Prompts of the judge, and parsing of its replies.
+
+The claims of an item are put into calls that share their beginning. Of a reply, only an offered
+choice is a verdict, and nothing is guessed. The cache keeps what was read, not the reply.
+
+A reply is compared with the choices as a whole. A choice inside a sentence does not count: "I
+would not call it supported" contains one too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
+from hallujudge.metrics.framework.results import JsonValue
+
+from ..llm.ask_once import Reading
+from ..llm.budget import Usage
+from ..llm.cache_file import Record
+from ..llm.chat import ChatReply, TokenChoice, reply_problem, shown
+from ..llm.client import Answer
+from ..llm.prompt_templates import Message, Template, as_line, fenced, load_template
+from .judge_interface import Declined, JudgeRequestItem
+
+VERDICT_KEY = "verdict"
+"""The key of a single choice in an answer that is an object."""
+
+
+WRONG_PARTS: Mapping[str, Part] = {
+    "object1": Part.SUBJECT,
+    "object2": Part.OBJECT,
+    "relation": Part.RELATION,
+}
+"""The wrong part that a choice names; the words are those of the published prompt."""
+TRIPLET_CHOICES = ("supported", *WRONG_PARTS)
+"""The choices for a triplet."""
+SENTENCE_CHOICES = ("supported", "not_supported")
+"""The choices for a sentence, which has no parts that could be wrong."""
+WORDINGS = ("reworded_1", "reworded_2", "reworded_3")
+"""Equivalent prompts for single triplets, with which a judge's report card asks again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One call: its messages, and the claims that it asks about."""
+
+    template: Template
+    """The template that made the messages."""
+    messages: list[Message]
+    """What is sent."""
+    claims: tuple[int, ...]
+    """Indices of the item's claims, in the order asked."""
+    choices: tuple[str, ...]
+    """What may be answered."""
+    keyed: bool
+    """Whether the answer is an object with one entry for each claim, rather than one choice."""
+    envelope: tuple[str, str] = ("", "")
+    """The text before and after the choice, in replies of a model with its own format."""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """More parameters of the request, such as values for the model's chat template."""
+    affinity: str = ""
+    """A text that is equal for all questions about an image; empty if unknown."""
+    payer: str = ""
+    """The item that asks, from :func:`payer_of`; the reply does not depend on it."""
+
+    def schema(self) -> dict[str, object]:
+        """Return the JSON schema of the answer, in which every claim's number is a required key."""
+        numbers = [str(number) for number in range(1, len(self.claims) + 1)]
+        keys = numbers if self.keyed else [VERDICT_KEY]
+        choice = {"type": "string", "enum": list(self.choices)}
+        return {
+            "type": "object",
+            "properties": dict.fromkeys(keys, choice),
+            "required": keys,
+            "additionalProperties": False,
+        }
+
+    def pattern(self) -> str:
+        """Return the schema as a regular expression without white space."""
+        choice = f'"({"|".join(self.choices)})"'
+        if not self.keyed:
+            return rf'\{{"{VERDICT_KEY}":{choice}\}}'
+        entries = (f'"{number}":{choice}' for number in range(1, len(self.claims) + 1))
+        return rf"\{{{','.join(entries)}\}}"
+
+
+def questions_of(
+    item: JudgeRequestItem, *, claims_per_call: int, wording: str = ""
+) -> list[Question]:
+    """Return the calls that an item's claims need.
+
+    The scene graph comes first and depends on the image alone, so that all calls of an image begin
+    with the same text and a server with a prefix cache reads it once. Neither the question nor the
+    response is in the prompt, as in the paper's: they cannot sway the judge, and a claim that
+    comes up under two questions is asked about once.
+
+    Args:
+        item: Claims and references.
+        claims_per_call: Maximum claims in one call; with 1 the reply is a choice, as published.
+        wording: One of :data:`WORDINGS` for single triplets; empty for the usual prompt.
+    """
+    # Without repeats, which would only add tokens.
+    scene = fenced("SCENE", dict.fromkeys(map(as_line, item.reference_triplets)))
+    objects = fenced("OBJECTS", [as_line(dict.fromkeys(item.reference_objects))])
+    triplets = [i for i, claim in enumerate(item.claims) if not isinstance(claim, Sentence)]
+    sentences = [i for i, claim in enumerate(item.claims) if isinstance(claim, Sentence)]
+    calls = [*_chunks(triplets, claims_per_call), *((index,) for index in sentences)]
+    single = f"judge_claim_{wording}" if wording else "judge_claim"
+    asked = (_question(item.claims, call, (scene, objects), single) for call in calls)
+    return [replace(question, payer=item.payer) for question in asked]
+
+
+def _chunks(indices: Sequence[int], size: int) -> list[tuple[int, ...]]:
+    # Chunks of nearly equal length: 21 claims at 20 a call make 11 and 10, not 20 and 1.
+    count = -(-len(indices) // size) or 1
+    bounds = [len(indices) * number // count for number in range(count + 1)]
+    chunks = (tuple(indices[a:b]) for a, b in pairwise(bounds))
+    return [chunk for chunk in chunks if chunk]
+
+
+def _question(
+    claims: Sequence[ClaimParts], call: tuple[int, ...], image: tuple[str, str], single: str
+) -> Question:
+    (scene, objects), first = image, claims[call[0]]
+    keyed = len(call) > 1
+    if isinstance(first, Sentence):
+        name, block = "judge_sentence", fenced("SENTENCE", [as_line(first.text)])
+    elif keyed:
+        lines = (as_line([str(n), *claims[i]]) for n, i in enumerate(call, start=1))
+        name, block = "judge_claims", fenced("CLAIMS", lines)
+    else:
+        name, block = single, fenced("CLAIM", [as_line(first)])
+    template = load_template(name)
+    return Question(
+        template=template,
+        messages=template.messages({"scene": scene, "objects": objects, "claims": block}),
+        claims=call,
+        choices=SENTENCE_CHOICES if isinstance(first, Sentence) else TRIPLET_CHOICES,
+        keyed=keyed,
+        affinity=f"{scene}\n{objects}",
+    )
+
+
+NO_VERDICT = "REPLY_OUT_OF_CHOICE"
+"""The reason of a claim whose reply is not one of the offered choices."""
+
+# Dropped around a choice, for servers that cannot constrain replies.
+_WRAPPING = " \t\r\n\"'`*."
+
+
+class ReadAnswer(NamedTuple):
+    """The part of a reply about one claim."""
+
+    choice: str
+    """The choice; empty if there is none."""
+    margin: float | None = None
+    """Its log-probability minus that of the best other choice, if reported."""
+    reason: str = ""
+    """The reason if there is no choice."""
+    detail: str = ""
+    """The reason in words."""
+    probabilities: tuple[float, ...] | None = None
+    """Probability of each offered choice among all of them, in their order, if reported."""
+
+
+def read_choice(
+    reply: ChatReply, choices: Sequence[str], envelope: tuple[str, str] = ("", "")
+) -> ReadAnswer:
+    """Return the choice that a whole reply consists of.
+
+    White space, quotation marks, emphasis and a full stop around it are dropped and case is
+    ignored, for servers that cannot constrain replies. A JSON string, and an object with
+    ``verdict`` as its only key, are read as the text that they contain.
+
+    Args:
+        reply: The answer.
+        choices: What was offered.
+        envelope: The text before and after the choice, which is dropped.
+    """
+    if problem := reply_problem(reply):
+        return ReadAnswer("", None, *problem)
+    text = reply.content.strip().removeprefix(envelope[0]).removesuffix(envelope[1])
+    inner = _only_string(text)
+    answer = (text if inner is None else inner).strip(_WRAPPING).casefold()
+    if answer not in choices:
+        return ReadAnswer("", None, NO_VERDICT, f"{shown(text)} is not one of {', '.join(choices)}")
+    # Where the choice begins in the text, so that tokens can be followed from there.
+    start = reply.content.casefold().find(answer)
+    return _answer_at(reply, start, answer, choices)
+
+
+def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[ReadAnswer]:
+    """Return the choices of a reply that is an object with keys ``1`` to ``count``.
+
+    A claim whose entry is missing, duplicate or outside the choices has no verdict. Keys that were
+    not asked for leave all claims without a verdict, because the numbering is then unclear.
+
+    Args:
+        reply: The answer.
+        count: How many claims were asked about.
+        choices: What was offered for each.
+    """
+    if problem := reply_problem(reply):
+        return [ReadAnswer("", None, *problem)] * count
+    try:
+        pairs = json.loads(reply.content, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError) as err:
+        return [ReadAnswer("", None, "REPLY_NOT_JSON", f"{shown(reply.content)}: {err}")] * count
+    if not isinstance(pairs, _Pairs):
+        detail = f"{shown(reply.content)} is not a JSON object"
+        return [ReadAnswer("", None, "REPLY_WRONG_SCHEMA", detail)] * count
+    keys = [str(number) for number in range(1, count + 1)]
+    if unknown := [key for key, _ in pairs if key not in keys]:
+        detail = f"keys that were not asked for: {shown(', '.join(unknown))}"
+        return [ReadAnswer("", None, "REPLY_WRONG_SCHEMA", detail)] * count
+    return [_keyed_answer(reply, pairs, key, choices) for key in keys]
+
+
+class _Pairs(list[tuple[str, object]]):
+    """An object's entries, duplicates included: a claim that is answered twice has no verdict."""
+
+
+def _keyed_answer(reply: ChatReply, pairs: _Pairs, key: str, choices: Sequence[str]) -> ReadAnswer:
+    values = [value for name, value in pairs if name == key]
+    if len(values) != 1:
+        problem = "answered twice" if values else "not answered"
+        return ReadAnswer("", None, "REPLY_WRONG_SCHEMA", f"claim {key} is {problem}")
+    answer = values[0]
+    if not isinstance(answer, str) or answer not in choices:
+        found = shown(answer if isinstance(answer, str) else type(answer).__name__)
+        return ReadAnswer(
+            "", None, NO_VERDICT, f"claim {key}: {found} is not one of {', '.join(choices)}"
+        )
+    return _answer_at(reply, _value_start(reply.content, key), answer, choices)
+
+
+def _answer_at(reply: ChatReply, start: int, answer: str, choices: Sequence[str]) -> ReadAnswer:
+    found = _followed(reply.tokens, start, answer)
+    if found is None:
+        return ReadAnswer(answer)
+    return ReadAnswer(
+        answer,
+        _margin(found, answer, choices),
+        probabilities=_probabilities(found, answer, choices),
+    )
+
+
+def _value_start(text: str, key: str) -> int:
+    """Return where the value of a key begins, after its quotation mark, which no key contains."""
+    at = text.find(f'"{key}"')
+    colon = text.find(":", at)
+    return text.find('"', colon) + 1 if at >= 0 and colon >= 0 else -1
+
+
+def _only_string(text: str) -> str | None:
+    if text.strip()[:1] not in ('"', "{"):
+        return None
+    try:
+        value = json.loads(text, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, _Pairs) and [key for key, _ in value] == [VERDICT_KEY]:
+        value = value[0][1]
+    return value if isinstance(value, str) else None
+
+
+class _Followed(NamedTuple):
+    """The tokens of an answer, from its first character on."""
+
+    logprob: float
+    """Log-probability of the answer."""
+    others: list[tuple[str, float]]
+    """What the choice would begin with if another reported token replaced one of the
+    answer's, and the log-probability of that beginning."""
+
+
+def _followed(tokens: Sequence[TokenChoice], start: int, answer: str) -> _Followed | None:
+    """Follow an answer's tokens; None if they are not reported, or not those of the answer."""
+    path = _path(tokens, start) if start >= 0 else []
+    text = "".join(token.text[skipped:] for skipped, token in path)
+    if not text.casefold().startswith(answer) or not any(token.top for _, token in path):
+        return None
+    written, so_far = "", 0.0
+    others: list[tuple[str, float]] = []
+    for skipped, token in path:
+        if len(written) >= len(answer):
+            break
+        others += [
+            (other, so_far + logprob) for other, logprob in _alternatives(token, skipped, written)
+        ]
+        written += token.text[skipped:].casefold()
+        so_far += token.logprob
+    return _Followed(so_far, others)
+
+
+def _margin(found: _Followed, answer: str, choices: Sequence[str]) -> float:
+    """Return the difference in log-probability between the reply and the best other choice.
+
+    A rival leaves the answer's path at the first token where it differs; its log-probability is
+    that of the path so far and of the token that it would have had there (what it would need after
+    that is left out, so that the margin is never too large). Where no rival is among the reported
+    tokens, the least likely reported one is used instead: the true margin is larger.
+    """
+    rivals = [
+        logprob
+        for other, logprob in found.others
+        if not _leads(other, answer)
+        and any(_leads(other, choice) for choice in choices if choice != answer)
+    ]
+    least = min((logprob for _, logprob in found.others), default=0.0)
+    return found.logprob - max(rivals, default=min(0.0, least, found.logprob))
+
+
+def _probabilities(
+    found: _Followed, answer: str, choices: Sequence[str]
+) -> tuple[float, ...] | None:
+    """Return the probability of each choice, among all that were offered.
+
+    Every reported token that begins a choice adds its probability to that choice; what is not
+    reported has none. It is None if only tokens of the answer were reported.
+    """
+    if not found.others:
+        return None
+    order = (answer, *(choice for choice in choices if choice != answer))
+    begun = [(answer, found.logprob)]
+    for other, logprob in found.others:
+        begun += [(choice, logprob) for choice in order if _leads(other, choice)][:1]
+    # Subtracted, because the probability of a long answer may be too small for a float.
+    most = max(logprob for _, logprob in begun)
+    shares = [(choice, math.exp(logprob - most)) for choice, logprob in begun]
+    total = math.fsum(share for _, share in shares)
+    return tuple(
+        math.fsum(share for each, share in shares if each == choice) / total for choice in choices
+    )
+
+
+def _alternatives(token: TokenChoice, skipped: int, written: str) -> list[tuple[str, float]]:
+    """Return the text of the choice with each other reported token in place of this one."""
+    before = token.text[:skipped]
+    return [
+        ((written + text[skipped:]).casefold(), logprob)
+        for text, logprob in token.top
+        if text.startswith(before) and len(text) > skipped and text != token.text
+    ]
+
+
+def _leads(written: str, choice: str) -> bool:
+    """Return whether a text may become a choice, or is a choice followed by other text."""
+    return choice.startswith(written) or (
+        written.startswith(choice) and not written[len(choice) :][:1].isalnum()
+    )
+
+
+def _path(tokens: Sequence[TokenChoice], start: int) -> list[tuple[int, TokenChoice]]:
+    """Return tokens from a character on, with how many characters of each precede it."""
+    path, offset = [], 0
+    for token in tokens:
+        end = offset + len(token.text)
+        if end > start:
+            path.append((max(0, start - offset), token))
+        offset = end
+    return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadReply:
+    """A reply to one question."""
+
+    answers: tuple[ReadAnswer | None, ...]
+    """One for each claim of the question; None if the cache does not have it."""
+    fallback_history: tuple[tuple[Declined, ...], ...]
+    """Why earlier judges gave no verdict, one entry for each claim."""
+    usage: Usage
+    """What the call took."""
+    payer: str = ""
+    """The item whose question was sent."""
+
+    def usage_of(self, question: Question) -> Usage:
+        """Return what the reply took for the item that asks a question."""
+        # A failed reply is asked for again by a second run, whose bytes are equal but for its time.
+        usage = self.usage if self.has_verdict else replace(self.usage, latency_seconds=0.0)
+        return usage if self.payer == question.payer else usage.again()
+
+    @property
+    def has_verdict(self) -> bool:
+        """Whether any claim has a verdict."""
+        return any(answer is not None and answer.choice for answer in self.answers)
+
+
+def reading_of(
+    question: Question, fallback_history: Sequence[tuple[Declined, ...]]
+) -> Reading[ReadReply]:
+    """Return how replies to a question are read and kept.
+
+    Args:
+        question: The question.
+        fallback_history: Why earlier judges gave no verdict, one entry for each claim of it.
+    """
+
+    def read(answer: Answer) -> ReadReply:
+        reply = answer.reply
+        if question.keyed:
+            answers = read_keyed(reply, len(question.claims), question.choices)
+        else:
+            answers = [read_choice(reply, question.choices, question.envelope)]
+        return ReadReply(
+            answers=tuple(answers),
+            fallback_history=tuple(fallback_history),
+            usage=answer.usage,
+            payer=question.payer,
+        )
+
+    return Reading(
+        read=read,
+        to_record=_record_of,
+        from_record=lambda record: _reply_of(record, question),
+        is_whole=lambda reply: all(a is not None and a.choice for a in reply.answers),
+    )
+
+
+def _record_of(reply: ReadReply) -> Record | None:
+    """Return the record for the cache, which has claims with a verdict only."""
+    if not reply.has_verdict:
+        return None
+    answers: dict[str, JsonValue] = {
+        str(position): {
+            "choice": answer.choice,
+            "margin": answer.margin,
+            "probabilities": list(answer.probabilities) if answer.probabilities else None,
+            "fallback_history": [list(declined) for declined in history],
+        }
+        for position, (answer, history) in enumerate(
+            zip(reply.answers, reply.fallback_history, strict=True)
+        )
+        if answer is not None and answer.choice
+    }
+    return {"answers": answers, "usage": reply.usage.to_record(), "payer": reply.payer}
+
+
+def _reply_of(record: Mapping[str, object], question: Question) -> ReadReply:
+    """Return the reply of a record; a claim whose entry cannot be read has no answer."""
+    entries = record.get("answers")
+    found = entries if isinstance(entries, dict) else {}
+    read = [_recorded_entry(found.get(str(n)), question) for n in range(len(question.claims))]
+    return ReadReply(
+        answers=tuple(answer for answer, _ in read),
+        fallback_history=tuple(history for _, history in read),
+        usage=Usage.from_record(record.get("usage")),
+        payer=str(record.get("payer", "")),
+    )
+
+
+def _recorded_entry(
+    entry: object, question: Question
+) -> tuple[ReadAnswer | None, tuple[Declined, ...]]:
+    if not isinstance(entry, dict):
+        return None, ()
+    try:
+        history = tuple(Declined(*map(str, declined)) for declined in entry["fallback_history"])
+        answer = ReadAnswer(
+            str(entry["choice"]),
+            _recorded_number(entry["margin"]),
+            probabilities=_recorded_numbers(entry["probabilities"], len(question.choices)),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None, ()
+    return (answer, history) if answer.choice in question.choices else (None, ())
+
+
+def _recorded_numbers(values: Any, count: int) -> tuple[float, ...] | None:
+    if values is None:
+        return None
+    numbers = tuple(map(float, values))
+    # The cache is a file, whose content may have been changed.
+    if len(numbers) != count:
+        raise ValueError(f"{len(numbers)} probabilities of {count} choices")
+    return numbers
+
+
+def _recorded_number(value: Any) -> float | None:
+    return None if value is None else float(value)

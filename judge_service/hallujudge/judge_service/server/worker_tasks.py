@@ -1,0 +1,326 @@
+"""Tasks of worker processes: the frames they are sent as, and the work itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from time import process_time
+
+import msgspec
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import scoring_pb2
+from hallujudge.metrics import Item, Report
+
+from ..access.memory import MemoryBudget
+from ..engine import Engine, ScoringSession, metric_names
+from ..engine.registry import metric_entry
+from ..engine.resources import Resources
+from ..engine.spec import ScoreSpec
+from ..engine.streams import keys_of
+from ..errors import REASONS, HallujudgeError, InvalidInputError, Violation
+from ..observe.recorder import Recorder, begin_recording
+from ..wire.job_messages import WireCodec
+from ..work_recorder import Outcomes
+from .calls import Calls, died_of
+from .logs import internal_error
+from .request_checks import groups_of
+from .request_reader import MoreMemoryError, read_message
+
+LENGTH_BYTES = 4
+"""Size of the length before each frame, little-endian."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """The settings of workers, without keys, addresses or files of the server."""
+
+    max_message_bytes: int
+    """Maximum size of a message, in bytes."""
+    max_batch_items: int
+    """Maximum number of items in a message."""
+    max_report_groups: int
+    """Maximum number of groups of a report for each field."""
+    max_graph_bytes: int
+    """Memory for the graphs that callers send."""
+    max_seconds: float
+    """Maximum processor time of a task."""
+    log_level: str = "info"
+    """The lowest level of messages that are logged."""
+    benchmarks: tuple[str, ...] = ()
+    """Files and names of benchmarks from outside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Work for a worker."""
+
+    kind: str
+    """What to do; see :class:`Work`."""
+    parts: tuple[bytes, ...]
+    """The messages as they were received."""
+    report: bool = False
+    """Whether the batch counts for a report."""
+    died: str = ""
+    """Why the items are not scored; empty to score them."""
+    memory: int | None = None
+    """Maximum memory for parsing the messages, in bytes, or None for no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """The first frame of a worker, which means that it is ready."""
+
+    pid: int
+    """Its process id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An error of a worker, for the caller."""
+
+    reason: str
+    """A key of ``REASONS``."""
+    message: str
+    """What is wrong and what to do."""
+    metadata: dict[str, str] = field(default_factory=dict)
+    """The variable parts of the message."""
+    violations: tuple[Violation, ...] = ()
+    """The fields that are invalid."""
+    retry_after: float | None = None
+    """Seconds to wait before another attempt."""
+
+    @classmethod
+    def of(cls, error: HallujudgeError) -> Failure:
+        """Return an error as it is sent."""
+        return cls(
+            reason=error.reason,
+            message=error.message,
+            metadata=error.metadata,
+            violations=error.violations,
+            retry_after=error.retry_after,
+        )
+
+    def error(self) -> HallujudgeError:
+        """Return the error."""
+        return REASONS[self.reason].error(
+            self.message,
+            reason=self.reason,
+            metadata=self.metadata,
+            violations=self.violations,
+            retry_after=self.retry_after,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The result of a task."""
+
+    parts: tuple[bytes, ...] = ()
+    """Messages to send, and partial tallies for the report."""
+    outcomes: dict[str, int] = field(default_factory=dict)
+    """Reason -> number of unscored items; the empty reason has the scored items."""
+    reasons: tuple[str, ...] = ()
+    """Why each item of a job is unscored; empty if it is scored."""
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Field to report groups by -> values in a batch."""
+    keys: bytes = b""
+    """The keys of the ids of a batch, from :func:`keys_of`."""
+    needs: int = 0
+    """The memory that the messages need, if they need more than the task allows."""
+    failure: Failure | None = None
+    """Why the task failed."""
+    seconds: float = 0.0
+    """The processor time that it took."""
+    last: bool = False
+    """Whether the worker ends after it."""
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def framed(frame: WorkerSettings | Task | Hello | Reply) -> bytearray:
+    """Return the bytes of a frame, with their length in front."""
+    data = bytearray(LENGTH_BYTES)
+    _encoder.encode_into(frame, data, LENGTH_BYTES)
+    data[:LENGTH_BYTES] = (len(data) - LENGTH_BYTES).to_bytes(LENGTH_BYTES, "little")
+    return data
+
+
+decode_task = msgspec.msgpack.Decoder(Task).decode
+decode_hello = msgspec.msgpack.Decoder(Hello).decode
+decode_reply = msgspec.msgpack.Decoder(Reply).decode
+decode_settings = msgspec.msgpack.Decoder(WorkerSettings).decode
+
+
+class Work:
+    """Does the tasks of a worker, one at a time.
+
+    Args:
+        settings: The settings of workers.
+    """
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        resources = Resources(memory=MemoryBudget(settings.max_graph_bytes))
+        # Graphs that callers send are kept, because parsing a large one takes seconds.
+        self._calls = Calls(Engine(resources, keep_graphs=True), settings)
+        # Its loop is opened with the first task, because forks must not share one.
+        self._runner = asyncio.Runner()
+        self._kinds: Mapping[str, Callable[[Task], Awaitable[Reply]]] = {
+            "score": self._score,
+            "open": self._open,
+            "batch": self._batch,
+            "merge": self._merge,
+            "report": self._report,
+            "items": self._items,
+            "tally": self._tally,
+            "job_report": self._job_report,
+            "extract": self._extract,
+            "normalize": self._normalize,
+        }
+
+    def do(self, task: Task) -> Reply:
+        """Do a task; errors become replies."""
+        began = process_time()
+        outcomes = _OutcomeCount()
+        try:
+            reply = self._runner.run(self._done(task, outcomes))
+        except MoreMemoryError as error:
+            # The server charges the memory to the call, and sends the task again.
+            reply = Reply(needs=error.size)
+        except HallujudgeError as error:
+            reply = Reply(failure=Failure.of(error))
+        except Exception as error:
+            reply = Reply(failure=Failure.of(internal_error(error)))
+        return replace(reply, outcomes=dict(outcomes.count), seconds=process_time() - began)
+
+    def close(self) -> None:
+        """Close its event loop."""
+        self._runner.close()
+
+    def warm_up(self) -> None:
+        """Score an item of each metric, so that forks of this process share what it loads."""
+        for name in metric_names():
+            entry = metric_entry(name)
+            spec = ScoreSpec(metric=name)
+            if not entry.needs_models(spec):
+                asyncio.run(self._scored(spec, entry.trial.item))
+
+    async def _scored(self, spec: ScoreSpec, item: Item) -> None:
+        session = await self._calls.engine.open(spec)
+        await self._calls.batch_response(await session.evaluate([item]))
+        session.report()
+
+    async def _done(self, task: Task, outcomes: _OutcomeCount) -> Reply:
+        begin_recording(outcomes)
+        return await self._kinds[task.kind](task)
+
+    async def _score(self, task: Task) -> Reply:
+        request = read_message(pb.ScoreRequest, task.parts[0], task.memory)
+        _refuse_models(request.spec)
+        response = await self._calls.score(request)
+        return Reply(parts=(response.SerializeToString(),))
+
+    async def _open(self, task: Task) -> Reply:
+        _, session = await self._session(task)
+        accepted = pb.StreamAccepted(statistic_names=session.statistic_names)
+        return Reply(parts=(pb.ScoreStreamResponse(accepted=accepted).SerializeToString(),))
+
+    async def _batch(self, task: Task) -> Reply:
+        """Score a batch of a stream; the second part is its tally."""
+        spec, session = await self._session(task)
+        request = read_message(pb.ScoreStreamRequest, task.parts[1], task.memory)
+        items = await self._calls.stream_items(spec, request)
+        died = task.died or died_of(request)
+        results = session.unscored(items, died) if died else await session.evaluate(items)
+        response = await self._calls.batch_response(results)
+        groups = groups_of(items, spec.group_by, session.metric)
+        return Reply(
+            parts=(response.SerializeToString(), session.tally_of(results) if task.report else b""),
+            groups={key: tuple(values) for key, values in groups.items()},
+            keys=keys_of(item.id for item in items),
+        )
+
+    async def _merge(self, task: Task) -> Reply:
+        """Merge partial tallies into one, which takes less memory."""
+        _, session = await self._session(task)
+        for tally in task.parts[1:]:
+            session.merge(tally)
+        return Reply(parts=(session.merged(),))
+
+    async def _report(self, task: Task) -> Reply:
+        """Make the report of a stream from its partial tallies."""
+        pieces = self._calls.report_pieces(await self._merged_report(task))
+        return Reply(parts=tuple(piece.SerializeToString() for piece in pieces))
+
+    async def _job_report(self, task: Task) -> Reply:
+        """Make the report of a job from its partial tallies."""
+        return Reply(parts=(WireCodec().report_bytes(await self._merged_report(task)),))
+
+    async def _merged_report(self, task: Task) -> Report:
+        _, session = await self._session(task)
+        for tally in task.parts[1:]:
+            session.merge(tally)
+        return session.report()
+
+    async def _tally(self, task: Task) -> Reply:
+        """Return the tally of stored results."""
+        _, session = await self._session(task)
+        codec = WireCodec()
+        results = [codec.result(content) for content in task.parts[1:]]
+        return Reply(parts=(session.tally_of(results),))
+
+    async def _items(self, task: Task) -> Reply:
+        """Score items of a job; the first part is their tally."""
+        _, session = await self._session(task)
+        codec = WireCodec()
+        items = codec.items(task.parts[1:])
+        results = session.unscored(items, task.died) if task.died else await session.evaluate(items)
+        return Reply(
+            parts=(session.tally_of(results), *map(codec.result_bytes, results)),
+            reasons=tuple(str(result.reason) for result in results),
+        )
+
+    async def _extract(self, task: Task) -> Reply:
+        request = read_message(pb.ExtractRequest, task.parts[0], task.memory)
+        response = await self._calls.extract(request)
+        return Reply(parts=(response.SerializeToString(),))
+
+    async def _normalize(self, task: Task) -> Reply:
+        request = read_message(pb.NormalizeRequest, task.parts[0], task.memory)
+        response = await self._calls.normalize(request)
+        return Reply(parts=(response.SerializeToString(),))
+
+    async def _session(self, task: Task) -> tuple[ScoreSpec, ScoringSession]:
+        message = read_message(scoring_pb2.ScoreSpec, task.parts[0])
+        _refuse_models(message)
+        return await self._calls.open(message)
+
+
+def _refuse_models(message: scoring_pb2.ScoreSpec) -> None:
+    """Refuse a spec that needs models, which workers don't have.
+
+    The server has checked the spec. If the bytes hold two specs, though, protobuf merges them.
+
+    Raises:
+        InvalidInputError: The spec needs models.
+    """
+    options = dict(message.options)
+    spec = ScoreSpec(metric=message.metric, options=options)
+    if metric_entry(spec.metric).needs_models(spec):
+        raise InvalidInputError(
+            "the request has more than one spec; send one", reason="MALFORMED_MESSAGE"
+        )
+
+
+class _OutcomeCount(Recorder):
+    """Counts outcomes of items, for the server to record."""
+
+    def __init__(self) -> None:
+        self.count: Counter[str] = Counter()
+
+    def items_scored(self, metric: str, outcomes: Outcomes) -> None:  # noqa: ARG002
+        """Count outcomes."""
+        self.count.update(outcomes)

@@ -1,1 +1,0 @@
-"""Worker processes: scoring that only needs a processor."""

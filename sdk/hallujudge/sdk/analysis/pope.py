@@ -1,0 +1,211 @@
+"""POPE analyses: stability over prompts, samplings side by side, consistency with captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from hallujudge.metrics.pope.answer_analyses import (
+    caption_consistency,
+    template_stability,
+)
+
+from ..archives.chair_references import coco_number
+from ..archives.records import Record
+from ..errors import ArchiveError
+from ..report.table_pages import Cell
+from .analyzed_run import (
+    AnalysisTable,
+    AnalyzedRun,
+    FamilyAnalyses,
+    Tables,
+    runs_of,
+)
+from .chair import chair_captions
+from .given_judgements import evidence_of
+
+_PROMPT, _SPLIT, _CATEGORY, _OBJECT = "prompt", "split", "category", "object"
+_SAMPLINGS = ("random", "popular", "adversarial")
+# F1 first, which the paper compares models by; then in the order of Table 3.
+_SCORES = ("f1", "accuracy", "precision", "recall", "yes_ratio")
+
+_Keys: TypeAlias = "tuple[tuple[str, str], ...]"
+
+
+def _stability(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tables:
+    """Return how much each score varies over the runs of one model with several prompts."""
+    named = [run for run in runs_of(runs, "pope", "chair") if _PROMPT in run.keys]
+    if not named:
+        several = len(runs_of(runs, "pope")) > 1
+        hint = "no stability: name each run with its prompt, such as model=llava,prompt=1"
+        return [], [hint] if several else []
+    by_model: dict[tuple[str, _Keys], list[AnalyzedRun]] = {}
+    for run in named:
+        by_model.setdefault((run.metric, _without(run, _PROMPT)), []).append(run)
+    rows = [
+        row
+        for (metric, keys), own in by_model.items()
+        for row in _stable_scores({**dict(keys), "metric": metric}, own)
+    ]
+    source = "Li et al. (POPE), Table 4: scores over prompt templates; std of the population"
+    return [AnalysisTable(name="stability", source=source, rows=tuple(_filled(rows)))], []
+
+
+def _stable_scores(
+    keys: Mapping[str, str], runs: Sequence[AnalyzedRun]
+) -> Iterator[Mapping[str, Cell]]:
+    for score in runs[0].report.scores:
+        values = {
+            run.keys[_PROMPT]: found.value
+            for run in runs
+            if (found := run.report.scores.get(score)) is not None and found.value is not None
+        }
+        if not values:
+            continue
+        found_over = template_stability(values)
+        yield {
+            **keys,
+            "score": score,
+            "mean": found_over.mean,
+            "std": found_over.std,
+            "low": found_over.lowest,
+            "high": found_over.highest,
+            "prompts": found_over.templates,
+        }
+
+
+def _without(run: AnalyzedRun, key: str) -> _Keys:
+    return tuple((name, value) for name, value in run.keys.items() if name != key)
+
+
+def _filled(rows: Sequence[Mapping[str, Cell]]) -> Iterator[Mapping[str, Cell]]:
+    """Yield rows that all have the keys of all, in the order of their first appearance."""
+    keys = dict.fromkeys(key for row in rows for key in row)
+    for row in rows:
+        yield {key: row.get(key) for key in keys}
+
+
+def _samplings(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tables:
+    """Return the scores of each sampling side by side, from groups or from runs of one each."""
+    cells: dict[_Keys, dict[str, Mapping[str, Any]]] = {}
+    for run in runs_of(runs, "pope"):
+        if _SPLIT in run.keys:
+            model = cells.setdefault(_without(run, _SPLIT), {})
+            model[run.keys[_SPLIT]] = run.report.scores
+        elif groups := run.report.groups.get(_CATEGORY):
+            cells.setdefault(tuple(run.keys.items()), {}).update(groups)
+    if not cells:
+        return [], [
+            "no samplings: score with --group-by category, or name each run with its sampling, "
+            "such as model=llava,split=popular"
+        ]
+    found = dict.fromkeys(name for model in cells.values() for name in model)
+    order = [*(s for s in _SAMPLINGS if s in found), *(s for s in found if s not in _SAMPLINGS)]
+    shown = cells if len(cells) > 1 else {(): next(iter(cells.values()))}
+    rows: list[Mapping[str, Cell]] = [
+        {
+            **dict(keys),
+            "score": score,
+            **{name: scores[score].value for name in order if (scores := model.get(name))},
+        }
+        for keys, model in shown.items()
+        for score in _SCORES
+    ]
+    source = "Li et al. (POPE), Table 3: samplings of absent objects side by side"
+    return [AnalysisTable(name="samplings", source=source, rows=tuple(_filled(rows)))], []
+
+
+def _consistency(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tables:
+    """Return the agreement of answers with captions of the same images.
+
+    Raises:
+        ArchiveError: A line of items.jsonl is not one that pope or chair writes.
+    """
+    captions = runs_of(runs, "chair")
+    if not captions:
+        return [], ["no consistency: give the run of chair over the same images too"]
+    mentioned = [_mentioned(run) for run in captions]
+    rows: list[Mapping[str, Cell]] = []
+    notes: list[str] = []
+    for run in runs_of(runs, "pope"):
+        own = [place for place, other in enumerate(captions) if _same_model(run, other)]
+        own = list(range(len(captions))) if len(captions) == 1 else own
+        polled = list(_polled(run))
+        if not polled:
+            notes.append(f"no consistency of {run.name}: score with --group-by object")
+        for place in own if polled else ():
+            pair = {"answers": run.name, "captions": captions[place].name}
+            rows.append(_consistent(pair, polled, mentioned[place]))
+        if not own:
+            notes.append(
+                f"no consistency of {run.name}: no run of chair has its name; name both, such as "
+                "model=llava"
+            )
+    source = 'Li et al. (POPE), section 5.3, "Consistency": objects in answers and in captions'
+    return [AnalysisTable(name="consistency", source=source, rows=tuple(rows))], notes
+
+
+def _same_model(run: AnalyzedRun, other: AnalyzedRun) -> bool:
+    """Return whether two runs have the same value of every key that both have."""
+    both = run.keys.keys() & other.keys.keys()
+    return bool(both) and all(run.keys[key] == other.keys[key] for key in both)
+
+
+def _consistent(
+    pair: Mapping[str, str],
+    polled: Sequence[tuple[str, str, str | None]],
+    mentioned: Mapping[str, frozenset[str]],
+) -> Mapping[str, Cell]:
+    found = caption_consistency(polled, mentioned)
+    return {
+        **pair,
+        **asdict(found),
+        "denial_rate": found.denial_rate,
+        "affirmation_rate": found.affirmation_rate,
+        "images": len({image for image, _, _ in polled} & mentioned.keys()),
+    }
+
+
+def _mentioned(run: AnalyzedRun) -> dict[str, frozenset[str]]:
+    """Return image -> the objects that its captions mention."""
+    found: dict[str, frozenset[str]] = {}
+    for caption in chair_captions(run):
+        image = coco_number(caption.image)
+        found[image] = found.get(image, frozenset()) | set(caption.mentioned)
+    return found
+
+
+def _polled(run: AnalyzedRun) -> Iterator[tuple[str, str, str | None]]:
+    """Yield image, object and parsed answer of each question whose object is known."""
+    for record in run.items():
+        fields = record.values.get("fields")
+        name = fields.get(_OBJECT) if isinstance(fields, Mapping) else None
+        if name and (answer := _answer(record)):
+            yield coco_number(str(record.values.get("group_id"))), str(name), answer["answer"]
+
+
+def _answer(record: Record) -> Mapping[str, Any] | None:
+    """Return the evidence of an answer; None for an item without one.
+
+    Raises:
+        ArchiveError: The line is not one that a run of pope writes.
+    """
+    evidence: Any = evidence_of(record, "answers")
+    with ArchiveError.of_content(
+        f"{record.place}: not a line that a run of pope writes", "score again"
+    ):
+        answers = evidence.get("answers", ())
+        if not answers:
+            return None
+        found: Mapping[str, Any] = answers[0]
+        if found["answer"] not in ("yes", "no", None) or found["label"] not in ("yes", "no"):
+            raise ValueError(f"the answer is {found['answer']!r:.40} to {found['label']!r:.40}")
+        return found
+
+
+ANALYSES = (
+    FamilyAnalyses(metrics=("pope",), make=_samplings),
+    FamilyAnalyses(metrics=("pope", "chair"), make=_stability),
+    FamilyAnalyses(metrics=("pope",), make=_consistency),
+)

@@ -1,0 +1,317 @@
+"""Runs made from other runs: shards merged into one, and a run rescored by another variant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.llm.estimate import Estimate
+from hallujudge.metrics import Report, Tally
+
+from .archives.found_files import found_files, is_url
+from .archives.inputs import InputOptions
+from .archives.joins import IdCheck
+from .backends.base import RunHeader
+from .errors import ArchiveError, InvalidInputError, UnsupportedError
+from .runs.folder import RunFolder
+from .runs.manifest import ITEMS, JOURNAL, MANIFEST, MERGED_INPUT, REPORT, VERDICTS, Manifest
+from .runs.parts import Part
+from .runs.run_inputs import PreparedRun, described_file, is_input_file
+from .runs.saved_items import kept_shown, unsigned_lines
+from .runs.stored_runs import StoredRun, read_run
+from .score_run import ScoreRun
+
+if TYPE_CHECKING:
+    from .client import Client
+
+
+def merge_runs(
+    folders: Sequence[str | Path],
+    out: str | Path,
+    *,
+    html: bool = False,
+    overwrite: bool = False,
+) -> Report:
+    """Merge runs over different items into one, without scoring again.
+
+    The files have the same bytes as those of one run over all items in this order.
+
+    Args:
+        folders: Folders of complete runs of one metric with the same settings.
+        out: Folder for the merged run; created if it does not exist.
+        html: Whether to write ``report.html`` too.
+        overwrite: Whether to replace a run of other items in the folder.
+
+    Returns:
+        The report over all items.
+
+    Raises:
+        ArchiveError: A folder does not hold a complete run.
+        InvalidInputError: The runs differ in a setting, or an item is in several of them.
+        OutputError: The merged run can't be written.
+    """
+    runs = [read_run(folder) for folder in folders]
+    if not runs:
+        raise InvalidInputError("no run is given; give the folders of the runs to merge")
+    _refuse_different(runs)
+    _refuse_duplicates(runs)
+    return _merged(runs, Path(out), html=html, overwrite=overwrite)
+
+
+def _merged(runs: Sequence[StoredRun], out: Path, *, html: bool, overwrite: bool) -> Report:
+    header = header_of_run(runs[0])
+    groups = _groups(runs)
+    total = Tally(header.metric, groups)
+    read = [run.folder / name for run in runs for name in (ITEMS, REPORT, MANIFEST, JOURNAL)]
+    with RunFolder(out, inputs=read, overwrite=overwrite) as folder:
+        if folder.start(_manifest(runs, header)).complete:
+            return read_run(out).report
+        for run in runs:
+            for part in _parts(run, folder, html=html):
+                folder.add(part)
+                total.merge_bytes(part.tally)
+        report = header.report(total, runs[0].interval)
+        folder.finish(report, html=html)
+    return report
+
+
+def header_of_run(run: StoredRun) -> RunHeader:
+    """Return what is known of a complete run before its first item."""
+    own = run.tally_of_journal().finish(run.interval, version=run.release).notes
+    # Notes on small samples come last; those of the merged run may differ.
+    notes = run.report.notes[: len(run.report.notes) - len(own)]
+    return RunHeader(
+        metric=run.metric,
+        signature=run.signature.partition("|ci:")[0],
+        settings=run.report.settings,
+        notes=notes,
+        release=run.release,
+    )
+
+
+def _parts(run: StoredRun, merged: RunFolder, *, html: bool) -> Iterator[Part]:
+    """Yield the parts of a run, as parts of the merged one."""
+    with closing((run.folder / ITEMS).open("rb")) as file:
+        for entry in run.entries():
+            lines = b"".join(_lines(file, entry.items, run))
+            shown = kept_shown(entry.shown, merged.written, html=html)
+            yield Part.of(entry, unsigned_lines(lines, run.signature), shown=shown)
+
+
+def _lines(file: BinaryIO, count: int, run: StoredRun) -> Iterator[bytes]:
+    for _ in range(count):
+        if not (line := file.readline()):
+            raise ArchiveError(
+                f"{run.folder / ITEMS}: fewer lines than the journal has items; the file is cut "
+                "off: score again"
+            )
+        yield line
+
+
+def _groups(runs: Sequence[StoredRun]) -> tuple[str, ...]:
+    manifest = runs[0].manifest
+    assert manifest is not None, "_refuse_different made sure of it"
+    return tuple(manifest.settings.get("group_by", ()))
+
+
+def _manifest(runs: Sequence[StoredRun], header: RunHeader) -> Manifest:
+    manifests = [run.manifest for run in runs if run.manifest is not None]
+    return replace(
+        manifests[0],
+        signature=header.signature,
+        items=sum(map(len, runs)),
+        inputs={
+            f"{MERGED_INPUT}{number}.{name}": described
+            for number, manifest in enumerate(manifests, 1)
+            for name, described in manifest.inputs.items()
+        },
+        run={},
+    )
+
+
+def _refuse_different(runs: Sequence[StoredRun]) -> None:
+    for run in runs:
+        if run.manifest is None or not (run.folder / JOURNAL).exists():
+            raise ArchiveError(
+                f"{run.folder} has no {MANIFEST} or no {JOURNAL}; score it again to merge it"
+            )
+        differences = runs[0].manifest.other_settings(run.manifest) if runs[0].manifest else []
+        if differences:
+            raise InvalidInputError(
+                f"{runs[0].folder} and {run.folder} can't be merged; they differ in "
+                f"{'; '.join(differences)}"
+            )
+
+
+def _refuse_duplicates(runs: Sequence[StoredRun]) -> None:
+    ids = IdCheck()
+
+    def identifiers() -> Iterator[str]:
+        return (str(line["id"]) for run in runs for line in run.lines())
+
+    for identifier in identifiers():
+        ids.add(identifier)
+    if duplicates := ids.duplicates(identifiers):
+        raise InvalidInputError(
+            f"{len(duplicates)} items are in several of the runs, such as {duplicates[0]!r:.60}; "
+            "merge runs over different items"
+        )
+
+
+def rescore_run(
+    folder: str | Path,
+    out: str | Path,
+    *,
+    variant: str,
+    html: bool = False,
+    overwrite: bool = False,
+) -> Report:
+    """Score the items of a run by another variant, without calling a language model.
+
+    Claims and verdicts come from the run's verdict cache. Everything else is computed again from
+    the inputs, which must not have changed.
+
+    Args:
+        folder: Folder of a complete run.
+        out: Folder for the new run; created if it does not exist.
+        variant: The variant.
+        html: Whether to write ``report.html`` too.
+        overwrite: Whether to replace another run in the folder.
+
+    Returns:
+        The report.
+
+    Raises:
+        ArchiveError: The folder does not hold a complete run, or an input has changed.
+        InvalidInputError: The run was merged, or scored from values in memory.
+        UnsupportedError: A language model would have to be called; the message says how often.
+        OutputError: The new run can't be written.
+    """
+    from .client import Client
+
+    run = read_run(folder)
+    scoring = replace(scoring_of(run), variant=variant, folder=out, html=html, overwrite=overwrite)
+    _refuse_same_folder(run.folder, Path(out))
+    with Client.embedded(judges_of(run)) as client:
+        if metric_entry(scoring.metric).calls_models(scoring.spec()):
+            _refuse_calls(client, scoring, run)
+        return client.score(
+            **{entry.name: getattr(scoring, entry.name) for entry in fields(scoring)}
+        )
+
+
+def scoring_of(run: StoredRun) -> ScoreRun:
+    """Return what a run scored and how, with inputs that are known to be the same.
+
+    Raises:
+        ArchiveError: An input is gone or has changed.
+        InvalidInputError: The run was merged, or scored from values in memory.
+    """
+    _refuse_merged(run)
+    repeat = dict(run.manifest.run) if run.manifest is not None else {}
+    if not repeat or run.manifest is None:
+        raise InvalidInputError(
+            f"{run.folder}: its items can't be read again, since they were standard input or "
+            "values in memory, or are behind a URL with a password or a query; score the items "
+            "with the other variant"
+        )
+    inputs = run.manifest.inputs.items()
+    again = {str(given.get("path", "")): _same(name, given) for name, given in inputs}
+    return ScoreRun(
+        repeat["metric"],
+        responses=_archive(again, repeat["responses"]) or "",
+        references=_archive(again, repeat["references"]),
+        variant=repeat["variant"],
+        graph=_graph(repeat["graph"]),
+        options=repeat["options"],
+        group_by=tuple(repeat["group_by"]),
+        confidence=repeat["confidence"],
+        inputs=_inputs(repeat["inputs"]),
+        keep_text=bool(run.manifest.settings["keep_text"]),
+    )
+
+
+def _refuse_merged(run: StoredRun) -> None:
+    """Refuse a merged run: inputs and verdicts are known of each run that it was merged from."""
+    merged = 0 if run.manifest is None else run.manifest.merged_runs
+    if merged:
+        raise InvalidInputError(
+            f"{run.folder} was merged from {merged} runs; rescore each of them with `hallujudge "
+            "rescore RUN --variant VARIANT --out DIR`, and merge the results with `hallujudge "
+            "merge`"
+        )
+
+
+def judges_of(run: StoredRun) -> dict[str, object]:
+    """Return the settings of a run's judges, with its verdict cache and no call allowed."""
+    repeat = run.manifest.run if run.manifest is not None else {}
+    settings = dict(repeat.get("judges", {}))
+    if (run.folder / VERDICTS).exists():
+        settings["verdict_cache"] = str(run.folder / VERDICTS)
+    return settings | {"max_calls": 0}
+
+
+def _refuse_calls(client: Client, scoring: ScoreRun, run: StoredRun) -> None:
+    if run.manifest is not None and run.manifest.run.get("server"):
+        raise UnsupportedError(
+            f"{run.folder} was scored at a server, which has its verdicts; score there again with "
+            f"ScoreRun(variant={scoring.variant}): what was judged before costs nothing"
+        )
+    rows = client.estimate_prepared(PreparedRun.of(scoring))
+    if missing := [_missing_calls(row) for row in rows if row.calls or row.unknown_texts]:
+        raise UnsupportedError(
+            f"{run.folder} does not have all verdicts that variant {scoring.variant} needs: "
+            f"{'; '.join(missing)}. Score again with hallujudge score"
+        )
+
+
+def _missing_calls(row: Estimate) -> str:
+    texts = f" and the claims of {row.unknown_texts} texts" if row.unknown_texts else ""
+    return f"{row.judge} would be called {row.calls} times{texts}"
+
+
+def _same(name: str, before: Mapping[str, Any]) -> Path:
+    """Return a file that is as it was; of a URL, a new copy."""
+    given = str(before.get("path", ""))
+    path = _fetched(given) if is_url(given) else Path(given)
+    if not given or not is_input_file(path):
+        raise ArchiveError(f"{path}: the {name} of the run are gone; put the file back")
+    now = described_file(path)
+    if now["sha256"] != before.get("sha256"):
+        raise ArchiveError(
+            f"{given}: the {name} have changed since the run (sha256 {before.get('sha256')!s:.12} "
+            f"→ {now['sha256']!s:.12}); score again"
+        )
+    return path
+
+
+def _fetched(url: str) -> Path:
+    [*_, last] = found_files(url)
+    return last.root or last.path
+
+
+def _refuse_same_folder(folder: Path, out: Path) -> None:
+    if os.path.realpath(out) == os.path.realpath(folder):
+        raise InvalidInputError(f"{out} holds the run itself; give another folder for the results")
+
+
+def _archive(again: Mapping[str, object], paths: Sequence[str]) -> str | list[str] | None:
+    """Return the files of an archive, which were checked to be the same; None without any."""
+    known = [str(again.get(path, path)) for path in paths]
+    return known if len(known) > 1 else next(iter(known), None)
+
+
+def _graph(graphs: Mapping[str, str]) -> str | Mapping[str, str] | None:
+    return graphs.get("") or graphs or None
+
+
+def _inputs(values: Mapping[str, Any]) -> InputOptions:
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    given = {**values, **lists}
+    shared = {name: given.pop(name) for name in InputOptions.__slots__ if name in given}
+    return InputOptions(**shared, own=given)

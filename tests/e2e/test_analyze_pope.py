@@ -1,0 +1,128 @@
+"""``hallujudge analyze`` on runs of POPE: the tables of its paper about answers."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.running import assert_refused, here
+
+SAMPLINGS = ("adversarial", "popular", "random")
+Question = tuple[str, str, str, str, str]
+"""Image, object, sampling, label and answer."""
+QUESTIONS: Sequence[Question] = [
+    ("COCO_val2014_000000000001.jpg", "dog", "random", "yes", "Yes"),
+    ("COCO_val2014_000000000001.jpg", "cat", "random", "no", "No, there is none"),
+    ("COCO_val2014_000000000001.jpg", "bus", "popular", "no", "Yes"),
+    ("COCO_val2014_000000000001.jpg", "car", "popular", "yes", "Yes"),
+    ("COCO_val2014_000000000002.jpg", "dog", "adversarial", "yes", "No"),
+    ("COCO_val2014_000000000002.jpg", "bird", "adversarial", "yes", "yes"),
+]
+
+
+def scored(folder: Path, *more: str, questions: Sequence[Question] = QUESTIONS) -> Path:
+    folder.mkdir()
+    path = folder / "answers.jsonl"
+    keys = ("image", "object", "category", "label", "response")
+    rows = [
+        {"question_id": n, "text": f"Is there a {row[1]}?", **dict(zip(keys, row, strict=True))}
+        for n, row in enumerate(questions)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = here("score", "pope", "-r", path, "-o", folder / "out", *more)
+    assert ran.returncode == 0, ran.stderr
+    return folder / "out"
+
+
+def captioned(folder: Path, captions: dict[str, str]) -> Path:
+    folder.mkdir()
+    (folder / "c.json").write_text(json.dumps(captions))
+    (folder / "o.json").write_text(json.dumps({image: ["dog"] for image in captions}))
+    out = folder / "out"
+    ran = here("score", "chair", "-r", folder / "c.json", "-R", folder / "o.json", "-o", out)
+    assert ran.returncode == 0, ran.stderr
+    return out
+
+
+def tables_of(*arguments: str | Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
+    ran = here("analyze", *arguments, "--format", "json")
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)["analyses"]
+    return {name: table["rows"] for name, table in found.items()}, ran.stderr
+
+
+def scores_of(run: Path) -> dict[str, float | None]:
+    report = json.loads((run / "report.json").read_text())
+    return {name: score["value"] for name, score in report["scores"].items()}
+
+
+def test_samplings_of_one_run_and_of_a_run_each(tmp_path: Path) -> None:
+    whole = scored(tmp_path / "whole")
+    tables, notes = tables_of(whole)
+    rows = tables["samplings"]
+    assert list(rows[0]) == ["score", "random", "popular", "adversarial"]
+    assert [row["score"] for row in rows] == ["f1", "accuracy", "precision", "recall", "yes_ratio"]
+    f1 = {name: rows[0][name] for name in SAMPLINGS}
+    assert f1 == {"random": 1, "popular": pytest.approx(2 / 3), "adversarial": pytest.approx(2 / 3)}
+    assert "no consistency" in notes
+    folders, names = [], []
+    for name in SAMPLINGS:
+        own = [row for row in QUESTIONS if row[2] == name]
+        folders.append(scored(tmp_path / name, questions=own))
+        names += ["--name", f"model=llava,split={name}"]
+    assert tables_of(*folders, *names)[0]["samplings"] == rows
+
+
+def test_stability_over_prompts(tmp_path: Path) -> None:
+    runs = [scored(tmp_path / "1"), scored(tmp_path / "2", questions=QUESTIONS[2:])]
+    names = [part for n in "12" for part in ("--name", f"model=llava,prompt={n}")]
+    rows = tables_of(*runs, *names)[0]["stability"]
+    for row in rows:
+        values = [value for run in runs if (value := scores_of(run)[row["score"]]) is not None]
+        assert (row["model"], row["metric"], row["prompts"]) == ("llava", "pope", len(values))
+        assert row["mean"] == pytest.approx(statistics.fmean(values))
+        assert row["std"] == pytest.approx(statistics.pstdev(values))
+        assert (row["low"], row["high"]) == (min(values), max(values))
+    assert "no stability" in tables_of(*runs)[1]
+
+
+def test_consistency_with_captions(tmp_path: Path) -> None:
+    answers = scored(tmp_path / "pope", "--group-by", "object")
+    captions = captioned(tmp_path / "chair", {"1": "A dog and a car.", "2": "A dog."})
+    tables, notes = tables_of(answers, captions)
+    (row,) = tables["consistency"]
+    assert "no consistency" not in notes
+    assert (row["denied"], row["denied_but_mentioned"], row["denial_rate"]) == (2, 1, 0.5)
+    assert (row["mentioned"], row["mentioned_and_affirmed"]) == (3, 2)
+    assert row["affirmation_rate"] == pytest.approx(2 / 3)
+    assert row["images"] == 2
+    without = scored(tmp_path / "without")
+    tables, notes = tables_of(without, captions)
+    assert tables["consistency"] == []
+    assert "--group-by object" in notes
+    names = [part for n in ("a", "b", "c") for part in ("--name", f"model={n}")]
+    other = captioned(tmp_path / "other", {"1": "A cat."})
+    assert "no run of chair has its name" in tables_of(answers, captions, other, *names)[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"answer":"yes"', '"answer":"perhaps"'),
+        ('"label":"yes"', '"label":null'),
+        ('"answers":[', '"answers":7,"x":['),
+        ('"answers":[', '"replies":['),
+    ],
+)
+def test_damaged_lines(tmp_path: Path, old: str, new: str) -> None:
+    run = scored(tmp_path / "run", "--group-by", "object")
+    chair = captioned(tmp_path / "chair", {"1": "A dog."})
+    items = run / "items.jsonl"
+    text = items.read_text()
+    assert old in text
+    items.write_text(text.replace(old, new))
+    assert_refused(here("analyze", run, chair), "again")
