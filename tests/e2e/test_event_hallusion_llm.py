@@ -85,7 +85,7 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
     ]  # fmt: skip
     (part,) = lines[3]["evidence"]["judging"]
     assert part["declined"]["JUDGE_REFUSED"]["claims"] == 1
-    run = here("analyze", tmp_path / "here", "--json")
+    run = here("analyze", tmp_path / "here", "--format", "json")
     table = json.loads(run.stdout)["analyses"]["given_judgements"]["rows"]
     agreements = {row["split"]: (row["items"], row["agreement"]) for row in table}
     assert agreements == {"all": (3, 1 / 3), "entire": (2, 0.5), "interleave": (1, 0.0)}

@@ -44,7 +44,7 @@ def flags(server: llm.ScriptedLlm) -> tuple[str, ...]:
 
 
 def analysed(out: Path) -> tuple[dict[str, Any], str]:
-    ran = here("analyze", out, "--json")
+    ran = here("analyze", out, "--format", "json")
     assert ran.returncode == 0, ran.stderr
     analyses: dict[str, Any] = json.loads(ran.stdout)["analyses"]
     return analyses, ran.stderr

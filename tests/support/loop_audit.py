@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cache, wraps
 from types import FrameType
 from typing import Any
 
@@ -86,13 +86,15 @@ def _note(what: str) -> None:
         _running[-1].note(what[:200])
 
 
-sys.addaudithook(_hook)
+# A hook can't be removed, and every later event of the process calls it: added on first use.
+_add_hook = cache(lambda: sys.addaudithook(_hook))
 
 
 @contextmanager
 def io_audit(monkeypatch: pytest.MonkeyPatch) -> Iterator[IoAudit]:
     """Provide the record of what does I/O until the end of the block."""
     audit, connect = IoAudit(), sqlite3.connect
+    _add_hook()
 
     def noting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)

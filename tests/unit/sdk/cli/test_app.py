@@ -47,5 +47,6 @@ def test_no_value_is_empty_and_no_single_one_is_lost(given: list[str], said: str
 
 
 def test_a_switch_may_be_given_twice(tmp_path: Path) -> None:
-    run = here("analyze", tmp_path / "nowhere", "--json", "--json")
+    run = here("analyze", tmp_path / "nowhere", "--html", "--html")
+    assert_refused(run, "nowhere")
     assert "more than once" not in run.stderr

@@ -288,7 +288,7 @@ def test_a_run_behind_a_url_is_scored_by_another_variant(
         assert again.scores == other.scores
         manifest = json.loads((tmp_path / "other" / "manifest.json").read_text())
         assert manifest["inputs"]["responses"]["path"] == given
-        assert manifest["run"]["responses"] == given
+        assert manifest["run"]["responses"] == [given]
     files.pipe("/again/m/captions.jsonl", captions + captions.replace(b"1", b"2"))
     with pytest.raises(
         ArchiveError,
