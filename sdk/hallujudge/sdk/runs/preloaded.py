@@ -10,8 +10,6 @@ from hallujudge.synonym_graphs.light_imports import load_tokenizers, textblob_in
 from ..backends import embedded  # noqa: F401
 from . import worker  # noqa: F401
 
-__all__: list[str] = []
-
 metric_names()
 load_tokenizers()
 textblob_inflect()
