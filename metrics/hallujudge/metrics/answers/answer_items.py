@@ -1,0 +1,157 @@
+"""The item and the evidence that all benchmarks of closed questions share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
+
+_NOTHING: Mapping[str, str] = {}
+
+
+# A named tuple is made in half the time of a dataclass, and there is one for every answer.
+class Answer(NamedTuple):
+    """A question, its label and the answer."""
+
+    response: str | None
+    """What the model wrote; None without a response, which leaves the answer unscored."""
+    label: str = ""
+    """The right answer."""
+    name: str = ""
+    """What distinguishes it within its bundle, such as ``basic``; empty for the only answer."""
+    question: str = ""
+    """The question."""
+    options: Mapping[str, str] = _NOTHING
+    """Choices: letter -> text; empty if there are none, or if they are unknown."""
+    fields: Mapping[str, str] = _NOTHING
+    """Further values that the benchmark's parsers and counts look at; ``reference`` is a text that
+    a judge compares the response with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswersItem(Item):
+    """A bundle of answers that count together, often of one."""
+
+    answers: tuple[Answer, ...] = ()
+    """The answers."""
+
+    @property
+    def response(self) -> str | None:
+        """The response, if there is only one answer; otherwise None."""
+        return self.answers[0].response if len(self.answers) == 1 else None
+
+    @property
+    def label(self) -> str:
+        """The label, if there is only one answer; otherwise empty."""
+        return self.answers[0].label if len(self.answers) == 1 else ""
+
+    @property
+    def question(self) -> str:
+        """The question, if there is only one answer; otherwise empty."""
+        return self.answers[0].question if len(self.answers) == 1 else ""
+
+    def records(self) -> ItemRecords:
+        """Return the questions with their choices, and the labels."""
+        return ItemRecords(self._questions(), self._labels())
+
+    def _questions(self) -> CanonicalRecord:
+        # One question is its text alone, which is the fastest to hash.
+        if len(self.answers) == 1 and not self.answers[0].options:
+            return self.answers[0].question
+        asked = sorted({_asked(answer) for answer in self.answers})
+        if len(asked) == 1:
+            # One question under several conditions is the same whichever of them were run.
+            question, options = asked[0]
+            return [("", question, options)] if options else question
+        return sorted(
+            (answer.name, *_asked(answer))
+            for answer in self.answers
+            if answer.question or answer.options
+        )
+
+    def _labels(self) -> CanonicalRecord:
+        """Return the labels, and what the benchmark says of the questions."""
+        if len(self.answers) == 1:
+            own = _said_of(self.answers[0])
+            return [self.label, own] if own else self.label
+        labels = {(answer.label, *_said_of(answer)) for answer in self.answers}
+        if len(labels) == 1 and len({_asked(answer) for answer in self.answers}) == 1:
+            [(label, *said)] = labels
+            return [label, said] if said else label
+        return sorted((answer.name, answer.label, *_said_of(answer)) for answer in self.answers)
+
+
+# What a model said in addition to its response, and verdicts on it, are no part of the reference.
+_OF_RESPONSES = frozenset({"confidence", "judgement", "correctness", "same"})
+
+
+def _asked(answer: Answer) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return answer.question, tuple(sorted(answer.options.items()))
+
+
+def _said_of(answer: Answer) -> Sequence[tuple[str, str]]:
+    """Return the fields that the benchmark sets."""
+    if not answer.fields:
+        return ()
+    return sorted(
+        (name, text) for name, text in answer.fields.items() if text and name not in _OF_RESPONSES
+    )
+
+
+def one_answer(
+    *,
+    id: str,
+    response: str | None,
+    label: str = "",
+    question: str = "",
+    group_id: str = "",
+    fields: Mapping[str, str] | None = None,
+) -> AnswersItem:
+    """Return an item with one answer; the arguments are fields of :class:`Answer` and ``Item``."""
+    answer = Answer(response=response, label=label, question=question)
+    return AnswersItem(id=id, group_id=group_id, fields=fields or {}, answers=(answer,))
+
+
+class AnswerVerdict(NamedTuple):
+    """The outcome of one answer."""
+
+    name: str
+    """Its name within the bundle; empty for the only answer."""
+    answer: str | None
+    """The parsed answer: ``yes``, ``no`` or a letter; None if it could not be parsed."""
+    label: str
+    """The right answer."""
+    correct: bool | None
+    """Whether the variant counts it as right; None if it does not count."""
+    how: str
+    """The parser, or its rule, that parsed it; why there is no answer, for a missing one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswersEvidence:
+    """Evidence of the scores of a bundle."""
+
+    answers: tuple[AnswerVerdict, ...]
+    """One verdict for each answer."""
+    given: str | None = None
+    """The verdict that came with the judged answer, the last one, if it has another verdict."""
+    margin: float | None = None
+    """The judge's log-probability of its choice minus that of the runner-up."""
+    probability: float | None = None
+    """The judge's probability that the judged answer counts as right."""
+    judging: tuple[dict[str, JsonValue], ...] = ()
+    """The judges that were called, in order. Empty if none was."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return each answer with its label, and the judges that were called."""
+        line: dict[str, JsonValue] = {
+            "answers": [dict(verdict._asdict()) for verdict in self.answers]
+        }
+        if self.given is not None:
+            line["given"] = self.given
+        if self.judging:
+            line |= {"margin": self.margin, "probability": self.probability}
+            line["judging"] = list(self.judging)
+        return line
