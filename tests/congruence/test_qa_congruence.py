@@ -61,6 +61,17 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
     lines[0]["response"] = "I cannot tell"
     for name, content in (("orders", orders), ("display", display), ("videos", videos)):
         (folder / name).write_text(json.dumps(content))
+    rated = [
+        {
+            "question_type": "attribute",
+            "image_id": str(n),
+            "question": "Which?",
+            "gt_answer": "That one.",
+            "model_answer": text,
+            "review": ("Rating: 5", "**Rating:** 1", "", "Rating: 2. Rating: 3")[n % 4],
+        }
+        for n, text in enumerate(AWKWARD)
+    ]
     given = ("--responses", folder / "orders", "--references", folder / "videos")
     (folder / "events").write_text(json.dumps(EVENT_VIDEOS))
     tables: dict[str, object] = {
@@ -81,6 +92,7 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         "vidhal-mcqa": (*given, "--options", folder / "display"),
         "vidhal-ordering": (*given, "--options", folder / "display"),
         "infact": ("--responses", write_lines(folder / "lines", lines)),
+        "mmhal": ("--responses", write_lines(folder / "rated", rated)),
     }
 
 
@@ -98,6 +110,8 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         ("amber", "corrected"),
         ("event-hallusion", "published"),
         ("event-hallusion", "corrected"),
+        ("mmhal", "published"),
+        ("mmhal", "corrected"),
     ],
 )
 def test_files_are_equal(server: str, tmp_path: Path, metric: str, variant: str) -> None:

@@ -45,6 +45,14 @@ PLACE = {
     **{"figure_id": "0", "question_id": "0"},
 }
 FIGURE = {**PLACE, "visual_input": "1", "gt_answer": "1"}
+RATED = {
+    "question_type": "attribute",
+    "image_id": "1",
+    "question": "What color is the cap?",
+    "gt_answer": "It is yellow.",
+    "model_answer": "Yellow.",
+    "review": "Rating: 4",
+}
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [ANSWERED], [QUESTION]),
     "pope, alone": (
@@ -102,6 +110,7 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         [{**PLACE, "visual_input": "1", "response": "Yes.", "correctness": "1"}],
         None,
     ),
+    "mmhal": ("mmhal", [RATED], None),
 }
 LETTERS = {"A": 2, "B": 1}
 OPTIONS = {
@@ -118,7 +127,7 @@ def options_of(name: str) -> InputOptions | None:
 
 # What an archive may lack: intervals then treat an item as an image of its own. Descriptions and
 # judgements count apart from answers.
-OPTIONAL = {"image", "video", "text", "question", "desc", "judgement"}
+OPTIONAL = {"image", "video", "text", "question", "desc", "judgement", "review"}
 
 
 def renamed(value: Any, key: str) -> Any:
@@ -203,6 +212,11 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
         ("event-hallusion", "qa", "qa", 0),
         ("event-hallusion", "description", "desc", 0),
         ("event-hallusion", "judgement", "judgement", 0),
+        ("mmhal", "response", "model_answer", 0),
+        ("mmhal", "reference", "gt_answer", 0),
+        ("mmhal", "type", "question_type", 0),
+        ("mmhal", "review", "review", 0),
+        ("mmhal", "id", "image_id", 0),
         ("hallusion-bench", "response", "response", 0),
         ("hallusion-bench", "label", "gt_answer", 0),
         ("hallusion-bench", "category", "category", 0),
@@ -259,7 +273,7 @@ def other_id(value: Any) -> Any:
 
 
 # A record without a response is unscored, and named in the report.
-UNSCORED = {"response", "predict", "caption", "description"}
+UNSCORED = {"response", "predict", "caption", "description", "model_answer"}
 
 
 @pytest.mark.parametrize(

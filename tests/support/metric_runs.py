@@ -64,6 +64,23 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
         ],
     },
     "amber": lambda: {**AMBER, "variant": "corrected"},
+    "mmhal": lambda: {
+        "responses": [
+            {
+                "question_type": "attribute",
+                "image_id": str(number),
+                "image_content": ["Cap"],
+                "question": "What color is the cap?",
+                "gt_answer": "It is yellow.",
+                "model_answer": text,
+                "review": review,
+            }
+            for number, (text, review) in enumerate(
+                [("Yellow.", "Rating: 6"), ("Red.", "Rating: 1"), (None, None)]
+            )
+        ],
+        "variant": "corrected",
+    },
     "event-hallusion": lambda: {"responses": EVENT_VIDEOS, "variant": "corrected"},
     "video-hallucer": lambda: {
         "responses": {

@@ -40,6 +40,7 @@ FAMILIES = [
     "event_hallusion",
     "video_hallucer",
     "amber",
+    "mmhal",
 ]
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"

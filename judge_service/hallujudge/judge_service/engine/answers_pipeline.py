@@ -17,7 +17,7 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import ScoredItem
 
 from .pipelines import TextPipeline, unscored_result
-from .registry import MetricEntry, Trial
+from .registry import MetricEntry, best_trial
 from .resources import Resources
 from .responses import Problem, ResponseCheck
 from .spec import ScoreSpec
@@ -62,10 +62,12 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def placed(self, item: AnswersItem, result: ItemResult) -> ItemResult:
         """Return a result with its cluster, and the fields that are derived from the item."""
-        derived, group = self.metric.benchmark.derived, self.metric.cluster(item)
-        if not (derived or group):
+        declared, group = self.metric.benchmark, self.metric.cluster(item)
+        derived, own = declared.derived, declared.variant(self.metric.variant).derived
+        if not (derived or own or group):
             return result
         made = {name: value for name, make in derived.items() if (value := make(item))}
+        made |= {name: make(item) for name, make in own.items()}
         group = item.group_id or group or result.group_id
         return replace(result, group_id=group, fields={**item.fields, **made})
 
@@ -189,7 +191,7 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
     entry = MetricEntry(
         metric=metric,
         item_type=AnswersItem,
-        trial=Trial(item=benchmark.trial, score=benchmark.main_score, value=1.0),
+        trial=best_trial(benchmark.trial, metric, benchmark.main_score),
         group_by=benchmark.group_by,
         open=opened,
     )

@@ -31,7 +31,7 @@ from .judge_factory import check_probabilities
 from .judge_options import ESCALATION_OPTIONS, escalation_of
 from .judge_quality import CARD_OPTION, asked_judge_note, card_of, given_verdicts_note
 from .pipelines import checked_items
-from .registry import LLM_JUDGES, MetricEntry, Trial
+from .registry import LLM_JUDGES, MetricEntry, best_trial
 from .responses import Problem, ResponseCheck
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 GIVEN = "given"
 """The value of a benchmark's option with which the verdicts of the file count."""
 _DIGITS = 6  # as judges round probabilities
+_SHOWN_CHARS = 80
 
 
 class JudgedAnswersPipeline(AnswersPipeline):
@@ -228,7 +229,10 @@ class JudgedAnswersPipeline(AnswersPipeline):
 
     def _problem_alone(self, answer: Answer) -> Problem | None:
         if self._given:
-            missing = f"the answer came without a {self._how.verdict}"
+            missing = (
+                f"the answer came without a {self._how.verdict}; give it, or set the option "
+                f"{self._how.option} to a judge"
+            )
             has_one = answer.fields.get(self._how.verdict)
             return None if has_one else (UnscoredReason.VERDICT_NULL, missing)
         if self.judge is None:
@@ -260,6 +264,14 @@ class JudgedAnswersPipeline(AnswersPipeline):
         if not given or self._given or self.judge is not None:
             return made
         return made._replace(evidence=replace(made.evidence, given=given))
+
+    def unread(self, item: AnswersItem) -> Problem:
+        """Return why a bundle is unscored whose answer, or verdict of the file, can't be parsed."""
+        if self._partial or not self._given:
+            return super().unread(item)
+        verdict = item.answers[0].fields.get(self._how.verdict, "").strip()
+        detail = f"the {self._how.verdict} {verdict[-_SHOWN_CHARS:]!r} has no verdict"
+        return UnscoredReason.NO_VERDICT, detail
 
     def _counted(self, answers: Sequence[Answer]) -> Iterator[Answer]:
         for answer in answers:
@@ -299,14 +311,11 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         own = filter(None, [benchmark.variant(made.variant).note])
         return JudgedAnswersPipeline(made, responses, judge, (*notes, *own))
 
-    def trial(score: str) -> Trial:
-        return Trial(item=benchmark.trial, score=score, value=1.0)
-
     entry = MetricEntry(
         metric=metric,
         item_type=AnswersItem,
-        trial=trial(benchmark.main_score),
-        judge_trial=trial(how.score or benchmark.main_score),
+        trial=best_trial(benchmark.trial, metric, benchmark.main_score),
+        judge_trial=best_trial(benchmark.trial, metric, how.score or benchmark.main_score),
         # A learnt margin and a report card are made of labels, which correct these columns.
         engine_options=(*((*ESCALATION_OPTIONS, CARD_OPTION) if how.columns else ()), *_own(how)),
         judge_option=how.option,

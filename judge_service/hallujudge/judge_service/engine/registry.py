@@ -87,6 +87,14 @@ class Trial:
     """The expected value."""
 
 
+def best_trial(item: Item, metric: type[Metric], score: str) -> Trial:
+    """Return the trial of an item for which a score is at its best."""
+    [known] = (each for each in metric.score_definitions if each.name == score)
+    return Trial(
+        item=item, score=score, value=known.low if known.direction == "lower" else known.high
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEntry:
     """The registration of a metric; most properties come from the metric's own declaration."""

@@ -84,7 +84,7 @@ class AnswersItem(Item):
 
 
 # What a model said in addition to its response, and verdicts on it, are no part of the reference.
-_OF_RESPONSES = frozenset({"confidence", "judgement", "correctness", "same"})
+_OF_RESPONSES = frozenset({"confidence", "judgement", "correctness", "same", "review"})
 
 
 def _asked(answer: Answer) -> tuple[str, tuple[tuple[str, str], ...]]:

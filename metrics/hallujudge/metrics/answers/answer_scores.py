@@ -216,6 +216,8 @@ def share(
     n: Count | None = None,
     bounded: bool = True,
     own: bool = False,
+    unit: str = "fraction",
+    high: float = 1.0,
 ) -> AnswerScore:
     """Return the score that is the ratio of two counts.
 
@@ -228,6 +230,8 @@ def share(
         n: The count that is ``n``; None for the last one of the denominator.
         bounded: Whether best and worst cases exist.
         own: Whether each bundle has this score too.
+        unit: Unit: ``fraction``, or the counted noun, such as ``points``.
+        high: Upper limit of the score.
     """
     top, bottom = _tuple(of), () if isinstance(among, str) else _tuple(among)
     definition = framework.share(
@@ -239,6 +243,7 @@ def share(
         count=n.name if n is not None else "" if isinstance(among, str) else None,
         bounded=bounded,
     )
+    definition = replace(definition, unit=unit, high=high)
     return AnswerScore(definition=definition, counts=_once((*top, *bottom)), own=own)
 
 

@@ -82,6 +82,8 @@ class AnswerVariant:
     """Returns whether an item counts in no score; None if all count."""
     note: str = ""
     """Sentence for the reports of the variant."""
+    derived: Mapping[str, Callable[[AnswersItem], str]] = field(default_factory=dict)
+    """Field of results -> function that makes its value of an item in this variant alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +178,9 @@ class Bundling:
 class InputTable(InputOption):
     """A further file of an archive."""
 
-    form: Literal["by id", "records", "whole", "lines"] = "by id"
+    form: Literal["by id", "in order", "records", "whole", "lines"] = "by id"
     """``by id``: one object, id of a bundle -> value, which its records get under the table's name.
+    ``in order``: the same, or a list with a value for each record of the responses, in their order.
     ``records``: records with the id of a bundle, whose values its records get. ``whole``: one
     object, and ``lines``: lines of text, for ``special`` alone."""
     noun: str = ""
@@ -250,8 +253,8 @@ class JudgedAnswers:
     """Which scores rest on verdicts of the file, and what these are called."""
     score: str = ""
     """The score that shows whether a judge works; empty for the main one."""
-    soft: str
-    """In which scores an answer counts its probability."""
+    soft: str = ""
+    """In which scores an answer counts its probability; empty without the option ``soft``."""
     counted: str
     """Column of the number of verdicts."""
     columns: tuple[JudgedColumn, ...] = ()
@@ -280,7 +283,7 @@ class ClosedQuestions:
     scores: tuple[AnswerScore, ...]
     """The scores, in the order of the report."""
     main_score: str
-    """The score that ranks models, which is 1 for the trial item."""
+    """The score that ranks models, which is at its best for the trial item."""
     trial: AnswersItem
     """A small example whose answers are right, with the first label that it may have."""
     labels: tuple[str, ...] = ("yes", "no")
@@ -302,6 +305,12 @@ class ClosedQuestions:
     """Further fields of answers, for a judge and a base class."""
     derived: Mapping[str, Callable[[AnswersItem], str]] = field(default_factory=dict)
     """Field of results -> function that makes its value of an item."""
+    place_field: str = ""
+    """Field of items with the place of their record in the archive, counted from 1; empty if the
+    order says nothing."""
+    size: int = 0
+    """How many items the benchmark has, of which a note says if an archive has more or fewer; 0 if
+    archives may have any number."""
     choices: bool = False
     """Whether answers choose among options of their question, which files of questions hold."""
     options: tuple[OptionDefinition, ...] = ()

@@ -39,6 +39,7 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     "unparsed": "outcome of unparsed answers",
     "tentative": "tentative claims",
     "judgements": "source of judgements",
+    "ratings": "source of ratings",
     "correctness": "source of correctness",
     "soft": "probabilities in place of verdicts",
     "judge": "judge: model, prompt, settings and report card",

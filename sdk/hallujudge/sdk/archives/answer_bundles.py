@@ -283,6 +283,8 @@ class _Bundles:
             for name in self._own
             if (text := self._maker.field(name, record, needed=name != given_elsewhere))
         }
+        if place := self._declared.place_field:
+            found[place] = str(record.position + 1)
         if sets is None:
             return found
         given = found.pop(sets.field, "")
@@ -366,6 +368,11 @@ class _Bundles:
         for part, (number, keys) in self._maker.lacking.items():
             yield f"{number} of {len(items)} {part}: {keys}"
         yield from self._asked.notes()
+        if len(items) != (size := self._declared.size) and size:
+            yield (
+                f"the archive has {len(items)} {self._declared.unit}, and the benchmark {size}; "
+                "those that are there are scored"
+            )
         strange = [item.id for item in items if any(map(_has_strange_letters, item.answers))]
         if strange:
             yield f"{len(strange)} answers use letters that were not shown: {named(strange)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import cast
@@ -17,9 +17,9 @@ from hallujudge.metrics.answers.closed_questions import (
 from ..errors import ArchiveError
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
-from .json_files import named, read_text
+from .json_files import named, read_text, read_values
 from .question_files import bundle_id, known_questions, question_key
-from .records import Record
+from .records import Record, canonical_id
 from .table_files import structured
 
 _UNKNOWN = "answers are to questions that the references lack"
@@ -59,6 +59,7 @@ class AskedQuestions:
             key: {} for held in needed for key in held
         }
         self._joined: set[str] = set()
+        self._records = 0
 
     @property
     def asking(self) -> str | None:
@@ -71,6 +72,7 @@ class AskedQuestions:
 
     def completed(self, record: Record) -> Record:
         """Return a record with what it leaves out, from the file of questions and the tables."""
+        self._records += 1
         if self.questions:
             key = question_key(self._declared, record, self._options)
             if key not in self.questions and not self._options.allow_unknown:
@@ -89,7 +91,13 @@ class AskedQuestions:
         return {name: value for name, value in known.items() if name not in of_answers}
 
     def check(self) -> None:
-        """Say so if no answer could be joined, which has other causes than a single one."""
+        """Note that no answer could be joined, or that a list has another number of values."""
+        for table, held in self._tables.items():
+            if isinstance(held, _Listed) and len(held) != self._records:
+                numbers = f"{len(held)} for {self._records}"
+                fault = f"there are not as many {table.noun}s as {self._declared.unit}"
+                remedy = "Give one for each, in their order, or an object with ids as keys"
+                self._faults.add(fault, numbers, remedy=remedy)
         if self.questions and self._joined.isdisjoint(self.questions):
             some = named(list(self.questions)[:_SHOWN_IDS])
             hint = f"{_REMEDY}. No answer could be joined. The references have {some}"
@@ -109,8 +117,9 @@ class AskedQuestions:
                 self._faults.add(fault, key, remedy=remedy)
             if table.form == "records":
                 values = {**cast("Mapping[str, object]", held.get(key, {})), **values}
-            elif table.form == "by id":
-                values = {**values, table.name: held.get(key)}
+            elif table.form in ("by id", "in order"):
+                place = str(record.position) if isinstance(held, _Listed) else key
+                values = {**values, table.name: held.get(place)}
         return Record(values, record.position, record.place)
 
     def answering(self, gathered: Container[str]) -> Iterator[Record]:
@@ -154,6 +163,8 @@ class AskedQuestions:
         """Yield which bundles of tables the questions lack, and which questions were left out."""
         unit = self._declared.unit
         for table, held in self._tables.items():
+            if isinstance(held, _Listed):
+                yield f"the {table.noun}s have no ids, and belong to the {unit} in their order"
             more = [key for key in held if self.references and key not in self.references]
             if more and table.form == "by id":
                 yield (
@@ -172,6 +183,38 @@ class AskedQuestions:
 _OF_ARCHIVE = ("whole", "lines")
 
 
+class _Listed(dict[str, object]):
+    """Values of a table by the position of the record that they belong to."""
+
+
+def _in_order(declared: ClosedQuestions, source: object, what: str) -> Mapping[str, object]:
+    """Return the values of a list by position, unless each has the id of a bundle; else by id."""
+    if isinstance(source, Mapping):
+        return read_mapping(source, what)
+    if isinstance(source, (str, Path)):
+        listed = [placed.value for placed in read_values(Path(source))]
+        if len(listed) == 1 and isinstance(listed[0], Mapping) and _is_object(Path(source)):
+            return read_mapping(source, what)
+    else:
+        listed = list(cast("Iterable[object]", source))
+    # The id of a judge's reply is not that of the bundle.
+    keys = [key for key in declared.keys.id if key != "id"]
+    ids = [
+        next((canonical_id(each[key], what) for key in keys if key in each), None)
+        if isinstance(each, Mapping)
+        else None
+        for each in listed
+    ]
+    known = [key for key in ids if key is not None]
+    if len(known) == len(listed) == len(set(known)):
+        return dict(zip(known, listed, strict=True))
+    return _Listed({str(place): value for place, value in enumerate(listed)})
+
+
+def _is_object(path: Path) -> bool:
+    return read_text(path).lstrip().startswith("{")
+
+
 def _held(
     declared: ClosedQuestions, table: InputTable, options: InputOptions
 ) -> Mapping[str, object] | None:
@@ -183,6 +226,8 @@ def _held(
     source = options.own.get(table.name)
     if source is not None and table.form == "records":
         return known_questions(declared, source, options, table.noun)
+    if source is not None and table.form == "in order":
+        return _in_order(declared, source, f"{table.noun}s")
     if source is not None and table.form == "lines":
         lines = source if isinstance(source, tuple) else read_text(Path(source)).splitlines()
         return dict.fromkeys(text for line in lines if (text := line.strip()))

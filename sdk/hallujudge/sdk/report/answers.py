@@ -25,7 +25,7 @@ _LEAST_PROBABILITY = 0.001
 # More answers than a pair or a triplet have too many outcomes to list.
 _MOST_NAMED = 3
 # Fields of benchmarks by whose values a page filters its items.
-_GROUPS = ("set", "split", "category", "subcategory")
+_GROUPS = ("set", "split", "category", "subcategory", "type")
 _WORDS = {True: "right", False: "wrong", None: "unscored"}
 _FACETS = {
     "outcome": Facet("Answers and labels", rates=False),
@@ -55,7 +55,8 @@ def percent_of(share: float) -> str:
 
 
 def _verdict(verdict: AnswerVerdict) -> str:
-    return f"wrong: it is {verdict.label}" if verdict.correct is False else _WORDS[verdict.correct]
+    labelled = verdict.correct is False and verdict.label
+    return f"wrong: it is {verdict.label}" if labelled else _WORDS[verdict.correct]
 
 
 def _claim(verdict: AnswerVerdict, text: str) -> Claim:
@@ -79,6 +80,9 @@ def _facets(verdict: AnswerVerdict) -> dict[str, str]:
     More answers of a kind than labels of it, and more wrong answers to one label, show a bias.
     """
     answer = verdict.answer or "unreadable"
+    if not verdict.label:
+        # Judged answers that are compared with no label.
+        return {"outcome": f"{answer}, {_WORDS[verdict.correct]}", "answer": answer}
     outcome = f"said {answer}, is {verdict.label}"
     return {"outcome": outcome, "answer": answer, "label": verdict.label}
 

@@ -210,6 +210,24 @@ READERS = (
         fields="id=question_id",
         matches=_is_question,
     ),
+    _responses(
+        "MMHal-Bench's answers with their reviews",
+        "question_type gt_answer model_answer review",
+        "mmhal",
+        fields="id=image_id response=model_answer",
+    ),
+    _responses(
+        "MMHal-Bench's answers",
+        "question_type gt_answer model_answer",
+        "mmhal",
+        fields="id=image_id response=model_answer",
+        arguments="--reviews reviews.json",
+    ),
+    _unread(
+        "a judge's chat completions, such as MMHal-Bench's reviews",
+        "choices object model",
+        "give it with InputOptions(own=dict(reviews=…)), beside MMHal-Bench's answers",
+    ),
     _references("AMBER's annotation file", "id type truth hallu", "amber", fields="id=id"),
     _responses(
         "Tri-HE's own file",
