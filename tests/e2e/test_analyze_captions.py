@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.running import assert_refused, here
+from support.messages import expected_message
+from support.running import assert_refused, here, read_rows
 
 OBJECTS = ["person", "dog", "cat", "car", "dining table", "chair", "bicycle", "bird"]
 
@@ -101,6 +103,31 @@ def test_positions_are_tenths_of_the_words(tmp_path: Path) -> None:
     assert "no co-occurrence" in notes
 
 
+def test_positions_equal_a_plain_count(tmp_path: Path) -> None:
+    said, shown = generated(4)
+    rng = random.Random(4)
+    between = (" and ", ", ", "\u00a0and\n", "\u3000", " – ", "\t\t")
+    captions = {
+        image: rng.choice(("", "  ", "So: ")) + "".join(n + rng.choice(between) for n in row)
+        for image, row in said.items()
+    }
+    run = scored(tmp_path / "run", captions, shown)
+    tables, _ = tables_of(run)
+    mentions, wrong = Counter[int](), Counter[int]()
+    for row in read_rows(run / "items.jsonl"):
+        words = [word.start() for word in re.finditer(r"\S+", captions[row["id"]])]
+        for (_, name), (start, _) in zip(
+            row["evidence"]["mentioned"], row["evidence"]["mentioned_spans"], strict=True
+        ):
+            tenth = (sum(word <= start for word in words) - 1) * 10 // len(words) + 1
+            mentions[tenth] += 1
+            wrong[tenth] += name not in shown[row["id"]]
+    assert mentions.total() > 200
+    for found in tables["by_position"]:
+        assert found["mentions"] == mentions[found["tenth"]]
+        assert found["hallucinated"] == wrong[found["tenth"]]
+
+
 def test_counts_of_a_file_and_an_unknown_probe(tmp_path: Path) -> None:
     run = scored(tmp_path / "run", {"1": "A dog and a cat."}, {"1": ["bird"]})
     counts = tmp_path / "counts.json"
@@ -136,6 +163,11 @@ def test_table_1_of_several_instructions(tmp_path: Path) -> None:
         {"model": "m", "instruction": "long", "chair_i": 0.5, "chair_s": 1, "length": 6, "n": 1},
     ]
     assert {row["instruction"] for row in tables["hit_ratio"]} == {"short", "long"}
+    names = ("--name", "instruction=short,k=1", "--name", "instruction=long,k=2")
+    refused = here("analyze", short, long, *names)
+    assert_refused(
+        refused, expected_message("sdk.analysis.analyzed_run:two-columns", "hit_ratio", "k")
+    )
     tables, notes = tables_of(short, long)
     assert "instructions" not in tables
     assert "instruction=short" in notes

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.messages import expected_message
 from support.running import assert_refused, here
 
 SAMPLINGS = ("adversarial", "popular", "random")
@@ -88,6 +89,32 @@ def test_stability_over_prompts(tmp_path: Path) -> None:
         assert row["std"] == pytest.approx(statistics.pstdev(values))
         assert (row["low"], row["high"]) == (min(values), max(values))
     assert "no stability" in tables_of(*runs)[1]
+
+
+@pytest.mark.parametrize("key", ["score", "std", "metric"])
+def test_a_key_with_the_name_of_a_column_is_refused(tmp_path: Path, key: str) -> None:
+    run = scored(tmp_path / "run")
+    refused = here("analyze", run, "--name", f"{key}=x,prompt=1")
+    words = expected_message("sdk.analysis.analyzed_run:two-columns", "stability", key)
+    assert_refused(refused, words)
+
+
+def test_a_sampling_with_the_name_of_a_column_is_refused(tmp_path: Path) -> None:
+    runs = [scored(tmp_path / name) for name in "ab"]
+    names = [part for run in "ab" for part in ("--name", f"model={run},split=score")]
+    words = expected_message("sdk.analysis.analyzed_run:two-columns", "samplings", "score")
+    assert_refused(here("analyze", *runs, *names), words)
+
+
+def test_samplings_and_stability_are_drawn(tmp_path: Path) -> None:
+    runs = [scored(tmp_path / name) for name in "ab"]
+    names = [part for n in "12" for part in ("--name", f"model=llava,prompt={n}")]
+    ran = here("analyze", *runs, *names, "--out", tmp_path / "out")
+    assert ran.returncode == 0, ran.stderr
+    page = (tmp_path / "out" / "analysis.html").read_text()
+    assert page.count("<svg") >= 2
+    assert "llava pope f1" in page
+    assert "llava 1 adversarial f1" in page
 
 
 def test_consistency_with_captions(tmp_path: Path) -> None:

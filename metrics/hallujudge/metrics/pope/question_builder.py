@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -88,14 +88,14 @@ class ObjectCounts:
 def count_objects(objects: Mapping[str, Iterable[str]]) -> ObjectCounts:
     """Count objects over images; a duplicate object of an image counts once."""
     images: Counter[str] = Counter()
-    together: dict[str, Counter[str]] = {}
+    together: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for names in objects.values():
         unique = sorted(set(names))
         images.update(unique)
         for first, second in combinations(unique, 2):
-            together.setdefault(first, Counter())[second] += 1
-            together.setdefault(second, Counter())[first] += 1
-    return ObjectCounts(images=images, together=together)
+            together[first][second] += 1
+            together[second][first] += 1
+    return ObjectCounts(images=images, together=dict(together))
 
 
 _ARTICLE_AND_NAME = re.compile(r"\b([Aa])(?:/an|n)?\s+(?:<object>|\{object\})")

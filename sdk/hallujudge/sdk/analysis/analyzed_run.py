@@ -299,9 +299,28 @@ def run_by_run(
     return made
 
 
+def with_keys(keys: Mapping[str, Cell], row: Mapping[str, Cell], table: str) -> dict[str, Cell]:
+    """Return a row that begins with the keys of its run's name.
+
+    Args:
+        keys: The keys with their values.
+        row: The other cells.
+        table: Name of the table.
+
+    Raises:
+        InvalidInputError: A key has the name of another column, which would replace its value.
+    """
+    if both := sorted(keys.keys() & row.keys()):
+        raise InvalidInputError(
+            f"the table {table} would have two columns {both[0]!r:.40}, since a key of a run's "
+            "name or a group has the name of another column; give it another name"
+        )
+    return {**keys, **row}
+
+
 def _join(joined: dict[str, AnalysisTable], table: AnalysisTable, keys: Mapping[str, str]) -> None:
     before = joined.get(table.name)
-    rows = tuple({**keys, **row} for row in table.rows)
+    rows = tuple(with_keys(keys, row, table.name) for row in table.rows)
     chart = table.chart.split_by(tuple(keys)) if table.chart and keys else table.chart
     joined[table.name] = AnalysisTable(
         name=table.name,

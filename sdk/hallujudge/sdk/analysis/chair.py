@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hallujudge.metrics import Report
 from hallujudge.metrics.pope.answer_analyses import (
     accumulated_proportions,
     companions,
@@ -33,12 +32,12 @@ from .analyzed_run import (
     cut_offs,
     run_by_run,
     runs_of,
+    with_keys,
 )
 from .given_judgements import evidence_of
 
 _PROBE = "dining table"
 _STEPS = tuple(range(10, 81, 10))
-_WORD = re.compile(r"\S+")
 _TENTHS = 10
 # Lengths are shown by ten words; longer captions than these share the last row.
 _WORDS_OF_A_ROW, _MOST_ROWS = 10, 30
@@ -279,11 +278,29 @@ def _by_position(captions: Sequence[ChairCaption]) -> list[AnalysisTable]:
 
 def _tenths(caption: ChairCaption) -> list[int]:
     """Return the tenth of the caption's words in which each mention begins, from 1."""
-    words = [word.start() for word in _WORD.finditer(caption.text or "")]
+    text = caption.text or ""
+    words = len(text.split())
     if not words:
         return []
-    places = (bisect_right(words, start) - 1 for start in caption.starts)
-    return [max(place, 0) * _TENTHS // len(words) + 1 for place in places]
+    places = _words_before(text, caption.starts)
+    return [max(place - 1, 0) * _TENTHS // words + 1 for place in places]
+
+
+def _words_before(text: str, starts: Iterable[int]) -> Iterator[int]:
+    """Yield how many words begin at each position or before it.
+
+    Only the text since the last position is split, since captions have many mentions.
+    """
+    at, words = 0, 0
+    for start in starts:
+        if start < at:
+            at, words = 0, 0
+        # The word in which the last part ended is not counted again.
+        inside = at > 0 and not text[at - 1 : at].isspace()
+        part = text[at : start + 1]
+        words += len(part.split()) - (inside and not part[:1].isspace() and bool(part))
+        at = start + 1
+        yield words
 
 
 def _by_length(captions: Sequence[ChairCaption]) -> AnalysisTable:
@@ -324,18 +341,20 @@ def _instructions(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> T
             "no table instructions: name each run with its instruction, such as "
             "model=llava,instruction=short"
         ]
-    rows = tuple(
-        {
-            **run.keys,
-            "chair_i": run.report["chair_i"].value,
-            "chair_s": run.report["chair_s"].value,
-            "length": run.report["mean_words"].value,
-            "n": run.report.coverage.scored,
-        }
-        for run in own
-    )
+    rows = tuple(with_keys(run.keys, _instructed(run.report), "instructions") for run in own)
     source = "Li et al. (POPE), Table 1: CHAIR_I, CHAIR_S and average length of captions"
-    return [AnalysisTable(name="instructions", source=source, rows=rows)], []
+    by = tuple(key for key in own[0].keys if key != "instruction")
+    chart = Chart(kind="bars", x="instruction", y=("chair_i", "chair_s"), by=by)
+    return [AnalysisTable(name="instructions", source=source, rows=rows, chart=chart)], []
+
+
+def _instructed(report: Report) -> Mapping[str, Cell]:
+    return {
+        "chair_i": report["chair_i"].value,
+        "chair_s": report["chair_s"].value,
+        "length": report["mean_words"].value,
+        "n": report.coverage.scored,
+    }
 
 
 def _make(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:

@@ -30,6 +30,7 @@ from .analyzed_run import (
     Tables,
     run_by_run,
     runs_of,
+    with_keys,
 )
 from .given_judgements import evidence_of
 
@@ -188,7 +189,7 @@ def _reliability(runs: Sequence[AnalyzedRun]) -> Iterator[AnalysisTable]:
     yield AnalysisTable(
         name="reliability",
         source="Yang et al., Figure 4: base accuracy and modes II to IV, mean of the dimensions",
-        rows=tuple({**run.keys, **scores} for run, scores in values),
+        rows=tuple(with_keys(run.keys, scores, "reliability") for run, scores in values),
         chart=Chart(kind="points", x="base_accuracy", y=_RELIABILITY),
     )
     rows: list[Mapping[str, Cell]] = []

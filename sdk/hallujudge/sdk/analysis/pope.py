@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ from hallujudge.metrics.pope.answer_analyses import (
 from ..archives.chair_references import coco_number
 from ..archives.records import Record
 from ..errors import ArchiveError
+from ..report.charts import Chart
 from ..report.table_pages import Cell
 from .analyzed_run import (
     AnalysisTable,
@@ -21,6 +22,7 @@ from .analyzed_run import (
     FamilyAnalyses,
     Tables,
     runs_of,
+    with_keys,
 )
 from .chair import chair_captions
 from .given_judgements import evidence_of
@@ -43,19 +45,33 @@ def _stability(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tabl
     by_model: dict[tuple[str, _Keys], list[AnalyzedRun]] = {}
     for run in named:
         by_model.setdefault((run.metric, _without(run, _PROMPT)), []).append(run)
-    rows = [
-        row
-        for (metric, keys), own in by_model.items()
-        for row in _stable_scores({**dict(keys), "metric": metric}, own)
-    ]
-    source = "Li et al. (POPE), Table 4: scores over prompt templates; std of the population"
-    return [AnalysisTable(name="stability", source=source, rows=tuple(_filled(rows)))], []
+    rows = [row for (_, keys), own in by_model.items() for row in _stable_scores(dict(keys), own)]
+    table = AnalysisTable(
+        name="stability",
+        source="Li et al. (POPE), Table 4: scores over prompt templates; std of the population",
+        rows=tuple(_filled(rows)),
+        chart=Chart(
+            kind="bars",
+            x="score",
+            y=("mean",),
+            by=(*_keys_of(by_model), "metric"),
+            low="low",
+            high="high",
+        ),
+    )
+    return [table], []
+
+
+def _keys_of(models: Iterable[tuple[str, _Keys]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for _, keys in models for key, _ in keys))
 
 
 def _stable_scores(
     keys: Mapping[str, str], runs: Sequence[AnalyzedRun]
 ) -> Iterator[Mapping[str, Cell]]:
-    for score in runs[0].report.scores:
+    # The length of captions would dwarf the rates in the chart, and is no score of Table 4.
+    rates = (each for each in runs[0].metric_object.score_definitions if each.unit == "fraction")
+    for score in (rate.name for rate in rates):
         values = {
             run.keys[_PROMPT]: found.value
             for run in runs
@@ -64,8 +80,8 @@ def _stable_scores(
         if not values:
             continue
         found_over = template_stability(values)
-        yield {
-            **keys,
+        row: dict[str, Cell] = {
+            "metric": runs[0].metric,
             "score": score,
             "mean": found_over.mean,
             "std": found_over.std,
@@ -73,6 +89,7 @@ def _stable_scores(
             "high": found_over.highest,
             "prompts": found_over.templates,
         }
+        yield with_keys(keys, row, "stability")
 
 
 def _without(run: AnalyzedRun, key: str) -> _Keys:
@@ -104,16 +121,26 @@ def _samplings(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tabl
     order = [*(s for s in _SAMPLINGS if s in found), *(s for s in found if s not in _SAMPLINGS)]
     shown = cells if len(cells) > 1 else {(): next(iter(cells.values()))}
     rows: list[Mapping[str, Cell]] = [
-        {
-            **dict(keys),
-            "score": score,
-            **{name: scores[score].value for name in order if (scores := model.get(name))},
-        }
+        with_keys(
+            with_keys(dict(keys), {"score": score}, "samplings"),
+            {name: scores[score].value for name in order if (scores := model.get(name))},
+            "samplings",
+        )
         for keys, model in shown.items()
         for score in _SCORES
     ]
-    source = "Li et al. (POPE), Table 3: samplings of absent objects side by side"
-    return [AnalysisTable(name="samplings", source=source, rows=tuple(_filled(rows)))], []
+    table = AnalysisTable(
+        name="samplings",
+        source="Li et al. (POPE), Table 3: samplings of absent objects side by side",
+        rows=tuple(_filled(rows)),
+        chart=Chart(
+            kind="bars",
+            x="score",
+            y=tuple(order),
+            by=tuple(dict.fromkeys(key for keys in shown for key, _ in keys)),
+        ),
+    )
+    return [table], []
 
 
 def _consistency(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tables:
