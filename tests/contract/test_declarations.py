@@ -116,11 +116,10 @@ def test_the_readme_table_is_the_declaration() -> None:
         entry = metric_entry(name)
         scores = re.findall(r"`([^`]+)`", rows[name][3])
         patterns = [re.sub(r"<\w+>", r"\\w+", re.escape(score)) for score in scores]
-        for score in entry.score_names:
+        names = [score.name for score in entry.metric.score_definitions]
+        for score in names:
             assert any(re.fullmatch(pattern, score) for pattern in patterns), score
-        assert all(
-            any(re.fullmatch(pattern, score) for score in entry.score_names) for pattern in patterns
-        )
+        assert all(any(re.fullmatch(pattern, score) for score in names) for pattern in patterns)
         assert re.findall(r"`([^`]+)`", rows[name][4]) == list(entry.variants)
         assert entry.metric.papers[0].authors.split()[0] in rows[name][2] or name == (
             "vidhal-ordering"

@@ -24,7 +24,7 @@ from hallujudge.metrics import Answer
 from hallujudge.metrics.answers.closed_questions import AnswersItem
 from hallujudge.metrics.calibration.cascade import learn_cascade
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
-from hallujudge.metrics.event_hallusion import description_of, parse_judgement
+from hallujudge.metrics.event_hallusion import DESCRIPTION, parse_judgement
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.sdk.archives import read_items
 
@@ -40,7 +40,7 @@ def items(goldens: Path) -> list[Answer]:
         path = goldens / "event_hallusion" / f"{model}.predictions.json"
         for item in read_items("event-hallusion", path, None):
             assert isinstance(item, AnswersItem)
-            found.append(description_of(item))
+            found += [each for each in item.answers if each.name == DESCRIPTION]
     return found
 
 

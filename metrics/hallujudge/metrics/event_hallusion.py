@@ -77,12 +77,6 @@ def _first_word(text: str) -> YesNo | None:
     return None if found is None else "yes" if found[1].lower() == "yes" else "no"
 
 
-def description_of(item: AnswersItem) -> Answer:
-    """Return the description of a video; one without a response if it has none."""
-    none = Answer(name=DESCRIPTION, response=None, label="yes")
-    return next((each for each in item.answers if each.name == DESCRIPTION), none)
-
-
 def parse_judgement(text: str | None, variant: str) -> YesNo | None:
     """Return ``yes`` or ``no``; None if the reply is missing or can't be parsed.
 

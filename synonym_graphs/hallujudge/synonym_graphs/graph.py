@@ -122,10 +122,6 @@ class SynonymGraph:
         """
         return {entry: row[0] for row in self.rows for entry in row}
 
-    def forms_of(self, root: str) -> tuple[str, ...]:
-        """Return every form of a root, sorted; empty if there is no such root."""
-        return tuple(sorted(form for form, roots in self.edges if root in roots))
-
     def to_networkx(self) -> nx.DiGraph[str]:
         """Return the graph as ``networkx.DiGraph``, with an edge from each form to its root.
 

@@ -127,7 +127,8 @@ class ObjectMatcher:
     def find(self, text: str) -> list[Mention]:
         """Return every mention in a caption, from left to right, including repeats.
 
-        With ``corrected`` this excludes absent objects; see :meth:`find_absent`.
+        With ``corrected`` this excludes absent objects ("no dog"); with ``published`` every mention
+        claims its object.
         """
         return list(map(_mention, self.found(text)))
 
@@ -136,29 +137,11 @@ class ObjectMatcher:
         found = self._find(text)
         if self.variant == "published" or not found:
             return found
-        return self._split(text, found)[0]
-
-    def find_absent(self, text: str) -> list[Mention]:
-        """Return the mentions of absent objects ("no dog").
-
-        With ``published`` the list is empty, because every mention claims its object.
-        """
-        if self.variant == "published":
-            return []
-        return list(map(_mention, self._split(text, self._find(text))[1]))
-
-    def _split(
-        self, text: str, found: list[FoundMention]
-    ) -> tuple[list[FoundMention], list[FoundMention]]:
-        """Return the mentions that claim an object, and the mentions that deny one."""
         low = text.lower()
         if len(low) != len(text) or not has_negation(low):
-            return found, []
+            return found
         flags = absent(low, [(start, end) for _, _, start, end in found])
-        return (
-            [mention for mention, flag in zip(found, flags, strict=True) if not flag],
-            [mention for mention, flag in zip(found, flags, strict=True) if flag],
-        )
+        return [mention for mention, flag in zip(found, flags, strict=True) if not flag]
 
     def _find(self, text: str) -> list[FoundMention]:
         """Return all mentions, absent objects included.
@@ -191,15 +174,12 @@ class ObjectMatcher:
             place += step
         return found
 
-    def find_by_tokens(self, text: str) -> list[Mention]:
+    def _by_tokens(self, text: str) -> list[FoundMention]:
         """Return all mentions, absent objects included, by tokenising the whole caption.
 
-        This is the plain procedure, several times slower. :meth:`find` uses it for captions with a
-        chunk that depends on its neighbours. Tests compare the two.
+        This is the plain procedure, several times slower, for captions with a chunk that depends on
+        its neighbours.
         """
-        return list(map(_mention, self._by_tokens(text)))
-
-    def _by_tokens(self, text: str) -> list[FoundMention]:
         low = text.lower()
         found = self._settle(walk(known_words(tokens_of(low), self._lexicon), self._lexicon))
         if len(low) == len(text) or not found:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 
 import pytest
+from oracles.plain_matching import plain_mentions
 from support.work import calls_of
 
 from hallujudge.synonym_graphs import (
+    Mention,
     ObjectMatcher,
     SynonymGraph,
     Variant,
@@ -171,6 +173,12 @@ CORRECTED = compile_matcher(load_graph("coco"), variant="corrected")
 PUBLISHED = compile_matcher(load_graph("coco-published"), variant="published")
 
 
+def denied_in(caption: str) -> list[Mention]:
+    """Return the mentions that the matcher leaves out."""
+    claimed = CORRECTED.find(caption)
+    return [each for each in plain_mentions(CORRECTED, caption) if each not in claimed]
+
+
 @pytest.mark.parametrize(
     ("caption", "claimed", "denied"),
     [
@@ -194,7 +202,7 @@ def test_a_denied_object_is_not_claimed(
     caption: str, claimed: list[str], denied: list[str]
 ) -> None:
     assert [mention.word for mention in CORRECTED.find(caption)] == claimed
-    assert [mention.word for mention in CORRECTED.find_absent(caption)] == denied
+    assert [mention.word for mention in denied_in(caption)] == denied
 
 
 @pytest.mark.parametrize(
@@ -215,17 +223,15 @@ def test_other_negations_are_left_alone(caption: str, claimed: list[str]) -> Non
 
 def test_the_published_variant_counts_every_mention() -> None:
     assert [mention.word for mention in PUBLISHED.find("There is no dog.")] == ["dog"]
-    assert PUBLISHED.find_absent("There is no dog.") == []
 
 
 def test_a_long_list_is_read_once() -> None:
     """The work grows with the length of the caption, not with its square."""
     caption = "no " + "dog, " * 20_000 + "or cat"
     assert CORRECTED.find(caption) == []
-    assert len(CORRECTED.find_absent(caption)) == 20_001
 
 
 def test_places_are_those_of_the_caption() -> None:
-    caption = "A cat, and no DOGS."
-    (dog,) = CORRECTED.find_absent(caption)
-    assert caption[dog.start : dog.end] == "DOGS"
+    caption = "A CAT, and no DOGS."
+    (cat,), (dog,) = CORRECTED.find(caption), denied_in(caption)
+    assert (caption[cat.start : cat.end], caption[dog.start : dog.end]) == ("CAT", "DOGS")

@@ -60,16 +60,6 @@ class FairQueue:
         """Requests that wait for a place."""
         return self._waiting
 
-    def waiting_of(self, caller: str) -> int:
-        """Return how many requests of a caller wait."""
-        line = self._lines.get(caller)
-        return len(line.waiting) if line else 0
-
-    def inside_of(self, caller: str) -> int:
-        """Return how many places a caller has."""
-        line = self._lines.get(caller)
-        return line.inside if line else 0
-
     def resize(self, places: int) -> None:
         """Change the number of places."""
         self._places = places

@@ -149,11 +149,6 @@ class MetricEntry:
         return self.metric.variant_names()
 
     @property
-    def score_names(self) -> tuple[str, ...]:
-        """The names of its scores."""
-        return tuple(score.name for score in self.metric.score_definitions)
-
-    @property
     def options(self) -> tuple[OptionDefinition, ...]:
         """All options: the metric's, the engine's, and those of every metric."""
         language = (LANGUAGE_OPTION,) if self.reads_english else ()

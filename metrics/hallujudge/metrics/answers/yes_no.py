@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -110,11 +110,3 @@ def yes_no_parser(name: str) -> Callable[[str], YesNo | None]:
         known = ", ".join(YES_NO_PARSERS)
         raise OptionError("pope", "parser", f"{name!r} is not one of {known}")
     return YES_NO_PARSERS[name]
-
-
-def parser_table(answers: Iterable[str]) -> list[dict[str, str]]:
-    """Return one row for each answer with every parser's result, ``""`` where it is unread."""
-    return [
-        {"answer": answer, **{name: read(answer) or "" for name, read in YES_NO_PARSERS.items()}}
-        for answer in answers
-    ]

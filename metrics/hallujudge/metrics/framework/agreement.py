@@ -36,10 +36,6 @@ class HumanAgreement:
     """Kendall's rank correlation, tau-b."""
     n: int
     """Number of pairs."""
-    only_scores: tuple[str, ...]
-    """Ids without a human score."""
-    only_human: tuple[str, ...]
-    """Ids without a score of the metric."""
 
 
 class JudgedTwice(NamedTuple):
@@ -164,8 +160,6 @@ def human_agreement(
         spearman=spearman(left, right),
         kendall=kendall(left, right),
         n=len(both),
-        only_scores=tuple(sorted(ours.keys() - theirs.keys())),
-        only_human=tuple(sorted(theirs.keys() - ours.keys())),
     )
 
 

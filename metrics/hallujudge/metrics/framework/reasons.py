@@ -98,9 +98,3 @@ class UnscoredReason(enum.StrEnum):
 def _words() -> dict[str, ReasonWords]:
     text = resources.files(__package__).joinpath("reasons.toml").read_text("utf-8")
     return {name: ReasonWords(**words) for name, words in tomllib.loads(text).items()}
-
-
-def reasons_table() -> str:
-    """Return every reason with its sentence and next step as a Markdown table."""
-    rows = [f"| `{each}` | {each.sentence} | {each.next_step} |" for each in UnscoredReason]
-    return "\n".join(("| reason | what happened | what to do |", "|---|---|---|", *rows)) + "\n"

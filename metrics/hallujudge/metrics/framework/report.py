@@ -95,10 +95,6 @@ class Report:
             raise ImportError("report.to_pandas() needs pandas: pip install pandas") from err
         return DataFrame(self.records())
 
-    def signature_of(self, score: str) -> str:
-        """Return the signature of one score: its name before the run's signature."""
-        return f"{self.scores[score].name}|{self.signature}"
-
     def to_json(self) -> dict[str, JsonValue]:
         """Return the content of ``report.json``."""
         return {

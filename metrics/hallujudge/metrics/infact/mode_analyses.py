@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal
 from typing import NamedTuple
 
 from ..answers.answer_text import folded
@@ -28,17 +27,14 @@ class ModeMeans:
     """Mean of the three modes."""
 
 
-def mode_means(
-    operators: Mapping[str, float | None], *, printed_digits: int | None = None
-) -> ModeMeans:
+def mode_means(operators: Mapping[str, float | None]) -> ModeMeans:
     """Return mode means and their average (section 3.4 of the paper, Tables 2 and 3).
 
-    A mode with a missing operator has no mean; a model with a missing mode has no average.
+    A mode with a missing operator has no mean; a model with a missing mode has no average. The
+    paper averages the modes as it prints them, rounded to three digits; here they are not rounded.
 
     Args:
         operators: Operator -> RR, or TSS for shuffle and reverse.
-        printed_digits: Number of digits to which modes are rounded, halves up, before they are
-            averaged; the paper's tables use 3. None, as in reports, does not round.
 
     Raises:
         ValueError: An operator is unknown.
@@ -47,7 +43,7 @@ def mode_means(
     if unknown := sorted(set(operators) - known):
         raise ValueError(f"unknown operators {unknown}; choose from {', '.join(sorted(known))}")
     visual, evidence, temporal = (
-        _printed(_strict_mean([operators.get(name) for name in names]), printed_digits)
+        _strict_mean([operators.get(name) for name in names])
         for names in (VISUAL_DEGRADATION, EVIDENCE_CORRUPTION, TEMPORAL)
     )
     return ModeMeans(
@@ -56,14 +52,6 @@ def mode_means(
         tss=temporal,
         average=_strict_mean([evidence, visual, temporal]),
     )
-
-
-def _printed(value: float | None, digits: int | None) -> float | None:
-    if value is None or digits is None:
-        return value
-    # 0.1905 has no exact binary form; rounding to nine digits first restores the half.
-    cell = Decimal(1).scaleb(-digits)
-    return float(Decimal(f"{value:.9f}").quantize(cell, rounding=ROUND_HALF_UP))
 
 
 def taxonomy_means(leaves: Mapping[str, float | None]) -> dict[str, float | None]:

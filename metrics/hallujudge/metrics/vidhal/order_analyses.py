@@ -260,10 +260,8 @@ class Agreement:
     """Video -> share of people who chose the annotated order."""
     mean: float | None
     """The mean over videos."""
-    aligned: float | None
-    """Share of videos where more than half of the people did."""
     misaligned: tuple[str, ...]
-    """The other videos."""
+    """The videos where at most half of the people did."""
     groups: Mapping[str, float | None]
     """Group, such as an aspect -> mean over its videos."""
 
@@ -292,7 +290,6 @@ def human_agreement(
     return Agreement(
         videos=videos,
         mean=mean_of_known(list(videos.values())),
-        aligned=_share(value > 0.5 for value in videos.values()),
         misaligned=tuple(video for video, value in videos.items() if value <= 0.5),
         groups={name: mean_of_known(rows) for name, rows in sorted(members.items())},
     )

@@ -122,26 +122,6 @@ def with_named_keys(
     return given, known, {name: key for name, key in keys.items() if name not in apart}
 
 
-def with_names(record: Record, keys: Mapping[str, str]) -> Record:
-    """Return a record with the values that the user named, where it has them."""
-    there = _there(record.values, keys)
-    found = {name: value_at(record.values, key) for name, key in there.items()}
-    return record._replace(values={**record.values, **found}) if found else record
-
-
-def with_named(
-    inner: Mapping[str, object], outer: Mapping[str, object], keys: Mapping[str, str]
-) -> Mapping[str, object]:
-    """Return an answer's values with those that the user named, of itself or its record."""
-    if not keys:
-        return inner
-    found = {}
-    for name, key in keys.items():
-        value = value_at(inner, key)
-        found[name] = value_at(outer, key) if value is None else value
-    return {**inner, **found}
-
-
 def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, str]:
     """Return values to group by, each from the first record that has it; empty if none has.
 

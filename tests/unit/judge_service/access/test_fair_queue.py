@@ -49,21 +49,22 @@ async def test_a_caller_of_twice_the_weight_is_served_twice_as_often() -> None:
 async def test_requests_that_never_end_stop_no_other_caller() -> None:
     queue = FairQueue(2, each=True)
     stuck = [asyncio.ensure_future(queue.enter("a")) for _ in range(4)]
-    await until(lambda: queue.waiting_of("a") == 2)
+    await until(lambda: queue.waiting == 2)
     for caller in "bcb":
         async with asyncio.timeout(PATIENCE):
             await queue.enter(caller)
         if caller == "b":
             # A second one of the same caller waits until the first one has ended.
             second = asyncio.ensure_future(queue.enter("b"))
-            await until(lambda: queue.waiting_of("b") == 1)
+            await until(lambda: queue.waiting == 3)
             queue.leave("b")
             await second
             queue.leave("b")
-    assert (queue.inside_of("a"), queue.waiting_of("a")) == (2, 2)
+    # Two of a and the one of c have places.
+    assert (queue.inside, queue.waiting) == (3, 2)
     queue.leave("c")
     queue.leave("a")
-    await until(lambda: queue.waiting_of("a") == 1)
+    await until(lambda: queue.waiting == 1)
     for task in stuck:
         task.cancel()
 
@@ -122,7 +123,7 @@ async def test_a_cancelled_request_leaves_no_place_behind() -> None:
     await until(lambda: queue.waiting == 2)
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-    assert (queue.waiting, queue.waiting_of("b")) == (1, 1)
+    assert queue.waiting == 1
     # This one gets the place and is cancelled before it runs on.
     queue.leave("a")
     second.cancel()
@@ -137,7 +138,7 @@ async def test_more_places_admit_those_who_wait() -> None:
     await until(lambda: queue.waiting == 1)
     queue.resize(2)
     await waiting
-    assert (queue.inside, queue.inside_of("b")) == (2, 1)
+    assert (queue.inside, queue.waiting) == (2, 0)
 
 
 async def test_judge_calls_of_callers_take_turns() -> None:

@@ -165,8 +165,6 @@ def test_human_agreement_joins_by_id() -> None:
     found = human_agreement({"a": 0.1, "b": 0.5, "c": None, "d": 0.9}, {"b": 3, "a": 1, "c": 2})
     assert found.pearson == pytest.approx(1)
     assert found.n == 2
-    assert found.only_scores == ("d",)
-    assert found.only_human == ("c",)
 
 
 # Krippendorff (2011), section D: four observers, twelve units.

@@ -11,7 +11,8 @@ from support.event_hallusion_samples import VIDEOS
 from support.messages import expected_message
 
 from hallujudge.metrics import AnswersItem
-from hallujudge.metrics.event_hallusion import DESCRIPTION, description_of
+from hallujudge.metrics.answers.closed_questions import Answer
+from hallujudge.metrics.event_hallusion import DESCRIPTION
 from hallujudge.sdk import Client, read_items
 from hallujudge.sdk.errors import ArchiveError
 
@@ -26,6 +27,11 @@ def items(given: Any, group_by: tuple[str, ...] = ()) -> list[AnswersItem]:
     return list(read_items("event-hallusion", given, None, group_by=group_by))  # type: ignore[arg-type]  # the family's items
 
 
+def described(item: AnswersItem) -> Answer:
+    (found,) = (each for each in item.answers if each.name == DESCRIPTION)
+    return found
+
+
 def test_a_file_and_its_content_give_equal_items(tmp_path: Path) -> None:
     path = tmp_path / "predictions.json"
     path.write_text(json.dumps(VIDEOS))
@@ -33,10 +39,10 @@ def test_a_file_and_its_content_give_equal_items(tmp_path: Path) -> None:
     assert found == items(VIDEOS, ("category",))
     first = found[0]
     assert (first.id, first.fields) == ("entire_0", {"split": "entire", "category": "daily"})
-    assert description_of(first).response == "A man walks a dog."
-    assert description_of(first).fields["judgement"] == "**Yes**. It is."
+    assert described(first).response == "A man walks a dog."
+    assert described(first).fields["judgement"] == "**Yes**. It is."
     assert [each.label for each in first.answers] == ["no", "no", "yes"]
-    assert "judgement" not in description_of(found[4]).fields
+    assert "judgement" not in described(found[4]).fields
 
 
 def test_splits_may_hold_lists_of_videos(tmp_path: Path) -> None:
@@ -72,7 +78,7 @@ def test_the_event_is_in_the_released_judges_prompt() -> None:
     (entire,) = items([{**video, "event_info": about}])
     (other,) = items([{**video, "split": "interleave", "event_info": about}])
     (own,) = items([{**video, "event": "A cat."}])
-    events = [description_of(each).fields["reference"] for each in (entire, other, own)]
+    events = [described(each).fields["reference"] for each in (entire, other, own)]
     assert events == ["A dog runs.", "It falls.", "A cat."]
 
 
@@ -81,7 +87,7 @@ def test_a_table_holds_questions_and_events_as_text() -> None:
     video = {**VIDEO, "desc": "A dog."}
     [item] = items([{**video, **cells}])
     assert [item] == items([{**video, "event_info": {"caption": "A dog runs."}}])
-    assert description_of(item).fields["reference"] == "A dog runs."
+    assert described(item).fields["reference"] == "A dog runs."
 
 
 def test_videos_may_lack_questions_and_questions_may_have_rows_of_their_own() -> None:
