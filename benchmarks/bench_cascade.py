@@ -39,7 +39,7 @@ from hallujudge.metrics import Answer
 from hallujudge.metrics.answers.closed_questions import AnswersItem
 from hallujudge.metrics.calibration.cascade import learn_cascade
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
-from hallujudge.metrics.event_hallusion import description_of, parse_judgement
+from hallujudge.metrics.event_hallusion import DESCRIPTION, parse_judgement
 from hallujudge.metrics.framework.claims import ClaimParts, Triplet
 from hallujudge.sdk.archives import read_items
 
@@ -93,7 +93,7 @@ def videos(folder: Path) -> list[Answer]:
     for model in MODELS:
         for item in read_items("event-hallusion", folder / f"{model}.predictions.json", None):
             assert isinstance(item, AnswersItem)
-            found.append(description_of(item))
+            found += [each for each in item.answers if each.name == DESCRIPTION]
     return found
 
 

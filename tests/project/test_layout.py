@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -124,6 +127,59 @@ def test_tasks_begin_where_their_errors_are_retrieved() -> None:
     begins = re.compile(r"\b(create_task|ensure_future)\(")
     found = [show(path) for path in modules() if begins.search(path.read_text(encoding="utf-8"))]
     assert found == ["judge_service/hallujudge/judge_service/stopping.py"]
+
+
+def text_of(node: ast.AST, package: str) -> str:
+    """Return a text; of one with ``{__package__}`` the text with the package's name, else empty."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if not isinstance(node, ast.JoinedStr):
+        return ""
+    parts = [
+        part.value if isinstance(part, ast.Constant) else package
+        for part in node.values
+        if isinstance(part, ast.Constant) or "'__package__'" in ast.dump(part)
+    ]
+    return "".join(map(str, parts)) if len(parts) == len(node.values) else ""
+
+
+def package_of(path: Path) -> str:
+    root = next(root for root in PORTIONS if path.is_relative_to(ROOT / root))
+    return ".".join(path.parent.relative_to(ROOT / root).parts)
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    package = package_of(path)
+    return filter(None, (text_of(node, package) for node in ast.walk(parsed(path))))
+
+
+def started_modules(path: Path) -> Iterator[str]:
+    """Yield what commands of a module run by ``-m``."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.List | ast.Tuple):
+            words = [text_of(each, package_of(path)) for each in node.elts]
+            yield from (word for mark, word in pairwise(words) if mark == "-m")
+
+
+def test_processes_are_started_from_modules_that_run() -> None:
+    started = {name for path in modules() for name in started_modules(path)}
+    assert started
+    for name in started:
+        # A module that runs misses its arguments, or ends at once.
+        command = [sys.executable, "-P", "-m", name]
+        ran = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        assert "No module named" not in ran.stderr
+        assert "argv" in ran.stderr, f"{name} does nothing when it is run: {ran.stderr}"
+
+
+def test_modules_that_are_named_in_texts_exist() -> None:
+    """A forkserver, for one, ignores modules to preload that it does not find."""
+    ours = re.compile(rf"hallujudge\.(?:{'|'.join(PORTIONS.keys() - {'protos'})})(?:\.\w+)*")
+    named = {text for path in modules() for text in texts_of(path) if ours.fullmatch(text)}
+    assert {"hallujudge.sdk.runs.preloaded", "hallujudge.sdk.cli"} <= named
+    assert [name for name in sorted(named) if find_spec(name) is None] == []
 
 
 def test_light_layers_load_no_models() -> None:

@@ -102,6 +102,28 @@ def test_files_named_in_sentences_exist(page: Path) -> None:
     assert [span for span in spans if PATH.match(span) and not exists(span)] == []
 
 
+def is_ours(name: str) -> bool:
+    """Return whether a dotted name is a module of ours, or something in one."""
+    module, _, rest = name.rpartition(".")
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        # The package of a layer is always there, so that this ends.
+        return is_ours(module) and hasattr(importlib.import_module(module), rest)
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_modules_named_in_pages_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(rf"\bhallujudge\.(?:{'|'.join(SOURCE_ROOTS)})\b(?:\.\w+)*", text))
+    # A page may leave out the package, as in `pope.question_builder`.
+    short = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)(?<!\.json)`", text))
+    packages = {path.name for path in (ROOT / "metrics/hallujudge/metrics").iterdir()}
+    named |= {f"hallujudge.metrics.{name}" for name in short if name.partition(".")[0] in packages}
+    assert [name for name in sorted(named) if not is_ours(name)] == []
+
+
 def test_the_install_page_lists_every_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8")
