@@ -41,6 +41,7 @@ from hallujudge.judge_service.settings.judge_settings import JudgeSettings, load
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.metrics.families import families
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import ScoreSpec
@@ -74,6 +75,8 @@ def items_of(said: str, count: int) -> list[pb.Item]:
 @asynccontextmanager
 async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[RunningServer]:
     """Run a server with every kind of file: keys, budgets, jobs, verdicts, logs."""
+    # The server's command settles which benchmarks there are before it serves.
+    families()
     ledger = Ledger(folder / "spending.sqlite")
     settings = JudgeSettings(
         # By name, so that it is resolved.
