@@ -81,6 +81,16 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         [{"image_id": 1, "objects": ["dog"]}],
     ),
     "chair, alone": ("chair", [{"image_id": 1, "caption": "A dog.", "objects": ["dog"]}], None),
+    "object-halbench, joined": (
+        "object-halbench",
+        [{"image_id": 1, "question": "?", "response": "A dog.", "objs": ["dog"]}],
+        [{"image_id": 1, "objects": ["dog"]}],
+    ),
+    "object-halbench, alone": (
+        "object-halbench",
+        [{"image_id": 1, "prompt": "?", "caption": "A dog.", "objects": ["dog"]}],
+        None,
+    ),
     "tri-he, joined": ("tri-he", [ANSWER], [SCENE]),
     "tri-he, alone": ("tri-he", [{**ANSWER, **SCENE}], None),
     "tri-he, own": ("tri-he", [OWN_SCENE], None),
@@ -126,8 +136,10 @@ def options_of(name: str) -> InputOptions | None:
 
 
 # What an archive may lack: intervals then treat an item as an image of its own. Descriptions and
-# judgements count apart from answers.
-OPTIONAL = {"image", "video", "text", "question", "desc", "judgement", "review"}
+# judgements count apart from answers. Objects may come from the answer's words.
+OPTIONAL = {
+    *("image", "video", "text", "question", "prompt", "desc", "judgement", "review", "objs"),
+}
 
 
 def renamed(value: Any, key: str) -> Any:
@@ -191,6 +203,11 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
         ("pope, joined", "image", "image", 1),
         ("chair, joined", "id", "image_id", 1),
         ("chair, joined", "reference_objects", "objects", 1),
+        ("object-halbench, joined", "objs", "objs", 0),
+        ("object-halbench, joined", "question", "question", 0),
+        ("object-halbench, joined", "response", "response", 0),
+        ("object-halbench, joined", "reference_objects", "objects", 1),
+        ("object-halbench, alone", "reference_objects", "objects", 0),
         ("tri-he, joined", "triplets", "triplets", 1),
         ("mementos", "reference", "description", 1),
         ("vidhal-mcqa", "id", "video", 1),

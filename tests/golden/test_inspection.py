@@ -18,6 +18,7 @@ FILES = {
     "hallusion_bench/released_sample.predictions.json": ("responses", "hallusion-bench", 254),
     "hat/captions.jsonl": ("responses", "chair", 200),
     "mementos/daily_life.descriptions.csv": ("responses", "mementos", 448),
+    "object_halbench/drawn_1.items.jsonl": ("responses", "object-halbench", 300),
     "pope/coco_random.questions.jsonl": ("references", "pope", 3000),
     "pope/llava-1.5-7b_coco_random_greedy.answers.jsonl": ("responses", "pope", 3000),
     "tri_he/tri-he.json": ("responses", "tri-he", 300),

@@ -14,6 +14,7 @@ from hallujudge.sdk import InputOptions
 __all__ = ["RUNS", "SCENE"]
 
 SCENE = [["man", "riding", "horse"], ["horse", "is", "brown"]]
+WORDS = ["dog", "sofa", "wall"]
 LETTERS = {"A": 2, "B": 1, "C": 3}
 VIDEOS = [{"video": "v1", "captions": {"1": "a", "2": "b", "3": "c"}, "aspect": "action"}]
 VIDHAL = InputOptions(own={"options": dict.fromkeys(("v1", "v2", "v3"), LETTERS)})
@@ -21,6 +22,19 @@ VIDHAL = InputOptions(own={"options": dict.fromkeys(("v1", "v2", "v3"), LETTERS)
 RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "chair": lambda: {
         "responses": {"1": "A dog on a sofa.", "2": None, "3": "A view."},
+        "references": {"1": ["couch"], "2": ["cat"], "3": []},
+    },
+    "object-halbench": lambda: {
+        "responses": [
+            {
+                "image_id": 1,
+                "question": "?",
+                "answer": "Assistant: A dog on a sofa.",
+                "objs": WORDS,
+            },
+            {"image_id": 2, "question": "?", "answer": "A view.", "objs": []},
+            {"image_id": 3, "question": "?", "answer": None, "objs": None},
+        ],
         "references": {"1": ["couch"], "2": ["cat"], "3": []},
     },
     "pope": lambda: {

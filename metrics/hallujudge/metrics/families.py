@@ -41,6 +41,7 @@ FAMILIES = [
     "video_hallucer",
     "amber",
     "mmhal",
+    "object_halbench",
 ]
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"

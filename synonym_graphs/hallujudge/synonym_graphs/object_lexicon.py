@@ -39,6 +39,9 @@ PUBLISHED_READS_AS: Final = {**READS_AS, "wine glas": "wine glass"}
 PUBLISHED_APART: Final = frozenset({"dining table"})
 """Two-word entries that the published variant never joins: it finds "table" alone in them."""
 
+Lemma: TypeAlias = "Callable[[str], str]"
+"""Returns the lemma of a lower-case word."""
+
 SUPPRESSED: Final = (("seat", "toilet"),)
 """(word, beside): the word does not count in a caption that also has ``beside``."""
 
@@ -90,12 +93,19 @@ def corrected_keys(token: str) -> tuple[str, str]:
     return token, singular(token)
 
 
-def build_lexicon(graph: SynonymGraph, variant: Variant) -> Lexicon:
-    """Return the lexicon of a graph and variant."""
+def build_lexicon(graph: SynonymGraph, variant: Variant, lemma: Lemma | None = None) -> Lexicon:
+    """Return the lexicon of a graph and variant.
+
+    Args:
+        graph: The graph.
+        variant: The variant.
+        lemma: For ``published``: replaces the singular, as in Object HalBench's released script,
+            which also strips the entries of the table and joins every name of two words.
+    """
     if variant == "corrected":
         singles, pairs = _corrected(graph)
     elif graph.rows:
-        singles, pairs = _published_table(graph)
+        singles, pairs = _published_table(graph, stripped=lemma is not None)
     else:
         singles, pairs = _published_graph(graph)
     by_root = variant == "corrected"
@@ -114,19 +124,42 @@ def build_lexicon(graph: SynonymGraph, variant: Variant) -> Lexicon:
         units=units,
         words=frozenset(words),
         suppress=suppress,
-        keys=corrected_keys if variant == "corrected" else published_keys,
+        keys=_keys_by(variant, lemma),
     )
 
 
-def _published_table(graph: SynonymGraph) -> tuple[dict[str, Hit], dict[str, Hit]]:
-    """Return the singles and units of a table's raw rows, as the published script reads them."""
+def _keys_by(variant: Variant, lemma: Lemma | None) -> Callable[[str], tuple[str, str]]:
+    if variant == "corrected":
+        return corrected_keys
+    if lemma is None:
+        return published_keys
+
+    def keys(token: str) -> tuple[str, str]:
+        word = lemma(token)
+        return word, word
+
+    return keys
+
+
+def _published_table(
+    graph: SynonymGraph, *, stripped: bool
+) -> tuple[dict[str, Hit], dict[str, Hit]]:
+    """Return the singles and units of a table's raw rows, as a published script reads them.
+
+    Args:
+        graph: The graph.
+        stripped: Whether the script strips entries, and joins every name of two words.
+    """
     roots = graph.table_entries
+    if stripped:
+        roots = {entry.strip(): root.strip() for entry, root in roots.items()}
+    apart = frozenset[str]() if stripped else PUBLISHED_APART
     pairs: dict[str, str] = {}
     for row in graph.rows:
         for entry in row:
             name = entry.strip()
             two_words = name.count(" ") == 1 and len(name.split()) == 2
-            if two_words and name not in PUBLISHED_APART:
+            if two_words and name not in apart:
                 pairs[name] = name
     pairs |= {name: name for name in BLOCKED}
     pairs |= _qualified(graph)

@@ -18,7 +18,7 @@ from .caption_words import (
     tokens_of,
 )
 from .graph import SynonymGraph
-from .object_lexicon import Found, Lexicon, Variant, WordFields, build_lexicon, walk
+from .object_lexicon import Found, Lemma, Lexicon, Variant, WordFields, build_lexicon, walk
 from .word_forms import load_singulars
 
 if TYPE_CHECKING:
@@ -46,19 +46,22 @@ _mention = cast("Callable[[FoundMention], Mention]", partial(tuple.__new__, Ment
 
 
 @lru_cache(maxsize=32)
-def compile_matcher(graph: SynonymGraph, *, variant: Variant) -> ObjectMatcher:
+def compile_matcher(
+    graph: SynonymGraph, *, variant: Variant, lemma: Lemma | None = None
+) -> ObjectMatcher:
     """Return the object matcher of a graph and variant, built at the first call.
 
     Args:
         graph: The graph whose objects are to be found.
         variant: ``published`` or ``corrected``; see ``ObjectMatcher``.
+        lemma: For ``published``: returns the lemma of a word, in place of textblob's singular.
 
     Raises:
         ValueError: The variant is unknown.
     """
     if variant not in ("published", "corrected"):
         raise ValueError(f"unknown variant {variant!r}; use 'published' or 'corrected'")
-    return ObjectMatcher(graph, variant)
+    return ObjectMatcher(graph, variant, lemma)
 
 
 class ObjectMatcher:
@@ -104,12 +107,15 @@ class ObjectMatcher:
     * Suppress rules compare objects, so that "commode" suppresses "seat" too.
     * Mentions of absent objects ("there is no dog") do not count; see :func:`absent`.
 
+    With a ``lemma``, ``published`` is the procedure of Object HalBench (RLAIF-V's released script):
+    step 3 takes lemmas, entries of the table are stripped, and every name of two words is joined.
+
     A matcher is safe to use from several threads.
     """
 
     __slots__ = ("_lexicon", "_runs", "graph", "variant")
 
-    def __init__(self, graph: SynonymGraph, variant: Variant) -> None:
+    def __init__(self, graph: SynonymGraph, variant: Variant, lemma: Lemma | None = None) -> None:
         # Imported here because the first call of :meth:`find` may run in an event loop.
         load_tokenizer()
         load_singulars()
@@ -117,7 +123,7 @@ class ObjectMatcher:
         """The synonym graph."""
         self.variant = variant
         """``published`` or ``corrected``."""
-        self._lexicon: Final[Lexicon] = build_lexicon(graph, variant)
+        self._lexicon: Final[Lexicon] = build_lexicon(graph, variant, lemma)
         self._runs: Final = RunCache(self._lexicon) if is_chunkable(self._lexicon) else None
 
     def __repr__(self) -> str:
@@ -142,6 +148,27 @@ class ObjectMatcher:
             return found
         flags = absent(low, [(start, end) for _, _, start, end in found])
         return [mention for mention, flag in zip(found, flags, strict=True) if not flag]
+
+    def of_words(self, words: Iterable[str]) -> list[FoundMention]:
+        """Return the words that name an object, without places, as a caption's words would count.
+
+        Args:
+            words: Words and names as the lexicon writes them, repeats included.
+        """
+        singles = self._lexicon.singles
+        return self._settle([(*singles[word], 0, 0) for word in words if word in singles])
+
+    def names_of_two(self, words: Sequence[str]) -> list[str]:
+        """Return what the names of two words among some lemmas count as, from left to right."""
+        found: list[str] = []
+        place = 0
+        while place < len(words) - 1:
+            units = self._lexicon.units.get(words[place], ())
+            after = words[place + 1]
+            hit = next((u.hit for u in units if not u.middle and u.last == after), None)
+            found += [] if hit is None else [hit.word]
+            place += 1 if hit is None else 2
+        return found
 
     def _find(self, text: str) -> list[FoundMention]:
         """Return all mentions, absent objects included.

@@ -82,7 +82,7 @@ class ClaimExtractor:
         tentative: str = TENTATIVE[0],
         triplets: TripletExtractor | None = None,
     ) -> None:
-        from ..extractors.llm_extractors import SentenceExtractor
+        from ..extractors.llm_extractors import LlmTripletExtractor, SentenceExtractor
         from ..extractors.rules.rule_extractors import RuleTripletExtractor
 
         if tentative != TENTATIVE[0] and name not in _MARKING:
@@ -92,7 +92,7 @@ class ClaimExtractor:
             )
         self._name = name
         self._omits = tentative != TENTATIVE[0]
-        self._llm = factory.triplet_extractor() if name == "llm" else None
+        self._llm = factory.extractor(LlmTripletExtractor) if name == "llm" else None
         self._triplets: TripletExtractor = triplets or RuleTripletExtractor()
         self._sentences = SentenceExtractor()
 
@@ -226,6 +226,7 @@ class PairExtractor:
     """
 
     def __init__(self, name: str, resources: Resources, synonyms: str = SYNONYMS[0]) -> None:
+        from ..extractors.llm_extractors import LlmKeywordExtractor
         from ..extractors.rules.rule_extractors import RuleKeywordExtractor
 
         if synonyms != SYNONYMS[0] and name != "llm":
@@ -235,7 +236,11 @@ class PairExtractor:
             )
         self.name = name
         self._rules = RuleKeywordExtractor()
-        self._llm = resources.judges.keyword_extractor(synonyms) if name == "llm" else None
+        self._llm = (
+            resources.judges.extractor(LlmKeywordExtractor, synonyms=synonyms)
+            if name == "llm"
+            else None
+        )
 
     @property
     def label(self) -> str:

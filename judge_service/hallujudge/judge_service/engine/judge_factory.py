@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from ..errors import InvalidInputError
 from ..judges.choice_judge import ChoiceJudge
@@ -42,11 +42,11 @@ from .streams import RunProgress
 if TYPE_CHECKING:
     from ..access.memory import MemoryBudget
     from ..access.spending import Ledger
-    from ..extractors.llm_extractors import LlmKeywordExtractor, LlmTripletExtractor
-    from ..extractors.root_chooser import LlmRootChooser
     from ..judges.escalation import Escalation
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
     from ..work_recorder import JudgeState
+
+_ExtractorT = TypeVar("_ExtractorT")
 
 
 class JudgeFactory:
@@ -205,39 +205,15 @@ class JudgeFactory:
         assert isinstance(kept, ServedJudge), "its name is not that of another judge"
         return kept
 
-    def triplet_extractor(self) -> LlmTripletExtractor:
-        """Return the claim extractor that uses the judge's model."""
-        from ..extractors.llm_extractors import LlmTripletExtractor
-
-        judge = self.llm()
-        revision = self.settings.llm_revision
-        return LlmTripletExtractor(judge.client, cache=self.cache, revision=revision)
-
-    def keyword_extractor(self, synonyms: str) -> LlmKeywordExtractor:
-        """Return the keyword extractor that uses the judge's model.
+    def extractor(self, made_by: Callable[..., _ExtractorT], **options: str | int) -> _ExtractorT:
+        """Return an extractor that uses the judge's model.
 
         Args:
-            synonyms: ``keep``, or ``transfer`` to write synonyms as one word.
+            made_by: Its class.
+            options: What it takes besides client, cache and revision.
         """
-        from ..extractors.llm_extractors import LlmKeywordExtractor
-
-        judge = self.llm()
         revision = self.settings.llm_revision
-        return LlmKeywordExtractor(
-            judge.client, synonyms=synonyms, cache=self.cache, revision=revision
-        )
-
-    def root_chooser(self, kind: str) -> LlmRootChooser:
-        """Return the chooser of synonym graph roots that uses the judge's model.
-
-        Args:
-            kind: ``objects`` or ``behaviors``.
-        """
-        from ..extractors.root_chooser import LlmRootChooser
-
-        judge = self.llm()
-        revision = self.settings.llm_revision
-        return LlmRootChooser(judge.client, kind, cache=self.cache, revision=revision)
+        return made_by(self.llm().client, cache=self.cache, revision=revision, **options)
 
     @property
     def cache(self) -> VerdictStore | None:

@@ -109,6 +109,8 @@ class MetricEntry:
     """The roles of its synonym graphs."""
     engine_options: tuple[OptionDefinition, ...] = ()
     """The options of its extractors and judges."""
+    extractor_option: str = "extractor"
+    """The option that names the extractor."""
     extract: Extract | None = None
     """Extracts claims from texts; None for a metric without claims."""
     judges: bool = False
@@ -160,11 +162,11 @@ class MetricEntry:
 
     def calls_models(self, spec: ScoreSpec) -> bool:
         """Return whether language models judge or extract in a run."""
-        return self.asks_llm(spec) or spec.options.get("extractor") == "llm"
+        return self.asks_llm(spec) or spec.options.get(self.extractor_option) == "llm"
 
     def extracts_with_models(self, spec: ScoreSpec) -> bool:
         """Return whether a language model or a parser extracts claims in a run."""
-        return spec.options.get("extractor") in ("llm", "spacy")
+        return spec.options.get(self.extractor_option) in ("llm", "spacy")
 
     def needs_models(self, spec: ScoreSpec) -> bool:
         """Return whether a run calls or loads models; others only need a processor."""

@@ -156,6 +156,58 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
         )
 
 
+class AskedAnswer(NamedTuple):
+    """An answer, and the question that it answers."""
+
+    question: str
+    """The question; may be empty."""
+    response: str
+    """The answer."""
+
+
+class LlmObjectExtractor(LlmExtractor[AskedAnswer, tuple[str, ...]]):
+    """Extracts the names of visible objects from answers with a language model.
+
+    Object HalBench asks GPT-3.5 for them. The prompt, the schema and the checks are our own.
+
+    Args:
+        client: Calls the model.
+        least_words: Answers with fewer words have no objects, and cause no call.
+        cache: Keeps replies between runs.
+        revision: The weights' revision, where known.
+    """
+
+    template_name = "extract_objects"
+
+    def __init__(
+        self,
+        client: ChatClient,
+        *,
+        least_words: int = 1,
+        cache: VerdictStore | None = None,
+        revision: str = "",
+    ) -> None:
+        super().__init__(client, cache=cache, revision=revision)
+        self._least_words = least_words
+
+    def _known(self, source: AskedAnswer) -> tuple[str, ...] | None:
+        return None if len(source.response.split()) >= self._least_words else ()
+
+    def _slots(self, source: AskedAnswer) -> Mapping[str, str]:
+        return {
+            "question": _fenced("QUESTION", source.question),
+            "response": _fenced("RESPONSE", source.response),
+        }
+
+    def _schema(self, source: AskedAnswer) -> Mapping[str, object]:  # noqa: ARG002  # the same for all
+        return object_schema({"objects": {"type": "array", "items": _WORDS}})
+
+    def _checked(self, value: object, source: AskedAnswer) -> Extraction[tuple[str, ...]]:  # noqa: ARG002
+        entries = list_under(with_keys(value, ["objects"]), "objects", MAX_CLAIMS)
+        found, invalid = sift("objects", entries, lambda entry: (_word(entry), ""))
+        return Extraction(found=tuple(found), invalid=tuple(invalid))
+
+
 class SentenceExtractor:
     """Extracts a text's sentences as claims: the baseline of the paper's Table 3, without a model.
 

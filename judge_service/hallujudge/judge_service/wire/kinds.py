@@ -19,6 +19,7 @@ _ITEMS = {
     "tri_he": "tri_he.TriHeItem",
     "mementos": "mementos.MementosItem",
     "amber": "amber.descriptions.AmberItem",
+    "object_halbench": "object_halbench.ObjectHalBenchItem",
 }
 """The items of each task; a family with its own item adds a line here and its evidence below."""
 _EVIDENCE = (

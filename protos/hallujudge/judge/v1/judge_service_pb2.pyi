@@ -13,6 +13,7 @@ import hallujudge.judge.v1.amber_pb2
 import hallujudge.judge.v1.answers_pb2
 import hallujudge.judge.v1.chair_pb2
 import hallujudge.judge.v1.mementos_pb2
+import hallujudge.judge.v1.object_halbench_pb2
 import hallujudge.judge.v1.scoring_pb2
 import hallujudge.judge.v1.tri_he_pb2
 import sys
@@ -325,6 +326,7 @@ class Item(google.protobuf.message.Message):
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
     AMBER_FIELD_NUMBER: builtins.int
+    OBJECT_HALBENCH_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item, unique in its run. Write the number 42 as "42"."""
     group_id: builtins.str
@@ -353,6 +355,10 @@ class Item(google.protobuf.message.Message):
     def amber(self) -> hallujudge.judge.v1.amber_pb2.AmberTask:
         """Descriptions of AMBER; its questions are answers."""
 
+    @property
+    def object_halbench(self) -> hallujudge.judge.v1.object_halbench_pb2.ObjectHalBenchTask:
+        """Object HalBench."""
+
     def __init__(
         self,
         *,
@@ -364,10 +370,11 @@ class Item(google.protobuf.message.Message):
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeTask | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosTask | None = ...,
         amber: hallujudge.judge.v1.amber_pb2.AmberTask | None = ...,
+        object_halbench: hallujudge.judge.v1.object_halbench_pb2.ObjectHalBenchTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "task", b"task", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "amber"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "mementos", b"mementos", "object_halbench", b"object_halbench", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "object_halbench", b"object_halbench", "task", b"task", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "amber", "object_halbench"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 

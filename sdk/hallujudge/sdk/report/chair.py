@@ -33,7 +33,8 @@ def _show(item: Item, result: ItemResult) -> ItemView:
     mentions = evidence.mentions
     reference: Sequence[str] = getattr(item, "reference_objects", None) or ()
     wrong = [mention for mention in mentions if mention.hallucinated]
-    marks = [Mark(m.start, m.end, _shade(m), index) for index, m in enumerate(mentions)]
+    # Given and extracted objects may have no place in the text.
+    marks = [Mark(m.start, m.end, _shade(m), i) for i, m in enumerate(mentions) if m.end]
     return ItemView(
         summary=f"{len(wrong):,} of {counted(len(mentions), 'mention')} hallucinated",
         passages=[Passage(text=getattr(item, "response", None) or "", marks=marks)],

@@ -14,6 +14,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.extractors.root_chooser import (
     NO_ROOT,
+    LlmRootChooser,
     RootQuestion,
     root_chooser,
 )
@@ -49,7 +50,7 @@ def choose(
 ) -> tuple[dict[str, str], list[str]]:
     said: list[str] = []
     judges = JudgeFactory(settings(server))
-    chooser = root_chooser(judges.root_chooser(kind), said.append, judges.close)
+    chooser = root_chooser(judges.extractor(LlmRootChooser, kind=kind), said.append, judges.close)
     return chooser(choices), said
 
 
@@ -136,7 +137,7 @@ def test_words_and_roots_are_data() -> None:
 
 def test_without_a_model_nothing_starts() -> None:
     with pytest.raises(InvalidInputError, match="llm_model"):
-        JudgeFactory(JudgeSettings()).root_chooser("objects")
+        JudgeFactory(JudgeSettings()).extractor(LlmRootChooser, kind="objects")
 
 
 def test_a_question_offers_each_root_once() -> None:

@@ -13,6 +13,7 @@ from hallujudge.metrics import ChairEvidence, ChairItem, ChairMetric
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import ScoredItem
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
+from hallujudge.synonym_graphs.object_lexicon import Lemma
 
 from ...threads import map_cpu
 from ..pipelines import TextPipeline
@@ -21,7 +22,8 @@ from ..resources import Resources, read_graph
 from ..responses import Problem, ResponseCheck
 from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
-_ROLE = "objects"
+ROLE = "objects"
+"""The role of the graph that finds mentions."""
 _NAMED = 5
 _WORD = re.compile(r"[a-z]+")
 # Captions of the papers lose a few words, and so do the papers' own numbers.
@@ -42,6 +44,7 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
         graph: The synonym graph that maps mentions and references to objects.
         responses: Recognises missing captions.
         notes: Sentences for the report.
+        lemma: Returns a word's lemma, for a published procedure that has lemmas for singulars.
     """
 
     item_type = ChairItem
@@ -53,13 +56,16 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
         graph: SynonymGraph,
         responses: ResponseCheck,
         notes: tuple[str, ...] = (),
+        lemma: Lemma | None = None,
     ) -> None:
         super().__init__(metric, responses, notes)
         self._graph = graph
         self.matcher = compile_matcher(
-            graph, variant="published" if metric.variant == "published" else "corrected"
+            graph,
+            variant="published" if metric.variant == "published" else "corrected",
+            lemma=lemma,
         )
-        self._roots = lru_cache(maxsize=65_536)(self._roots_of)
+        self.roots = lru_cache(maxsize=65_536)(self._roots_of)
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -85,7 +91,7 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
         assert response is not None, "this is a problem"
         assert objects is not None, "this is a problem"
         return self.metric.score_caption(
-            response, self.matcher.found(response), self._roots(objects)
+            response, self.matcher.found(response), self.roots(objects)
         )
 
     def _roots_of(self, objects: tuple[str, ...]) -> frozenset[str]:
@@ -94,7 +100,7 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
 
 
 def _graph_of(spec: ScoreSpec) -> GraphSource:
-    return spec.graphs.get(_ROLE) or _DEFAULT_GRAPHS[_variant_of(spec)]
+    return spec.graphs.get(ROLE) or _DEFAULT_GRAPHS[_variant_of(spec)]
 
 
 def _variant_of(spec: ScoreSpec) -> str:
@@ -103,7 +109,11 @@ def _variant_of(spec: ScoreSpec) -> str:
 
 def _reference_notes(spec: ScoreSpec, names: Collection[str]) -> tuple[str, ...]:
     """Return a note on reference objects that no caption can mention, which lower the recall."""
-    graph = read_graph(_graph_of(spec))
+    return unknown_objects_note(read_graph(_graph_of(spec)), names)
+
+
+def unknown_objects_note(graph: SynonymGraph, names: Collection[str]) -> tuple[str, ...]:
+    """Return a note on reference objects that a graph does not know, which lower the recall."""
     unknown = sorted(name for name in names if name.strip() and graph.root_of(name) is None)
     if not unknown:
         return ()
@@ -171,11 +181,21 @@ def _open(spec: ScoreSpec, resources: Resources) -> ChairPipeline:
         graph=graph.label,
         **ENTRY.own_options(spec),
     )
-    return ChairPipeline(metric, graph, responses, _graph_notes(variant, graph, published))
+    notes = graph_notes(variant, graph, published, _DEFAULT_GRAPHS["corrected"].name)
+    return ChairPipeline(metric, graph, responses, notes)
 
 
-def _graph_notes(variant: str, graph: SynonymGraph, published: SynonymGraph) -> tuple[str, ...]:
-    """Return a note if the variant and the graph do not belong together."""
+def graph_notes(
+    variant: str, graph: SynonymGraph, published: SynonymGraph, corrected: str
+) -> tuple[str, ...]:
+    """Return a note if the variant and the graph do not belong together.
+
+    Args:
+        variant: The variant.
+        graph: The graph.
+        published: The graph of the published numbers.
+        corrected: The name of the graph of the variant ``corrected``.
+    """
     same = graph.table_entries == published.table_entries
     if variant == "published" and not same:
         return (
@@ -185,7 +205,7 @@ def _graph_notes(variant: str, graph: SynonymGraph, published: SynonymGraph) -> 
     if variant == "corrected" and same:
         return (
             f"Variant corrected with graph {graph.name}: this graph holds the published word table "
-            f"with its errors. Leave the graph out to use {_DEFAULT_GRAPHS[variant].name}.",
+            f"with its errors. Leave the graph out to use {corrected}.",
         )
     return ()
 
@@ -209,7 +229,7 @@ ENTRY = MetricEntry(
         score="chair_i",
         value=0.5,
     ),
-    graph_roles=(_ROLE,),
+    graph_roles=(ROLE,),
     extract=_extract,
     reads_english=True,
     reference_notes=_reference_notes,

@@ -123,6 +123,42 @@ def load_lexicon() -> Lexicon:
     return Lexicon(codes, irregular)
 
 
+# Detachment rules of nouns in WordNet's morphology (morphy(7WN)), as nltk applies them.
+_DETACHED = (
+    *(("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z")),
+    *(("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y")),
+)
+# Nouns that WordNet has as names only, which the lexicon leaves out: without them, "labradors"
+# would have no lemma. A test compares the lemmas of all forms of table words with WordNet's files.
+_NAMES = frozenset({"labrador", "ramses"})
+
+
+@lru_cache(maxsize=1 << 16)
+def wordnet_noun_lemma(word: str) -> str:
+    """Return the shortest noun lemma that nltk's WordNet lemmatiser finds, or the word itself."""
+    lexicon = load_lexicon()
+
+    def known(forms: list[str]) -> list[str]:
+        return [form for form in forms if lexicon.is_noun(form) or form in _NAMES]
+
+    if irregular := lexicon.irregular(word, "n"):
+        return min(known([word, *irregular]), key=len, default=word)
+    forms, lemmas = _detached([word]), known([word, *_detached([word])])
+    while forms and not lemmas:
+        forms = _detached(forms)
+        lemmas = known(forms)
+    return min(lemmas, key=len, default=word)
+
+
+def _detached(forms: list[str]) -> list[str]:
+    return [
+        form.removesuffix(ending) + start
+        for form in forms
+        for ending, start in _DETACHED
+        if form.endswith(ending)
+    ]
+
+
 # The weight of verbs that WordNet 3.0 lacks, and has no counts for.
 _NEW_VERB_WEIGHT = 10
 _VOWELS = frozenset("aeiou")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Generic, TypeVar
 
@@ -227,6 +227,13 @@ class Analyser:
             yield from (
                 word.noun_lemma for word, tag in zip(words, tags, strict=True) if tag == "N"
             )
+
+    def tagged_lemmas(
+        self, text: str, lemma: Callable[[str], str]
+    ) -> Iterator[tuple[list[str], list[str]]]:
+        """Yield the lemmas of each English sentence, with the tags of their words."""
+        for _, words, tags in self._tagged(text):
+            yield [lemma(word.lower) for word in words], tags
 
     def _tagged(self, text: str) -> Iterator[tuple[list[Token], list[Word], list[str]]]:
         word = self.book.word

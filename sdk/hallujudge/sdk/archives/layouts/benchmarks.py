@@ -403,6 +403,13 @@ READERS = (
         arguments="-R questions.json --join order",
     ),
     _responses(
+        "Object HalBench's answers with their objects",
+        "image_id answer objs",
+        "object-halbench",
+        fields="id=image_id response=answer",
+        arguments=_OBJECTS,
+    ),
+    _responses(
         "captions by image",
         "image_id caption",
         "chair",
@@ -434,6 +441,8 @@ def _script_sentence(values: Mapping[str, object]) -> Mapping[str, object]:
         "image_id": values.get("image_id"),
         "response": values.get("caption"),
         "reference_objects": values.get("mscoco_gt_words"),
+        # Object HalBench's script writes the objects that it counted here.
+        "objs": values.get("words"),
     }
 
 
@@ -446,6 +455,7 @@ CHAIR_SCRIPT_READERS = (
         "an output of a CHAIR script, with captions and reference objects",
         "image_id caption mscoco_gt_words",
         "chair",
+        any_metric=True,
         convert=converting(_script_sentence),
     ),
     _responses(

@@ -1,0 +1,163 @@
+"""Answers for Object HalBench, with the objects that they name, and the objects of their images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+
+from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.object_halbench import ObjectHalBenchItem
+
+from ..errors import ArchiveError
+from .chair_references import ID_KEYS, OBJECT_KEYS, Objects, coco_number, read_objects, shared_names
+from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
+from .joins import JoinCheck, numbered
+from .json_files import named
+from .named_keys import fields_of
+from .records import (
+    ID_FLAG,
+    TEXT_FLAG,
+    Record,
+    Records,
+    choose_key,
+    id_under,
+    no_records,
+    not_a_text,
+    optional_text,
+    read_records,
+    response_value,
+    shown,
+)
+from .table_files import structured
+
+# In the order in which the released script looks for them.
+_TEXT_KEYS = ("text", "answer", "response", "caption", "output", "prediction")
+_QUESTION_KEYS = ("prompt", "question")
+_OBJECTS = "objs"
+# What the released script writes in place of objects if the language model does not answer.
+_NO_REPLY = "-1"
+_SPEAKER = "Assistant:"
+
+
+def read_object_halbench(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Return answers with the words of objects that they name, joined with the images' objects.
+
+    Raises:
+        ArchiveError: A file can't be read, or ids are missing, duplicate or unknown.
+    """
+    known = None if references is None else read_objects(references)
+    return _Answers(responses, known, options, group_by).checked()
+
+
+READERS: Mapping[str, Reader] = {"object-halbench": read_object_halbench}
+"""Metric -> its archive reader."""
+INPUTS: Mapping[str, DeclaredInputs] = {
+    "object-halbench": uses("id_key", "allow_unknown", "allow_duplicates")
+}
+"""Metric -> what its reader takes."""
+MAPPED_KEYS = frozenset((*OBJECT_KEYS, _OBJECTS, "question"))
+"""Keys that may be mapped, those of id and response apart."""
+
+
+class _Answers:
+    """An archive of answers, read once to check it and once to score it."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        known: Mapping[str, Objects] | None,
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        self._records = Records(lambda: read_records(responses))
+        self._known = known
+        # References may hold all images of COCO.
+        self._options = replace(options, allow_missing=True)
+        self._group_by = group_by
+        self._shared: dict[tuple[object, ...], Objects] = {}
+        first = next(iter(self._records), None)
+        if first is None:
+            raise no_records(responses, "responses", "response")
+        self._id_key = choose_key(first, options.id_key, ID_KEYS, "the image id", ID_FLAG)
+        self._text_key = choose_key(first, options.text_key, _TEXT_KEYS, "the answer", TEXT_FLAG)
+        self._names_objects = _OBJECTS in first.values
+        self._own_key = ""
+        if known is None:
+            hint = "one of these names, or give a file with references=…"
+            self._own_key = choose_key(first, None, OBJECT_KEYS, "the image's objects", hint)
+
+    def checked(self) -> ItemSource:
+        """Return the items after checking every id and every list of objects."""
+        check = JoinCheck("images", self._options, self._known)
+        names: set[str] = set()
+        for record in self._records:
+            check.add(self._image(record))
+            self._objects(record)
+            names.update(self._reference(record) or ())
+        check.refuse(self._images)
+        names.update(chain.from_iterable((self._known or {}).values()))
+        return ItemSource(
+            count=len(check), make=self._items, reference_names=lambda: frozenset(names)
+        )
+
+    def _items(self) -> Iterator[ObjectHalBenchItem]:
+        ids: Iterable[str] = self._images()
+        if self._options.allow_duplicates:
+            ids = numbered(ids)
+        for record, identifier in zip(self._records, ids, strict=True):
+            yield ObjectHalBenchItem(
+                id=identifier,
+                group_id=self._image(record),
+                fields=fields_of(self._group_by, record.values),
+                response=self._answer(record),
+                reference_objects=self._reference(record),
+                question=optional_text(record, _QUESTION_KEYS),
+                predicted_objects=self._objects(record),
+            )
+
+    def _images(self) -> Iterator[str]:
+        return map(self._image, self._records)
+
+    def _image(self, record: Record) -> str:
+        return coco_number(id_under(record, self._id_key, "the image id"))
+
+    def _answer(self, record: Record) -> str | None:
+        """Return the answer without the speaker's name, as the released script reads it."""
+        text = response_value(record, self._text_key)
+        if text is None:
+            return None
+        if not isinstance(text, str):
+            raise not_a_text(record, self._text_key)
+        return well_formed(text.replace(_SPEAKER, "").strip())
+
+    def _reference(self, record: Record) -> Objects | None:
+        if self._known is not None:
+            return self._known.get(self._image(record))
+        given = record.values.get(self._own_key)
+        if given is None and self._own_key not in record.values:
+            raise _unlike_the_first(record, self._own_key)
+        return shared_names(given, lambda: record.place, self._shared)
+
+    def _objects(self, record: Record) -> tuple[str, ...] | None:
+        """Return the words of objects that the answer names; None if they are not given."""
+        if (_OBJECTS in record.values) is not self._names_objects:
+            raise _unlike_the_first(record, _OBJECTS)
+        value = structured(record.values.get(_OBJECTS))
+        if value is None or (isinstance(value, str) and value.startswith(_NO_REPLY)):
+            return None
+        if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
+            return tuple(map(well_formed, value))
+        raise ArchiveError(f"{record.place}: {_OBJECTS!r} is {shown(value)}, not a list of texts")
+
+
+def _unlike_the_first(record: Record, key: str) -> ArchiveError:
+    return ArchiveError(
+        f"{record.place}: some records have {key}, others do not: tried {key}; found "
+        f"{named(sorted(record.values)) or 'none'}. Give every record {key}, or none"
+    )
