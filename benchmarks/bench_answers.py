@@ -28,6 +28,7 @@ COMMAND = Path(sys.executable).parent / "hallujudge"
 BATCH = 1000
 YES_NO = ("Yes", "No", "Yes, there is a dog.", "No, there is no cat in the image.")
 SETS = ("object_relation", "temporal", "semantic_detail", "external_factual")
+CAPTIONS = ("ground_truth", "in_video", "out_video")
 OPERATORS = ("base", "caption_injection", "compression", "gaussian_noise")
 
 Archive: TypeAlias = "Mapping[str, object]"
@@ -140,6 +141,33 @@ def amber(size: int) -> Archive:
     return {"-r": answers, "-R": truths, "--questions": asked}
 
 
+def dash_b(size: int) -> Archive:
+    """Answers about images with and without an object."""
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        where = {"img_id": f"{n // 140}.jpg", "object_name": f"thing {n % 70}"}
+        return {**where, "gt": ("yes", "no")[n // 70 % 2], "response": rng.choice(YES_NO)}
+
+    return {"-r": rows(size, answer)}
+
+
+def elv_halluc(size: int) -> Archive:
+    """Triplets, a third as many as answers."""
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        caption = CAPTIONS[n % 3]
+        return {
+            "video_id": f"video_{n // 24}",
+            "aspect": ("visual_details", "object", "action")[n // 6 % 3],
+            "caption_type": caption,
+            "question": f"Is the following caption totally correct? {n}",
+            "ref_answer": "Yes" if caption == CAPTIONS[0] else "No",
+            "model_response": rng.choice(YES_NO),
+        }
+
+    return {"-r": rows(size - size % 3, answer)}
+
+
 FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "pope": ("pope", pope),
     "pope-joined": ("pope", pope_joined),
@@ -151,6 +179,8 @@ FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     ),
     "infact": ("infact", infact),
     "amber": ("amber", amber),
+    "dash-b": ("dash-b", dash_b),
+    "elv-halluc": ("elv-halluc", elv_halluc),
 }
 
 

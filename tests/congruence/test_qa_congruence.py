@@ -84,10 +84,27 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
     for name, table in tables.items():
         (folder / f"amber_{name}").write_text(json.dumps(table))
     (folder / "safe").write_text("\n".join(amber.SAFE))
+    shown = [
+        {"img_id": f"{n}.jpg", "object_name": "cup", "gt": ("yes", "no")[n % 2], "response": text}
+        for n, text in enumerate(AWKWARD * 2)
+    ]
+    kinds = ("ground_truth", "in_video", "out_video")
+    triplets = [
+        {
+            "video_id": n // 9,
+            "aspect": "ab"[n % 2],
+            "caption_type": kinds[n % 3],
+            "ref_answer": "No" if n % 3 else "Yes",
+            "model_response": text,
+        }
+        for n, text in enumerate(AWKWARD * 2)
+    ]
     pairs = [(f"--{name}", folder / f"amber_{name}") for name in tables]
     return {
         "amber": (*(part for pair in pairs for part in pair), "--safe-words", folder / "safe"),
         "event-hallusion": ("--responses", folder / "events", "--group-by", "category"),
+        "dash-b": ("--responses", write_lines(folder / "shown", shown)),
+        "elv-halluc": ("--responses", write_lines(folder / "triplets", triplets)),
         "pope": ("--responses", write_lines(folder / "answers", answers), "--group-by", "model"),
         "vidhal-mcqa": (*given, "--options", folder / "display"),
         "vidhal-ordering": (*given, "--options", folder / "display"),
@@ -112,6 +129,10 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         ("event-hallusion", "corrected"),
         ("mmhal", "published"),
         ("mmhal", "corrected"),
+        ("dash-b", "published"),
+        ("dash-b", "corrected"),
+        ("elv-halluc", "published"),
+        ("elv-halluc", "corrected"),
     ],
 )
 def test_files_are_equal(server: str, tmp_path: Path, metric: str, variant: str) -> None:

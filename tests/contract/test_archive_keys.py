@@ -53,6 +53,16 @@ RATED = {
     "model_answer": "Yellow.",
     "review": "Rating: 4",
 }
+TRIPLET = [
+    {
+        "video": "1.mp4",
+        "aspect": "object",
+        "caption_type": caption,
+        "ref_answer": "Yes" if caption == "ground_truth" else "No",
+        "model_response": "Yes.",
+    }
+    for caption in ("ground_truth", "in_video", "out_video")
+]
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [ANSWERED], [QUESTION]),
     "pope, alone": (
@@ -112,6 +122,12 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         ],
         None,
     ),
+    "dash-b": (
+        "dash-b",
+        [{"img_id": "88.jpg", "object_name": "cup", "gt": "yes", "response": "Yes."}],
+        None,
+    ),
+    "elv-halluc": ("elv-halluc", TRIPLET, None),
     "event-hallusion": ("event-hallusion", [VIDEO], None),
     "hallusion-bench": ("hallusion-bench", [{**FIGURE, "response": "Yes."}], None),
     "hallusion-bench, joined": ("hallusion-bench", [{**PLACE, "response": "Yes."}], [FIGURE]),
@@ -222,6 +238,15 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
         ("tri-he, alone", "triplets", "triplets", 0),
         ("mementos", "id", "image_name", 0),
         ("mementos", "response", "description", 0),
+        ("dash-b", "response", "response", 0),
+        ("dash-b", "label", "gt", 0),
+        ("dash-b", "object", "object_name", 0),
+        ("dash-b", "file", "img_id", 0),
+        ("elv-halluc", "response", "model_response", 0),
+        ("elv-halluc", "label", "ref_answer", 0),
+        ("elv-halluc", "caption_type", "caption_type", 0),
+        ("elv-halluc", "aspect", "aspect", 0),
+        ("elv-halluc", "image", "video", 0),
         ("event-hallusion", "response", "prediction", 0),
         ("event-hallusion", "label", "answer", 0),
         ("event-hallusion", "id", "id", 0),
@@ -281,7 +306,7 @@ def doubled(archive: Any, *more: str) -> Any:
     """Return an archive whose records are there twice, with other ids."""
     if isinstance(archive, dict):
         return {key: doubled(held, *more) for key, held in archive.items()}
-    ids = {"question_id", "image_id", "image_name", "id", *more}
+    ids = {"question_id", "image_id", "image_name", "img_id", "id", *more}
     return [*archive, *({k: other_id(v) if k in ids else v for k, v in r.items()} for r in archive)]
 
 
@@ -290,7 +315,7 @@ def other_id(value: Any) -> Any:
 
 
 # A record without a response is unscored, and named in the report.
-UNSCORED = {"response", "predict", "caption", "description", "model_answer"}
+UNSCORED = {"response", "predict", "caption", "description", "model_answer", "model_response"}
 
 
 @pytest.mark.parametrize(
@@ -332,7 +357,17 @@ def test_intervals_never_silently_lose_the_images(name: str, key: str, place: in
 
 @pytest.mark.parametrize(
     "metric",
-    ["pope", "video-hallucer", "event-hallusion", "hallusion-bench", "chair", "tri-he", "mementos"],
+    [
+        "pope",
+        "dash-b",
+        "elv-halluc",
+        "video-hallucer",
+        "event-hallusion",
+        "hallusion-bench",
+        "chair",
+        "tri-he",
+        "mementos",
+    ],
 )
 def test_a_mapped_name_that_the_reader_never_reads_is_an_error(metric: str) -> None:
     responses, references = next(rest for name, *rest in ARCHIVES.values() if name == metric)

@@ -136,7 +136,9 @@ def test_all_parsers_side_by_side(tmp_path: Path) -> None:
     run = pope(tmp_path, rows, "--all-parsers", "--variant", "strict")
     assert run.returncode == 3, run.stderr
     table = json.loads((tmp_path / "out" / "parsers.json").read_text())
-    assert list(table) == ["published", "opera", "lmms-eval", "vlmevalkit", "strict"]
+    assert list(table) == [
+        *("published", "opera", "lmms-eval", "vlmevalkit", "repope", "first-word", "strict")
+    ]
     assert table["strict"] == {
         name: pytest.approx(value) for name, value in values_of(tmp_path / "out").items()
     }

@@ -109,6 +109,25 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
         },
         "variant": "corrected",
     },
+    "dash-b": lambda: {
+        "responses": [
+            {"img_id": f"{n}.jpg", "object_name": "cup", "gt": label, "response": text}
+            for n, (label, text) in enumerate([("yes", "Yes."), ("no", "Perhaps."), ("no", None)])
+        ],
+    },
+    "elv-halluc": lambda: {
+        "responses": [
+            {
+                "video_id": "v1",
+                "aspect": "object",
+                "caption_type": caption,
+                "ref_answer": "Yes" if caption == "ground_truth" else "No",
+                "model_response": text,
+            }
+            for text in ("Yes.", "No.", None)
+            for caption in ("ground_truth", "in_video", "out_video")
+        ],
+    },
     "mementos": lambda: {
         "responses": [
             {"image": "a.png", "description": "A man throws a ball to a unicorn."},

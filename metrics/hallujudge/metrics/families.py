@@ -42,6 +42,8 @@ FAMILIES = [
     "amber",
     "mmhal",
     "object_halbench",
+    "dash_b",
+    "elv_halluc",
 ]
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"

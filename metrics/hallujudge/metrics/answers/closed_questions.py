@@ -7,7 +7,7 @@ wire message, archive reader, command, report view and schema) is shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -157,6 +157,8 @@ class Bundling:
     every: int = 0
     """How many consecutive records are a bundle, whatever their ids; 0 if their order says nothing.
     Without ``name``, they are named 1, 2, 3, ..."""
+    cut: bool = False
+    """Whether fewer records at the end are a bundle that lacks answers, and so is unscored."""
     name: tuple[str, ...] = ()
     """Fields whose values name a record within its bundle."""
     known: Mapping[str, str] = field(default_factory=dict)
@@ -319,6 +321,9 @@ class ClosedQuestions:
     """How files are named by sets; None if an archive has no file for each set."""
     question_files: bool = False
     """Whether what answers leave out may come in files of questions, which they are joined with."""
+    listed: Callable[[str, Mapping[str, object]], Iterable[str]] | None = None
+    """Yields the ids of bundles that a list has, of its file's name and content; raises as
+    ``complete`` does. Answers that no list has are noted, not refused."""
     joins_by_text: bool = False
     """Whether answers may be joined with their questions by text or order too, not by id only."""
     input_keys: tuple[InputKey, ...] = ()

@@ -11,6 +11,10 @@
                other; else unread (the tool then asks a language model; we do not)
 ``strict``     ours: a clear yes or a clear no; an answer that contradicts itself, hedges or has
                neither is unread
+``repope``     RePOPE, DASH-B and ELV-Halluc: ``yes`` anywhere, also in ``eyes``, is yes; else
+               ``no`` anywhere, also in ``snow``, is no; else unread
+``first-word`` ours: the first word ``yes``, or ``no`` where it is not part of a phrase such as
+               ``with no collar``; an answer that begins with neither and hedges is unread
 =============  ====================================================================================
 """
 
@@ -88,12 +92,44 @@ def _strict(text: str) -> YesNo | None:
     return None
 
 
+def _repope(text: str) -> YesNo | None:
+    text = text.lower()
+    return "yes" if "yes" in text else "no" if "no" in text else None
+
+
+_YES_OR_NO = re.compile(r"\b(?:yes (?:and|or) no|no (?:and|or) yes|yes|no)\b")
+# A no is an answer of its own next to one of these marks; elsewhere it may belong to a phrase.
+_MARKS = ".,;:!?()[]\"'"
+
+
+def _first_word(text: str) -> YesNo | None:
+    text = plain(text).casefold()
+    for found in _YES_OR_NO.finditer(text):
+        before, after = text[: found.start()].rstrip(), text[found.end() :].lstrip()
+        alone = not after or after[0] in _MARKS
+        first = not before or before[-1] in _MARKS
+        if " " in found[0] or (not (first and alone) and says_it_is_unsure(text)):
+            return None
+        if found[0] == "yes":
+            return "yes"
+        if first or alone or _said_in(_EXISTENTIAL, text, found) or _said_in(_VERDICT, text, found):
+            return "no"
+    return None
+
+
+def _said_in(phrase: re.Pattern[str], text: str, word: re.Match[str]) -> bool:
+    """Return whether a phrase ends with a word of a text."""
+    return any(found.end() == word.end() for found in phrase.finditer(text))
+
+
 YES_NO_PARSERS: Mapping[str, Callable[[str], YesNo | None]] = MappingProxyType(
     {
         "published": remembered(_published),
         "opera": remembered(_opera),
         "lmms-eval": remembered(_lmms_eval),
         "vlmevalkit": remembered(_vlmevalkit),
+        "repope": remembered(_repope),
+        "first-word": remembered(_first_word),
         "strict": remembered(_strict),
     }
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -125,8 +125,17 @@ class _Jackknife:
                 f"{self.name} is {self.value}, outside its range from {self.low} to "
                 f"{self.high}; declare the range in its ScoreDefinition"
             )
+        if math.isinf(self.low):
+            # A score without lower limit is the negative of one without upper limit.
+            ends = self._negative()._above_low(upper_tail, lower_tail)
+            return (-ends[1], -ends[0]) if ends else None
         make = self._above_low if math.isinf(self.high) else self._in_range
         return make(lower_tail, upper_tail)
+
+    def _negative(self) -> _Jackknife:
+        return replace(
+            self, value=-self.value, low=-self.high, high=-self.low, skewness=-self.skewness
+        )
 
     def _in_range(self, *tails: float) -> tuple[float, float]:
         """Return Wilson's interval with the measured variance, on the range from low to high.

@@ -14,7 +14,12 @@ A variant is a parser of ``hallujudge.metrics.answers.yes_no``. ``published`` fo
 script: an answer that is not clearly no is yes, so that none is unparsed. ``lmms-eval`` and
 ``vlmevalkit`` count unparsed answers as wrong, as those tools do. Precision and recall of
 ``lmms-eval`` leave them out; recall of ``vlmevalkit`` counts them as no, and its table counts an
-item in each of its categories. ``strict`` leaves them unscored.
+item in each of its categories. ``repope`` and ``strict`` leave them unscored: they enter no
+denominator but that of ``unparsed_rate``.
+
+RePOPE (Neuhaus and Hein, 2025) has better labels for most of the questions, and dropped the
+others. ``repope`` is the rule of its script (``src/eval_utils.py``), and ``first-word`` mends it:
+"snow" is not no, "eyes" is not yes, and unparsed answers are wrong. Labels come with the questions.
 
 Differences from the released scripts: they join answers to questions by order, and stop with a
 division by zero if a model never says yes. Here the precision is then None, and ``f1`` is 0 if any
@@ -63,6 +68,13 @@ BENCHMARK = ClosedQuestions(
             link="arXiv:2305.10355",
             where="section 5.1",
         ),
+        Paper(
+            title="RePOPE: Impact of Annotation Errors on the POPE Benchmark",
+            authors="Neuhaus and Hein",
+            year=2025,
+            link="arXiv:2504.15707",
+            where="src/eval_utils.py",
+        ),
     ),
     unit="questions",
     keys=Keys(
@@ -89,6 +101,12 @@ BENCHMARK = ClosedQuestions(
             "no",
             repeated_by="category",
         ),
+        _variant(
+            "repope",
+            "RePOPE's script: yes anywhere is yes, else no anywhere is no; any other is unscored.",
+            "unscored",
+        ),
+        _variant("first-word", "Ours: the first clear yes or no; any other counts as wrong."),
         _variant(
             "strict", "Ours: a clear yes or a clear no; any other answer is unscored.", "unscored"
         ),

@@ -85,7 +85,7 @@ class _Bundles:
         known = (*self._own, *declared.derived, *self._of_first)
         self._group_by = tuple(key for key in group_by if key not in known)
         # Whether records are single questions of bundles that may have names; set by the first.
-        self._flat = None if declared.bundle.names else True
+        self._flat = None if declared.bundle.names and not declared.bundle.every else True
         self._line_ids: set[str] = set()
         self._counts: dict[str, int] = {}
         self._maker = AnswerMaker(declared, options, self._faults, self._asked)
@@ -115,7 +115,7 @@ class _Bundles:
             for entry in self._unanswered(key):
                 gathered.setdefault(entry.bundle, []).append(entry)
         for bundle, entries in gathered.items():
-            if self._bundle.every and len(entries) != self._bundle.every:
+            if not self._bundle.cut and self._is_cut(entries):
                 self._faults.add(_CUT, f"{bundle} ({len(entries)} of {self._bundle.every})")
         items = [self._item(entries) for entries in gathered.values()]
         if not self._options.allow_missing and self._asked.asking is None:
@@ -124,6 +124,10 @@ class _Bundles:
         if not items:
             raise ArchiveError(f"the archive of answers has no {self._declared.unit}; give some")
         return items
+
+    def _is_cut(self, entries: Sequence[Entry]) -> bool:
+        """Return whether a bundle of consecutive records has too few of them."""
+        return len(entries) < self._bundle.every
 
     def _unanswered(self, key: str) -> Iterator[Entry]:
         """Yield the entries of a question without an answer."""
@@ -327,7 +331,7 @@ class _Bundles:
         if self._bundle.same and len(answers) == len(entries):
             self._check_same(entries, tuple(answers.values()))
         fields = {name: text for entry in reversed(entries) for name, text in entry.fields.items()}
-        if not self._options.allow_missing:
+        if not self._options.allow_missing and not self._is_cut(entries):
             needed = self._bundle.required or self._bundle.names
             lacking = [name for name in needed if name not in answers]
             self._faults.add(

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.framework.fast_values import maker_of
 
 from ..errors import ArchiveError, InvalidInputError
 from .answer_bundles import read_bundles
-from .inputs import InputOptions, ItemSource, Reader, References, Responses
+from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joins import JoinCheck, MediaCheck, numbered, refuse
+from .json_files import read_json
 from .named_keys import fields_of
 from .question_files import (
     JOINS,
@@ -68,6 +71,10 @@ def read_answers(
         ArchiveError: See :func:`read_items`; also if a label is not one of the benchmark's.
         InvalidInputError: There is no such way to join.
     """
+    if references is not None and declared.listed is not None:
+        source = read_bundles(declared, responses, None, options, group_by)
+        notes = _notes_on_lists(declared, references, {item.id for item in source})
+        return replace(source, notes=(*source.notes, *notes))
     if references is not None and not declared.question_files:
         raise ArchiveError(f"{declared.name}'s files hold their labels; leave the references out")
     if declared.joins_by_text and options.join not in JOINS:
@@ -82,6 +89,42 @@ def read_answers(
         return Answers(declared, responses, None, options, group_by).checked()
     questions = read_questions(declared, references, responses, options, group_by)
     return Answers(declared, responses, questions, options, group_by).checked()
+
+
+def _notes_on_lists(
+    declared: ClosedQuestions, references: References, answered: set[str]
+) -> Iterator[str]:
+    """Yield how many answers the benchmark's lists lack, and how many of these are not answered.
+
+    Args:
+        declared: The benchmark.
+        references: The files of its lists, or name -> content.
+        answered: The ids of the answers.
+
+    Raises:
+        ArchiveError: A list can't be read.
+    """
+    assert declared.listed is not None, "asked only then"
+    if isinstance(references, Mapping):
+        lists = {str(name): content for name, content in references.items()}
+    else:
+        files = references if are_paths(references) else [references]
+        paths = [Path(str(file)) for file in files]
+        lists = {path.stem: read_json(path) for path in paths}
+    listed: set[str] = set()
+    for name, content in lists.items():
+        try:
+            listed.update(declared.listed(name, content if isinstance(content, Mapping) else {}))
+        except ValueError as err:
+            fault, remedy = err.args
+            raise ArchiveError(f"{name}: {fault}. {remedy}") from err
+    if others := [each for each in answered if each not in listed]:
+        yield (
+            f"{len(others):,} of {len(answered):,} answers are not in the lists of the references, "
+            f"such as {min(others)!r:.80}; they count by their own labels"
+        )
+    if silent := len(listed - answered):
+        yield f"{silent:,} of {len(listed):,} {declared.unit} in the references have no answer"
 
 
 class Answers:

@@ -68,6 +68,18 @@ class _Questions(_NoQuestions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Lists(_NoQuestions):
+    """Options of a benchmark whose lists of questions say what answers are not in them."""
+
+    references: Annotated[
+        list[str] | None,
+        input_option(
+            "--references", "-R", metavar="FILE", help="List of the questions; repeatable."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _OneVariant:
     """Options of a benchmark with one variant."""
 
@@ -164,7 +176,11 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
     command.__module__ = f"{__package__}.{family}"
     command.__annotations__ |= {
         "responses": _ResponseFiles,
-        "questions": _Questions if benchmark.question_files else _NoQuestions,
+        "questions": _Lists
+        if benchmark.listed
+        else _Questions
+        if benchmark.question_files
+        else _NoQuestions,
         "inputs": Annotated[InputOptions, InputsOf(benchmark.name)],
         "judges": _Judges if metric_entry(benchmark.name).judge_option else _NoJudges,
         "metric": Annotated[MetricOptions, DeclaredBy(benchmark.name, *flags)],

@@ -1,0 +1,174 @@
+"""DASH-B: yes/no questions about objects that fooled models, and about images that show them.
+
+Augustin et al., 2025; released script ``src/eval_utils.py``. Half of the images lack the object.
+
+* ``accuracy`` = right answers / answers
+* ``true_positive_rate`` = right answers about images with the object / such answers
+* ``true_negative_rate`` = right answers about images without the object / such answers
+* ``harmonic_mean`` = 2 TPR TNR / (TPR + TNR)
+* ``unparsed_rate`` = answers that could not be parsed / answers
+
+``published`` follows the released script: an answer with ``yes`` anywhere is yes, else one with
+``no`` anywhere is no, so that "eyes" is yes and "snow" is no. ``corrected`` reads words; the first
+clear one decides. In both, an answer without either is wrong, unlike in RePOPE by the same authors.
+
+Differences from the released script: it stops with a division by zero if both rates are 0 or one
+side has no image. Here the harmonic mean, or the rate, is then None. The leaderboard defines
+accuracy as the mean of both rates, which is the same only with as many images on either side.
+
+Names of image files repeat: label, object and file are the id of a question. Released answers may
+be about images that the released lists no longer have; a note says how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from .answers.answer_scores import (
+    AnswerScore,
+    Condition,
+    combined,
+    count,
+    is_right,
+    share,
+    unparsed_rate,
+)
+from .answers.answers_metric import metric_of
+from .answers.closed_questions import (
+    AnswerVariant,
+    Bundling,
+    ClosedQuestions,
+    Keys,
+    compared_by,
+    one_answer,
+)
+from .answers.yes_no import YES_NO_PARSERS
+from .framework.metric import Paper
+
+if TYPE_CHECKING:
+    from .framework.columns_and_scores import FloatArray
+
+SIDES = {"neg": "no", "pos": "yes"}
+"""Last word of the name of an image list -> label of its images."""
+
+
+def listed_images(name: str, content: Mapping[str, object]) -> Iterator[str]:
+    """Yield the ids of the questions about the images of a list: dataset -> object -> files.
+
+    Args:
+        name: Name of the file without its ending, such as ``dash_benchmark_neg``.
+        content: What it holds.
+
+    Raises:
+        ValueError: It is not such a list; with the next step.
+    """
+    label = SIDES.get(name.casefold().rpartition("_")[2])
+    if label is None:
+        raise ValueError(
+            "the name does not say whether the images have the object",
+            "Let it end in _pos or _neg, as dash_benchmark_neg.json",
+        )
+    held = [each for each in content.values() if isinstance(each, Mapping)]
+    files = [pair for objects in held for pair in objects.items()]
+    if not files or any(not isinstance(names, list) for _, names in files):
+        raise ValueError(
+            "not an object dataset -> object -> list of image files",
+            "Give dash_benchmark_pos.json and dash_benchmark_neg.json",
+        )
+    yield from (f"{label}_{shown}_{file}" for shown, names in files for file in names)
+
+
+def _rate(name: str, label: str, images: str) -> AnswerScore:
+    def among(when: Condition) -> Condition:
+        return lambda answer: answer.label == label and when(answer)
+
+    kind = "tp" if label == "yes" else "tn"
+    right = f"right answers about images {images}"
+    return share(
+        name,
+        f"{right} / answers about them",
+        count(kind, right, among(is_right)),
+        count(f"label_{label}", f"answers about images {images}", among(lambda _: True)),
+    )
+
+
+def _harmonic(one: FloatArray, other: FloatArray) -> FloatArray:
+    import numpy as np
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return 2 * one * other / (one + other)
+
+
+_POSITIVE = _rate("true_positive_rate", "yes", "with the object")
+_NEGATIVE = _rate("true_negative_rate", "no", "without the object")
+
+BENCHMARK = ClosedQuestions(
+    name="dash-b",
+    summary="Objects that images seem to show, and objects that they show.",
+    title="DASH-B: yes/no questions about objects that images seem to show.",
+    papers=(
+        Paper(
+            title="DASH: Detection and Assessment of Systematic Hallucinations of VLMs",
+            authors="Augustin et al.",
+            year=2025,
+            link="arXiv:2503.23573",
+            where="section 5 and src/eval_utils.py",
+        ),
+    ),
+    unit="questions",
+    keys=Keys(
+        response=("response", "prediction", "output", "text"),
+        label=("gt", "label", "answer"),
+        labels={"1": "yes", "0": "no", "true": "yes", "false": "no"},
+        media=(),
+        own_media=True,
+        fields={
+            "label": ("gt", "label", "answer"),
+            "object": ("object_name", "object"),
+            "file": ("img_id", "question_id", "image", "image_id"),
+        },
+        values={"label": {"1": "yes", "0": "no", "true": "yes", "false": "no"}},
+    ),
+    bundle=Bundling(by=("label", "object", "file")),
+    listed=listed_images,
+    variants=(
+        AnswerVariant(
+            name="published",
+            meaning="Reproduces the released script: yes anywhere is yes, else no anywhere is no.",
+            parse=compared_by(YES_NO_PARSERS["repope"], "contains"),
+        ),
+        AnswerVariant(
+            name="corrected",
+            meaning="Reads words: the first clear yes or no; any other answer counts as wrong.",
+            parse=compared_by(YES_NO_PARSERS["first-word"], "first-word"),
+        ),
+    ),
+    scores=(
+        share(
+            "accuracy",
+            "right answers / answers",
+            count("right", "right answers", is_right),
+            count("answered", "answers"),
+            own=True,
+        ),
+        _POSITIVE,
+        _NEGATIVE,
+        combined(
+            "harmonic_mean",
+            "harmonic mean of true positive rate and true negative rate",
+            _harmonic,
+            (_POSITIVE, _NEGATIVE),
+        ),
+        unparsed_rate("answers", "answers, parsed or not"),
+    ),
+    main_score="accuracy",
+    headline=("accuracy", "true_positive_rate", "true_negative_rate", "harmonic_mean"),
+    trial=one_answer(id="1", response="Yes.", label="yes", fields={"object": "dog"}),
+    bounds="ratios",
+    group_by=("object",),
+)
+"""The declaration."""
+BENCHMARKS = (BENCHMARK,)
+DashBMetric = metric_of(BENCHMARK)
+"""The metric."""
