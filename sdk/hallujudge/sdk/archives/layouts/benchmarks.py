@@ -88,23 +88,6 @@ def _is_video_hallucer(values: Mapping[str, object]) -> bool:
     )
 
 
-def _lists_dash_b(values: Mapping[str, object]) -> bool:
-    """Return whether an object maps datasets to objects with lists of image files."""
-    held = [value for key, value in values.items() if key != "id"]
-    return bool(held) and all(
-        isinstance(objects, Mapping) and _maps_to_files(objects) for objects in held
-    )
-
-
-def _maps_to_files(objects: Mapping[str, object]) -> bool:
-    return bool(objects) and all(
-        isinstance(files, list)
-        and bool(files)
-        and all(isinstance(file, str) and "." in file for file in files)
-        for files in objects.values()
-    )
-
-
 def _letters(value: object) -> list[str]:
     """Return the letters of an order, such as ``A, B, C`` or a list; empty if it is another."""
     parts = value if isinstance(value, list) else str(value).split(",")
@@ -289,26 +272,6 @@ READERS = (
     ),
     _responses(
         "a file of VideoHallucer's answers", "basic hallucination", "video-hallucer", fields="id="
-    ),
-    _responses(
-        "DASH-B's answers",
-        "img_id object_name gt response",
-        "dash-b",
-        fields="id= response=response label=gt",
-    ),
-    _references(
-        "DASH-B's list of images",
-        "",
-        "dash-b",
-        fields="id=",
-        matches=_lists_dash_b,
-        shape="lists of image files by dataset and object",
-    ),
-    _responses(
-        "ELV-Halluc's answers",
-        "caption_type aspect ref_answer model_response",
-        "elv-halluc",
-        fields="id= response=model_response label=ref_answer",
     ),
     _responses("a file of INFACT's answers", "question_id operator", "infact", fields="id="),
     _responses(
