@@ -15,7 +15,8 @@ SCORES = ("accuracy", "true_positive_rate", "true_negative_rate", "harmonic_mean
 
 def scored(folder: Path, out: Path, file: str, *more: str) -> tuple[Any, str]:
     run = here(
-        *("score", "dash-b", "-r", folder / file, "--out", out, "--count-empty", *more),
+        *("score", "dash-b", "-r", folder / file, "--out", out, "--count-empty"),
+        *more,
         *("-R", folder / "dash_benchmark_neg.json", "-R", folder / "dash_benchmark_pos.json"),
     )
     assert run.returncode == 0, run.stderr
