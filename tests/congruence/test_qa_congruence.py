@@ -72,6 +72,15 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         }
         for n, text in enumerate(AWKWARD)
     ]
+    opened = [
+        {
+            "question_id": n,
+            "direct_answers": ["a cat", "cat", "café"],
+            "response": text,
+            "judgement": ("<NAN>", "A cat", "", "café.", "CAT")[n % 5],
+        }
+        for n, text in enumerate(AWKWARD)
+    ]
     given = ("--responses", folder / "orders", "--references", folder / "videos")
     (folder / "events").write_text(json.dumps(EVENT_VIDEOS))
     tables: dict[str, object] = {
@@ -110,6 +119,7 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         "vidhal-ordering": (*given, "--options", folder / "display"),
         "infact": ("--responses", write_lines(folder / "lines", lines)),
         "mmhal": ("--responses", write_lines(folder / "rated", rated)),
+        "vqa": ("--responses", write_lines(folder / "open", opened)),
     }
 
 
@@ -127,6 +137,7 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         ("amber", "corrected"),
         ("event-hallusion", "published"),
         ("event-hallusion", "corrected"),
+        ("vqa", "paper"),
         ("mmhal", "published"),
         ("mmhal", "corrected"),
         ("dash-b", "published"),

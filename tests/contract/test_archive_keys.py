@@ -63,6 +63,12 @@ TRIPLET = [
     }
     for caption in ("ground_truth", "in_video", "out_video")
 ]
+PEOPLE = {
+    "question_id": 1,
+    "image": "5.jpg",
+    "question": "What?",
+    "direct_answers": ["cat", "kitten"],
+}
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [ANSWERED], [QUESTION]),
     "pope, alone": (
@@ -137,6 +143,7 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         None,
     ),
     "mmhal": ("mmhal", [RATED], None),
+    "vqa": ("vqa", [{"question_id": 1, "response": "A cat."}], [PEOPLE]),
 }
 LETTERS = {"A": 2, "B": 1}
 OPTIONS = {
@@ -259,6 +266,8 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
         ("mmhal", "type", "question_type", 0),
         ("mmhal", "review", "review", 0),
         ("mmhal", "id", "image_id", 0),
+        ("vqa", "response", "response", 0),
+        ("vqa", "accepted", "direct_answers", 1),
         ("hallusion-bench", "response", "response", 0),
         ("hallusion-bench", "label", "gt_answer", 0),
         ("hallusion-bench", "category", "category", 0),

@@ -95,6 +95,22 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
         ],
         "variant": "corrected",
     },
+    "vqa": lambda: {
+        "responses": [
+            {"question_id": str(number), "image_id": "1", "response": text, "judgement": said}
+            for number, (text, said) in enumerate(
+                [("A kitty.", "cat"), ("A bus.", "<NAN>"), ("A cat.", "Yes."), (None, "cat")]
+            )
+        ],
+        "references": [
+            {
+                "question_id": str(number),
+                "question": "What is on the sofa?",
+                "direct_answers": ["cat"] * 7 + ["kitten"] * 3,
+            }
+            for number in range(4)
+        ],
+    },
     "event-hallusion": lambda: {"responses": EVENT_VIDEOS, "variant": "corrected"},
     "video-hallucer": lambda: {
         "responses": {

@@ -44,6 +44,7 @@ FAMILIES = [
     "object_halbench",
     "dash_b",
     "elv_halluc",
+    "vqa",
 ]
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"

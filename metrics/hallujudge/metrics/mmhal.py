@@ -192,7 +192,7 @@ BENCHMARK = ClosedQuestions(
             name="reviews",
             form="in order",
             noun="review",
-            meaning="Judge's reviews: a list in the order of the answers, or an object by id.",
+            meaning="Judge's reviews: a list in order, or an object by id.",
             usual="reviews.json",
         ),
     ),

@@ -1,7 +1,7 @@
 """Agreement of a run's verdicts with the judgements that came with its items.
 
 HallusionBench's archives carry correctness labels, EventHallusion's carry judgements of
-descriptions.
+descriptions, MMHal-Bench's carry reviews, and those of VQA the replies of a judge.
 """
 
 from __future__ import annotations
@@ -66,6 +66,21 @@ def _description_verdicts(record: Record) -> Verdicts:
     return Verdicts(judge=judged[0].get("answer") if judged else None, given=evidence.get("given"))
 
 
+def _alone(field: str) -> Callable[[AnalyzedRun, Mapping[str, Any]], Tables]:
+    """Return the agreement with judgements of answers that count alone.
+
+    Args:
+        field: The field whose groups are shown; empty for none.
+    """
+
+    def verdicts(record: Record) -> Verdicts:
+        evidence: Any = evidence_of(record, "answers")
+        judged = [each.get("answer") for each in evidence.get("answers", ())]
+        return Verdicts(judge=judged[0] if judged else None, given=evidence.get("given"))
+
+    return lambda run, _: agreement_tables(run, field, verdicts)
+
+
 def evidence_of(record: Record, key: str) -> Mapping[str, object]:
     """Return the evidence of a line.
 
@@ -99,7 +114,7 @@ def agreement_tables(
 
     Args:
         run: The run.
-        field: The field whose groups are shown.
+        field: The field whose groups are shown; empty for none.
         verdicts_of: Reads the verdicts of a line.
 
     Raises:
@@ -113,7 +128,7 @@ def agreement_tables(
         if found.judge is None or found.given is None:
             continue
         pair = JudgedTwice(str(record.values.get("group_id")), found.given, found.judge)
-        for name in (_ALL_ITEMS, _field(record, field)):
+        for name in (_ALL_ITEMS, _field(record, field)) if field else (_ALL_ITEMS,):
             pairs.setdefault(name, []).append(pair)
     compared = len(pairs[_ALL_ITEMS])
     if not compared:
@@ -123,7 +138,8 @@ def agreement_tables(
     )
     notes = [f"agreement with given judgements: {left_out}"] if compared < items else []
     groups = {name: pairs[name] for name in (_ALL_ITEMS, *sorted(pairs.keys() - {_ALL_ITEMS}))}
-    return [_kappas(field, groups), _counts(field, groups)], notes
+    shown = field or "items_of"
+    return [_kappas(shown, groups), _counts(shown, groups)], notes
 
 
 def _kappas(field: str, groups: Mapping[str, list[JudgedTwice]]) -> AnalysisTable:
@@ -170,5 +186,7 @@ ANALYSES = tuple(
     for metric, make in (
         ("hallusion-bench", _hallusion_bench),
         ("event-hallusion", _event_hallusion),
+        ("mmhal", _alone("type")),
+        ("vqa", _alone("")),
     )
 )

@@ -1,0 +1,234 @@
+"""VQA by judge: open answers about images that agree with an answer of people.
+
+Li et al., 2023 (POPE), section 5.4, Table 6 and appendix E. A judge reads the model's response and
+the answers of people (10 in A-OKVQA and VQAv2, one in GQA), and names the one that the response
+agrees with, or none. An item is a response.
+
+* ``vqa_score`` = mean of the VQA score (Antol et al., 2015) of the named answer. Each person is
+  left out in turn: the mean of min(1, number of others with this answer / 3). With the answer of
+  one person it is 1 for a response that agrees, which is the accuracy that Table 6 prints for GQA.
+* ``accuracy`` = responses that agree with an answer of people / judged responses
+* ``unparsed_rate`` = judgements that name no answer of people and not none / judgements
+
+There is no released script, so the one variant is the paper's: ``judgement`` is the reply of its
+judge, which is the text of one of the answers or ``<NAN>``. Differences:
+
+* Letter case and punctuation do not count where a judgement and answers are compared.
+* A judgement that is neither an answer of people nor ``<NAN>`` leaves its response unscored. The
+  paper does not say what became of them.
+* With a judge of ours, the prompt is our own. It offers each answer once, under a letter, the most
+  frequent first and ten at most, so that no text of a response can become a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from string import ascii_lowercase
+
+from .answers.answer_scores import ReadAnswer, count, is_right, share, unparsed_rate
+from .answers.answer_text import folded
+from .answers.answers_metric import metric_of
+from .answers.closed_questions import (
+    Answer,
+    AnswersItem,
+    AnswerVariant,
+    ClosedQuestions,
+    JudgedAnswers,
+    Keys,
+    Parsed,
+)
+from .framework.metric import OptionDefinition, Paper
+
+NO_MATCH = "<NAN>"
+"""The judgement that a response agrees with no answer, in the paper's words."""
+_KEYS = ("direct_answers", "answers", "accepted")
+_OFFERED = 10
+# Stands for an answer's place among the offered ones; a judgement of the file is its text.
+_PLACE = re.compile(r"#(\d+)")
+
+
+def offered_answers(answers: Sequence[str]) -> tuple[str, ...]:
+    """Return each answer of people once, the most frequent first."""
+    counts = Counter(map(folded, answers))
+    first = {folded(answer): answer for answer in reversed(answers)}
+    # In the order of people, which decides between equally frequent ones.
+    return tuple(first[key] for key, _ in counts.most_common())
+
+
+def vqa_score(answer: str | None, answers: Sequence[str]) -> float:
+    """Return the VQA score (Antol et al. 2015) of the answer that a response agrees with.
+
+    Args:
+        answer: The answer; None if the response agrees with none.
+        answers: The answers of people.
+    """
+    if answer is None or not answers:
+        return 0.0
+    same = [folded(other) == folded(answer) for other in answers]
+    if len(same) == 1:
+        return float(same[0])
+    total = sum(same)
+    return sum(min(1.0, (total - mine) / 3) for mine in same) / len(same)
+
+
+def _accepted(text: str) -> list[str]:
+    found: list[str] = json.loads(text or "[]")
+    return found
+
+
+def _parse(answer: Answer) -> Parsed:
+    """Return the answer of people that a judgement names, or ``<NAN>``."""
+    said = answer.fields.get("judgement", "").strip().strip("\"'.")
+    offered = offered_answers(_accepted(answer.fields.get("accepted", "")))
+    if said.upper() in (NO_MATCH, NO_MATCH.strip("<>")):
+        return Parsed(NO_MATCH, False, "judgement")
+    if place := _PLACE.fullmatch(said):
+        named = offered[int(place[1]) - 1 : int(place[1])]
+    else:
+        named = tuple(each for each in offered if folded(each) == folded(said) != "")
+    return Parsed(named[0], True, "judgement") if named else Parsed(None, False, "judgement")
+
+
+def _points(answer: ReadAnswer) -> float:
+    return vqa_score(answer.value, _accepted(answer.field("accepted"))) if answer.right else 0.0
+
+
+def _with_answers(answer: Answer, record: Mapping[str, object]) -> Answer:
+    """Return an answer with those of people, the most frequent of which is its label."""
+    given = next((value for key in _KEYS if (value := record.get(key)) is not None), None)
+    found = [_text_of(each) for each in (given if isinstance(given, list) else [given])]
+    texts = [text for text in found if text is not None and folded(text)]
+    if not texts or len(texts) < len(found):
+        raise ValueError(
+            "answers of people are not texts",
+            "Write a text, or a list of texts or of objects with the key answer",
+            given,
+        )
+    fields = {**answer.fields, "accepted": json.dumps(texts, ensure_ascii=False)}
+    return answer._replace(label=offered_answers(texts)[0], fields=fields)
+
+
+def _text_of(value: object) -> str | None:
+    """Return one answer, which VQAv2 writes as an object."""
+    found = value.get("answer") if isinstance(value, Mapping) else value
+    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+    return str(found) if is_number or isinstance(found, str) else None
+
+
+def _offer(answer: Answer) -> str:
+    offered = offered_answers(_accepted(answer.fields.get("accepted", "")))
+    lines = zip(ascii_lowercase[:_OFFERED], offered, strict=False)
+    return "; ".join(f"{letter}: {text}" for letter, text in lines)
+
+
+_JUDGED = count("judged", "judged responses")
+
+BENCHMARK = ClosedQuestions(
+    name="vqa",
+    summary="Open answers about images that agree with an answer of people.",
+    title="VQA by judge: open answers that agree with an answer of people.",
+    papers=(
+        Paper(
+            title="Evaluating Object Hallucination in Large Vision-Language Models (POPE)",
+            authors="Li et al.",
+            year=2023,
+            link="arXiv:2305.10355",
+            where="section 5.4, Table 6 and appendix E",
+        ),
+        Paper(
+            title="VQA: Visual Question Answering",
+            authors="Antol et al.",
+            year=2015,
+            link="arXiv:1505.00468",
+            where="the VQA score",
+        ),
+    ),
+    unit="answers",
+    keys=Keys(
+        response=("response", "prediction", "model_answer", "output", "text"),
+        label=(),
+        media=("image", "image_id", "imageId"),
+        options=(),
+        fields={"accepted": _KEYS, "judgement": ("judgement", "judgment")},
+        optional=("judgement",),
+        verdict=("judgement",),
+    ),
+    labels=(),
+    seen=("judgement", "accepted"),
+    question_files=True,
+    complete=_with_answers,
+    variants=(
+        AnswerVariant(
+            name="paper",
+            meaning="The judge names an answer of people, or none; other judgements do not count.",
+            parse=_parse,
+            unparsed="unscored",
+        ),
+    ),
+    options=(
+        OptionDefinition(
+            name="judgements",
+            default="given",
+            choices=("given", "llm", "router"),
+            meaning="Judgements of responses.",
+            details="given uses those of the file; llm and router are judges.",
+        ),
+    ),
+    judged=JudgedAnswers(
+        noun="responses",
+        option="judgements",
+        verdict="judgement",
+        choices={
+            **{letter: f"#{n}" for n, letter in enumerate(ascii_lowercase[:_OFFERED], 1)},
+            "none": NO_MATCH,
+        },
+        prompts={"": "vqa"},
+        slots={
+            "question": lambda answer: answer.question,
+            "accepted": _offer,
+            "response": lambda answer: answer.response or "",
+        },
+        reference="accepted",
+        lacking="no answers of people for this question",
+        rests_on=("Every score rests", "judgements"),
+        counted="judged",
+    ),
+    scores=(
+        share(
+            "vqa_score",
+            "mean VQA score of the answers that responses agree with",
+            count("points", "VQA scores", _points, integral=False),
+            _JUDGED,
+            own=True,
+        ),
+        share(
+            "accuracy",
+            "responses that agree with an answer of people / judged responses",
+            count("matched", "responses that agree with an answer of people", is_right),
+            _JUDGED,
+        ),
+        unparsed_rate("judgements", "judgements", noun="judgements"),
+    ),
+    main_score="vqa_score",
+    trial=AnswersItem(
+        id="1",
+        answers=(
+            Answer(
+                question="What is the man holding?",
+                response="He holds a surfboard.",
+                label="surfboard",
+                fields={
+                    "judgement": "surfboard",
+                    "accepted": json.dumps(["surfboard"] * 8 + ["board"] * 2),
+                },
+            ),
+        ),
+    ),
+)
+"""The declaration."""
+BENCHMARKS = (BENCHMARK,)
+VqaMetric = metric_of(BENCHMARK)
+"""The metric."""
