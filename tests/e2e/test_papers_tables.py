@@ -164,13 +164,32 @@ def infact_run(folder: Path, seed: int) -> Path:
     return scored(folder / "run", "infact", "-r", write_lines(folder / "runs.jsonl", lines))
 
 
+def vqa_run(folder: Path, seed: int) -> Path:
+    rng = random.Random(seed)
+    rows = [
+        {
+            "question_id": number,
+            "image": str(number),
+            "response": "It is red.",
+            "direct_answers": ["red", "red", "dark red"],
+            "judgement": rng.choice(("red", "dark red", "<NAN>")),
+        }
+        for number in range(20)
+    ]
+    return scored(folder / "run", "vqa", "-r", write_lines(folder / "answers.jsonl", rows))
+
+
 MAKERS: Mapping[str, Callable[[Path, int], Path]] = {
     "POPE": pope_run,
     "Tri-HE": tri_he_run,
     "Mementos": mementos_run,
     "VidHal": vidhal_run,
     "INFACT": infact_run,
+    "captions": chair_run,
+    "VQA": vqa_run,
 }
+# What stands for a run of some kind on the page.
+KINDS = {"POPE_RUN": "POPE", "CHAIR_RUN": "captions", "VQA_RUN": "VQA"}
 # Rows of POPE's paper that analyze captions.
 OF_CAPTIONS = {"instructions", "hit_ratio", "accumulated", "frequent_objects", "by_length"}
 # A table of these needs what the runs of this test do not have; its own tests make it.
@@ -183,9 +202,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[Path]
 
     def of(kind: str) -> list[Path]:
         if kind not in made:
-            maker = chair_run if kind == "captions" else MAKERS[kind]
             folders = [tmp_path_factory.mktemp(f"{kind.lower()}{seed}") for seed in range(4)]
-            made[kind] = [maker(folder, seed) for seed, folder in enumerate(folders)]
+            made[kind] = [MAKERS[kind](folder, seed) for seed, folder in enumerate(folders)]
         return made[kind]
 
     return of
@@ -230,9 +248,9 @@ def test_the_command_makes_the_table(
         if "FILE" in command or "RUN" not in command:
             continue
         found = runs("captions" if captions else row.paper)
-        if "POPE_RUN CHAIR_RUN" in command:
-            command = command.replace("POPE_RUN CHAIR_RUN", "RUN RUN")
-            found = [runs("POPE")[0], runs("captions")[0]]
+        if kinds := re.findall(r"\b[A-Z]+_RUN\b", command):
+            command = re.sub(r"\b[A-Z]+_RUN\b", "RUN", command)
+            found = [runs(KINDS[kind])[0] for kind in kinds]
         ran = here(*filled(command, found, wordnet), "--format", "json")
         assert ran.returncode == 0, ran.stderr
         if command.startswith("hallujudge analyze"):
