@@ -85,7 +85,7 @@ def test_scores_equal_a_plain_count() -> None:
 
 def test_released_files_are_read() -> None:
     given = [{"question_id": 7, "response": "A cat."}]
-    people = {
+    people: dict[str, dict[str, object]] = {
         "A-OKVQA": {"direct_answers": PEOPLE, "choices": ["a", "b", "c", "d"]},
         "VQAv2": {"answers": [{"answer": text, "answer_id": 1} for text in PEOPLE]},
     }
