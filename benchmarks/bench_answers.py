@@ -168,6 +168,55 @@ def elv_halluc(size: int) -> Archive:
     return {"-r": rows(size - size % 3, answer)}
 
 
+def binary_clips(size: int) -> Archive:
+    """Questions of VidHalluc with two clips each, in two files."""
+    rng = random.Random(size)
+    ids = [[f"{n}_{clip}" for clip in "xy"] for n in range(size // 2)]
+    asked = {
+        str(n): [{"q": f"Is it {n}?", "a": dict(zip(clips, ("Yes", "No"), strict=True))}]
+        for n, clips in enumerate(ids)
+    }
+    said = {
+        str(n): [{"q": f"Is it {n}?", "a": {clip: rng.choice(YES_NO) for clip in clips}}]
+        for n, clips in enumerate(ids)
+    }
+    return {"-r": said, "-R": asked}
+
+
+def chosen_actions(size: int) -> Archive:
+    """Clips of VidHalluc with four actions, two for each id."""
+    rng = random.Random(size)
+    texts = ("A", "B, C", "AC", "(D)", "a person is running", "running on a track")
+    clips = {
+        f"clip_{n}": {
+            "Question": "Which actions are shown?",
+            "Choices": {"A": "running", "B": "running on a track", "C": "skiing", "D": f"it {n}"},
+            "Correct Answer": rng.choice(("A", "BC")),
+            "Model Answer": rng.choice(texts),
+        }
+        for n in range(size)
+    }
+    names = list(clips)
+    return {"-r": {n: {name: clips[name] for name in names[n : n + 2]} for n in range(0, size, 2)}}
+
+
+def orders_of_actions(size: int) -> Archive:
+    """Videos of VidHalluc with two actions."""
+    rng = random.Random(size)
+    texts = ("AB", "Action B, then action A.", "Action A happens after action B.", "Not clear")
+    return {
+        "-r": {
+            str(n): {
+                "video": f"v_{n}",
+                "Question": f"Below are two actions in video {n}",
+                "Correct Answer": rng.choice(("AB", "BA")),
+                "Model Answer": rng.choice(texts),
+            }
+            for n in range(size)
+        }
+    }
+
+
 FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "pope": ("pope", pope),
     "pope-joined": ("pope", pope_joined),
@@ -181,6 +230,9 @@ FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "amber": ("amber", amber),
     "dash-b": ("dash-b", dash_b),
     "elv-halluc": ("elv-halluc", elv_halluc),
+    "vidhalluc-bqa": ("vidhalluc-bqa", binary_clips),
+    "vidhalluc-mcq": ("vidhalluc-mcq", chosen_actions),
+    "vidhalluc-tsh": ("vidhalluc-tsh", orders_of_actions),
 }
 
 

@@ -69,6 +69,11 @@ PEOPLE = {
     "question": "What?",
     "direct_answers": ["cat", "kitten"],
 }
+CLIP = {"id": "0", "clip": "c1", "response": "Yes.", "label": "Yes", "video": "0"}
+CHOICE = {
+    **{"id": "0", "video": "0", "Question": "What is shown?", "Choices": ["running", "sitting"]},
+    **{"Correct Answer": "A", "Model Answer": "A"},
+}
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [ANSWERED], [QUESTION]),
     "pope, alone": (
@@ -144,10 +149,22 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     ),
     "mmhal": ("mmhal", [RATED], None),
     "vqa": ("vqa", [{"question_id": 1, "response": "A cat."}], [PEOPLE]),
+    "vidhalluc-bqa": ("vidhalluc-bqa", [CLIP], None),
+    "vidhalluc-bqa, joined": (
+        "vidhalluc-bqa",
+        [{key: CLIP[key] for key in ("id", "clip", "response")}],
+        [{key: CLIP[key] for key in ("id", "clip", "label", "video")}],
+    ),
+    "vidhalluc-mcq": ("vidhalluc-mcq", [CHOICE], None),
+    "vidhalluc-tsh": (
+        "vidhalluc-tsh",
+        [{"id": "0", "video": "v", "Correct Answer": "AB", "Model Answer": "AB"}],
+        None,
+    ),
 }
 LETTERS = {"A": 2, "B": 1}
 OPTIONS = {
-    "vidhal": InputOptions(own={"options": {"v_1": LETTERS, "other v_1": LETTERS}}),
+    "vidhal-": InputOptions(own={"options": {"v_1": LETTERS, "other v_1": LETTERS}}),
     "amber, described": InputOptions(
         own={"associations": {"dog": [], "cat": []}, "safe_words": ("sky",)}
     ),
@@ -161,7 +178,8 @@ def options_of(name: str) -> InputOptions | None:
 # What an archive may lack: intervals then treat an item as an image of its own. Descriptions and
 # judgements count apart from answers. Objects may come from the answer's words.
 OPTIONAL = {
-    *("image", "video", "text", "question", "prompt", "desc", "judgement", "review", "objs"),
+    *("image", "video", "text", "question", "Question", "prompt"),
+    *("desc", "judgement", "review", "objs"),
 }
 
 
@@ -187,7 +205,7 @@ def keys_of(value: Any) -> Iterator[str]:
 def cases() -> Iterator[tuple[str, str, int]]:
     for name, (_, *archives) in ARCHIVES.items():
         for place, archive in enumerate(archives):
-            ids = {"video"} if "vidhal" in name else set()
+            ids = {"video"} if "vidhal-" in name else set()
             for key in sorted(set(keys_of(archive)) - OPTIONAL | ids):
                 # The id of answers that carry their labels joins nothing.
                 if (name, key) != ("pope, alone", "question_id"):
@@ -261,6 +279,14 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
         ("event-hallusion", "qa", "qa", 0),
         ("event-hallusion", "description", "desc", 0),
         ("event-hallusion", "judgement", "judgement", 0),
+        ("vidhalluc-bqa", "clip", "clip", 0),
+        ("vidhalluc-bqa", "id", "id", 0),
+        ("vidhalluc-bqa", "response", "response", 0),
+        ("vidhalluc-bqa, joined", "label", "label", 1),
+        ("vidhalluc-mcq", "response", "Model Answer", 0),
+        ("vidhalluc-mcq", "label", "Correct Answer", 0),
+        ("vidhalluc-mcq", "Choices", "Choices", 0),
+        ("vidhalluc-tsh", "video", "video", 0),
         ("mmhal", "response", "model_answer", 0),
         ("mmhal", "reference", "gt_answer", 0),
         ("mmhal", "type", "question_type", 0),
@@ -292,7 +318,7 @@ def test_a_mapped_key_is_found(name: str, common: str, key: str, place: int) -> 
         ("video-hallucer", InputOptions(id_key="question_id")),
         ("video-hallucer", InputOptions(key_map={"prompt": "question"})),
         ("video-hallucer", InputOptions(key_map={"category": "set"})),
-        ("vidhal-mcqa", InputOptions(key_map={"label": "video"}, own=OPTIONS["vidhal"].own)),
+        ("vidhal-mcqa", InputOptions(key_map={"label": "video"}, own=OPTIONS["vidhal-"].own)),
         ("pope, alone", InputOptions(key_map={"options": "image"})),
         ("event-hallusion", InputOptions(allow_duplicates=True)),
         ("pope, alone", InputOptions(own={"claims_only": True})),
@@ -324,7 +350,10 @@ def other_id(value: Any) -> Any:
 
 
 # A record without a response is unscored, and named in the report.
-UNSCORED = {"response", "predict", "caption", "description", "model_answer", "model_response"}
+UNSCORED = {
+    *("response", "predict", "caption", "description"),
+    *("model_answer", "model_response", "Model Answer"),
+}
 
 
 @pytest.mark.parametrize(
@@ -333,7 +362,7 @@ UNSCORED = {"response", "predict", "caption", "description", "model_answer", "mo
 )
 def test_a_key_that_one_record_lacks_is_an_error(name: str, key: str, place: int) -> None:
     metric, *given = ARCHIVES[name]
-    options, ids = options_of(name), ["video" if "vidhal" in name else "pair_id"]
+    options, ids = options_of(name), ["video" if "vidhal-" in name else "pair_id"]
     archives = [each and doubled(each, *ids) for each in given]
     assert len(read_items(metric, archives[0], archives[1], options=options)) == 2
     archives[place] = with_last_renamed(archives[place], key)

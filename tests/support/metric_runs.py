@@ -111,6 +111,39 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
             for number in range(4)
         ],
     },
+    "vidhalluc-bqa": lambda: {
+        "responses": {"0": [{"q": "Is it running?", "a": {"c1": "Yes."}}]},
+        "references": {
+            "0": [
+                {"q": "Is it running?", "a": {"c1": "Yes", "c2": "No"}},
+                {"q": "Is it sitting?", "a": {"c1": "No", "c2": "Yes"}},
+            ]
+        },
+    },
+    "vidhalluc-mcq": lambda: {
+        "responses": {
+            "0": {
+                clip: {
+                    "Question": "What is shown?",
+                    "Choices": {"A": "running", "B": "sitting"},
+                    "Correct Answer": "AB",
+                    "Model Answer": text,
+                }
+                for clip, text in (("c1", "AB"), ("c2", "A, B"), ("c3", None))
+            }
+        },
+    },
+    "vidhalluc-tsh": lambda: {
+        "responses": {
+            str(number): {
+                "video": "v",
+                "Question": "Which comes first?",
+                "Correct Answer": "AB",
+                "Model Answer": text,
+            }
+            for number, text in enumerate(["AB", "Action B, then action A.", "Neither.", None])
+        },
+    },
     "event-hallusion": lambda: {"responses": EVENT_VIDEOS, "variant": "corrected"},
     "video-hallucer": lambda: {
         "responses": {

@@ -45,6 +45,7 @@ FAMILIES = [
     "dash_b",
     "elv_halluc",
     "vqa",
+    "vidhalluc",
 ]
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"

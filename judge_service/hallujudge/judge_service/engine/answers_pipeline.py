@@ -23,6 +23,11 @@ from .responses import Problem, ResponseCheck
 from .spec import ScoreSpec
 
 _SHOWN_CHARS = 80
+_MISSING = (
+    UnscoredReason.RESPONSE_MISSING,
+    UnscoredReason.RESPONSE_EMPTY,
+    UnscoredReason.RESPONSE_FAILED,
+)
 
 
 class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
@@ -86,14 +91,14 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             return problem
         how, answers = declared.bundle, item.answers
         if how.alone:
-            return self.answer_problem(answers[0]) if len(answers) == 1 else ONE_EACH
+            return self.problem_within(item, answers[0]) if len(answers) == 1 else ONE_EACH
         if how.partial:
             return self._partial_problem(answers)
         names = [answer.name for answer in answers]
         for name in how.names or names:
             if names.count(name) != 1:
                 return _miscounted(name, names.count(name))
-            if problem := self.answer_problem(answers[names.index(name)]):
+            if problem := self.problem_within(item, answers[names.index(name)]):
                 return problem
         if how.names and (others := sorted(set(names) - set(how.names))):
             detail = f"the answer {others[0]!r} is not one of {', '.join(how.names)}"
@@ -127,6 +132,13 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return why an answer can't be scored: its response or its label."""
         what = f"the {answer.name} answer" if answer.name else "the answer"
         return self.responses.problem(answer.response, what) or self.label_problem(answer)
+
+    def problem_within(self, item: AnswersItem, answer: Answer) -> Problem | None:
+        """Return why an answer of a bundle can't be scored; missing ones may count."""
+        problem = self.answer_problem(answer)
+        if problem is None or problem[0] not in _MISSING or not self.metric.counts_missing(item):
+            return problem
+        return self.label_problem(answer)
 
     def label_problem(self, answer: Answer) -> Problem | None:
         """Return why the label of an answer can't be used, or None if it can."""

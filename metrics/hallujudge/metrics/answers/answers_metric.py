@@ -104,6 +104,12 @@ class AnswersMetric(SoftMetric):
         """Return whether an item counts in no score of this variant."""
         return self._variant.leaves_out is not None and self._variant.leaves_out(item)
 
+    def counts_missing(self, item: AnswersItem) -> bool:
+        """Return whether answers of an item that are missing count, as unparsed ones."""
+        how = self._variant.missing
+        absent = how == "wrong in part" and all(each.response is None for each in item.answers)
+        return how != "unscored" and not absent
+
     def cluster(self, item: AnswersItem) -> str:  # noqa: ARG002
         """Return the cluster of an item that names none; empty for its own."""
         return ""

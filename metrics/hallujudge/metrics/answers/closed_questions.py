@@ -7,7 +7,7 @@ wire message, archive reader, command, report view and schema) is shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -64,6 +64,11 @@ def compared_by(parser: Callable[[str], str | None], how: str) -> AnswerParser:
     return parse
 
 
+MissingAs: TypeAlias = Literal["unscored", "wrong in part", "wrong"]
+"""What an absent or empty response, or a failure text, counts as: nothing; wrong, unless the whole
+bundle is absent, which then counts nothing; or wrong."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerVariant:
     """A variant of a benchmark."""
@@ -76,6 +81,8 @@ class AnswerVariant:
     """The answer parser."""
     unparsed: UnparsedAs = "wrong"
     """What an unparsed answer counts as."""
+    missing: MissingAs = "unscored"
+    """What a missing answer counts as."""
     repeated_by: str = ""
     """Field by whose groups an item counts repeatedly overall; empty if items count once."""
     leaves_out: Callable[[AnswersItem], bool] | None = None
@@ -150,6 +157,12 @@ class Bundling:
     archives of one question a record, without these names, are read too."""
     inside: tuple[str, ...] = ()
     """A record has a list of answers under one of these keys; they are named 1, 2, 3, ..."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Key of a record's list, or object by name, with values of its answers -> key of one value:
+    answers in columns. The first key that a record has says which answers there are. Files with one
+    answer a record are read too."""
+    empty: bool = False
+    """Whether a bundle without any answer is scored, to which it adds nothing."""
     whole: WholeAnswer | None = None
     """The answer that a record may hold next to its list, as the last of the bundle."""
     by: tuple[str, ...] = ()
@@ -173,7 +186,8 @@ class Bundling:
     @property
     def alone(self) -> bool:
         """Whether every answer counts alone."""
-        return not (self.names or self.inside or self.by or self.name or self.every)
+        held = self.names or self.inside or self.columns
+        return not (held or self.by or self.name or self.every)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +237,11 @@ class SetFiles:
     """Further keys of records, which count if their value has one of the names as a word."""
 
 
+Unfold: TypeAlias = (
+    "Callable[[Sequence[Mapping[str, object]], str], Iterator[tuple[int, Mapping[str, object]]]]"
+)
+"""Yields the bundles of records, each with its record's position. The second argument is
+``response``, or ``label`` for files of questions. Raises as ``complete`` does."""
 SpecialItem: TypeAlias = "Callable[[AnswersItem, Mapping[str, object]], AnswersItem]"
 """Returns an item of another kind, with what its record holds; raises as ``complete`` does."""
 
@@ -324,6 +343,11 @@ class ClosedQuestions:
     listed: Callable[[str, Mapping[str, object]], Iterable[str]] | None = None
     """Yields the ids of bundles that a list has, of its file's name and content; raises as
     ``complete`` does. Answers that no list has are noted, not refused."""
+    unfold: Unfold | None = None
+    """Reads released files that hold many bundles in one record."""
+    incomplete: bool = False
+    """Whether the released rule says how questions without an answer count, and that answers to
+    other questions do not: archives may have both, and a note says so."""
     joins_by_text: bool = False
     """Whether answers may be joined with their questions by text or order too, not by id only."""
     input_keys: tuple[InputKey, ...] = ()

@@ -21,6 +21,7 @@ from .named_keys import fields_of
 from .question_files import (
     bundle_id,
     place_of,
+    unfolded,
 )
 from .records import (
     Record,
@@ -86,6 +87,9 @@ class _Bundles:
         self._group_by = tuple(key for key in group_by if key not in known)
         # Whether records are single questions of bundles that may have names; set by the first.
         self._flat = None if declared.bundle.names and not declared.bundle.every else True
+        # Whether records in columns have ids; set by the first.
+        self._with_ids: bool | None = None
+        self._may_lack = options.allow_missing or declared.incomplete
         self._line_ids: set[str] = set()
         self._counts: dict[str, int] = {}
         self._maker = AnswerMaker(declared, options, self._faults, self._asked)
@@ -99,7 +103,10 @@ class _Bundles:
         """
         gathered: dict[str, list[Entry]] = {}
         for part in parts:
-            for record in map(self._renamed, part.records):
+            records = map(self._renamed, part.records)
+            for record in unfolded(self._declared, records, "response"):
+                if self._asked.ignores(record):
+                    continue
                 for entry in self._entries(part.name, self._asked.completed(record)):
                     gathered.setdefault(entry.bundle, []).append(entry)
         for record in self._asked.answering(gathered):
@@ -108,17 +115,18 @@ class _Bundles:
         self._asked.check()
         # Answers without their question lack more, which would be the wrong error.
         self._faults.check()
-        first = next(iter(gathered.values()), None)
-        if first is not None and not self._is_whole(first[0]):
-            self._maker.keys_of(first[0].inner)
-        for key in self._asked.silent() if self._options.allow_missing else ():
+        all_entries = (entry for entries in gathered.values() for entry in entries)
+        first = next((entry for entry in all_entries if not entry.empty), None)
+        if first is not None and not self._is_whole(first):
+            self._maker.keys_of(first.inner)
+        for key in self._asked.silent() if self._may_lack and gathered else ():
             for entry in self._unanswered(key):
                 gathered.setdefault(entry.bundle, []).append(entry)
         for bundle, entries in gathered.items():
             if not self._bundle.cut and self._is_cut(entries):
                 self._faults.add(_CUT, f"{bundle} ({len(entries)} of {self._bundle.every})")
         items = [self._item(entries) for entries in gathered.values()]
-        if not self._options.allow_missing and self._asked.asking is None:
+        if not self._may_lack and self._asked.asking is None:
             self._faults.add(_SILENT, *self._asked.silent())
         self._faults.check()
         if not items:
@@ -143,6 +151,9 @@ class _Bundles:
         fields = self._fields(part, record)
         if fields is None:
             return
+        if columns := [key for key in self._bundle.columns if key in record.values]:
+            yield from self._in_columns(columns, fields, record)
+            return
         if self._flat is None:
             self._flat = self._is_flat(record)
         if not self._flat:
@@ -162,6 +173,36 @@ class _Bundles:
                 number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
                 bundle += f"#{number}" * (number > 1)
             yield Entry(bundle, name or place, fields, record.values, inner)
+
+    def _in_columns(
+        self, keys: Sequence[str], fields: Mapping[str, str], record: Record
+    ) -> Iterator[Entry]:
+        """Yield the answers of a record's lists, or objects by name; missing ones are empty."""
+        bundle = self._numbered(record)
+        held = {key: _by_name(structured(record.values[key])) for key in keys}
+        for key, column in held.items():
+            listed = not isinstance(structured(record.values[key]), Mapping)
+            if column is None or (listed and len(column) != len(held[keys[0]] or ())):
+                what = f"{key} of {shown(record.values[key])}"
+                self._faults.add(_OTHER_COLUMNS, f"{record.place} ({what})")
+                return
+        rest = {key: value for key, value in record.values.items() if key not in held}
+        for name in held[keys[0]] or ():
+            own = {self._bundle.columns[key]: (held[key] or {}).get(name) for key in keys}
+            own = {key: "" if value is None else value for key, value in own.items()}
+            inner = self._mapped({**rest, **own}, {})
+            yield Entry(bundle, name, fields, rest, Record(inner, record.position, bundle))
+        if not held[keys[0]] and self._bundle.empty:
+            yield Entry(bundle, "", fields, rest, record, empty=True)
+
+    def _numbered(self, record: Record) -> str:
+        """Return the id of a record's bundle: its position from 1 if records have no ids."""
+        named = self._options.id_key or self._bundle.by or has_any(record, self._keys.id)
+        if self._with_ids is None:
+            self._with_ids = bool(named)
+        if self._with_ids:
+            return bundle_id(self._declared, record, self._options)
+        return str(record.position + 1)
 
     def _bundle_of(self, fields: Mapping[str, str], record: Record) -> tuple[str, str]:
         """Return the id of a bundle, and the place of a record in it if their order counts."""
@@ -324,6 +365,8 @@ class _Bundles:
         answers: dict[str, Answer] = {}
         media = []
         for entry in entries:
+            if entry.empty:
+                continue
             if entry.name in answers:
                 self._faults.add(_TWICE, placed(entry))
             answers[entry.name] = self._maker.answer(entry)
@@ -338,7 +381,8 @@ class _Bundles:
                 f"{self._declared.unit} have no {' and no '.join(lacking)} answer",
                 *[first.bundle] * bool(lacking),
             )
-        of_first = {name: answers[first.name].fields.get(name, "") for name in self._of_first}
+        known = answers[first.name].fields if answers else {}
+        of_first = {name: known.get(name, "") for name in self._of_first}
         item = AnswersItem(
             id=first.bundle,
             # Some questions are duplicates with the halves of a video in the other order.
@@ -392,12 +436,21 @@ def _has_strange_letters(answer: Answer) -> bool:
     return any(len(part) == 1 and part.isalpha() and part not in answer.options for part in parts)
 
 
+def _by_name(value: object) -> Mapping[str, object] | None:
+    """Return the values of an object by name, or of a list by number; None of anything else."""
+    if isinstance(value, Mapping):
+        return value
+    numbered = enumerate(value, 1) if isinstance(value, (list, tuple)) else None
+    return None if numbered is None else {str(number): each for number, each in numbered}
+
+
 def _are_objects(value: object) -> bool:
     """Return whether a value is a list of objects."""
     listed = value if isinstance(value, (list, tuple)) else ()
     return bool(listed) and all(isinstance(each, Mapping) for each in listed)
 
 
+_OTHER_COLUMNS = "records have columns that are no lists of one length, and no objects"
 _CUT = "bundles lack records"
 _NO_SET = "records have no set that is known"
 _NO_ANSWER = "records lack an answer"
@@ -414,6 +467,8 @@ def _remedies(declared: ClosedQuestions) -> dict[str, str]:
         if sets is None
         else f"Name the file after its set, or give each record the key {sets.field!r}: "
         f"{known_sets(sets)}",
+        _OTHER_COLUMNS: "Write "
+        f"{named(list(declared.bundle.columns))} with a value for each answer",
         _CUT: "Give every record, in the order of the benchmark",
         _NO_ANSWER: f"Write each record as an object with {names}",
         _TWICE: "Give different questions, and other samples, ids of their own; keep one of "

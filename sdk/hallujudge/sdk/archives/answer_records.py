@@ -30,6 +30,8 @@ class Entry(NamedTuple):
     """The record."""
     inner: Record
     """The answer, which may be the record itself."""
+    empty: bool = False
+    """Whether it stands for a bundle without answers."""
 
     @property
     def whole(self) -> Mapping[str, object]:
@@ -113,7 +115,7 @@ class AnswerMaker:
             label=label_of(self._declared, record.values.get(label_key)) or "",
             name=entry.name,
             question=optional_text(record, self._keys.question),
-            options=options_of(record, self._keys.options),
+            options=self._choices(record),
             fields={name: self.field(name, both) for name in self._fields},
         )
         answer = self._completed(entry, answer)
@@ -122,6 +124,16 @@ class AnswerMaker:
         for name in filter(answer.fields.__contains__, self._declared.places):
             self._check_place(name, answer.fields[name], record)
         return answer
+
+    def _choices(self, record: Record) -> Mapping[str, str]:
+        """Return the choices of an answer, which its record holds unless others do.
+
+        Raises:
+            ArchiveError: It lacks them; the message lists the tried and the found keys.
+        """
+        if self._declared.choices and not self._declared.question_files:
+            choose_key(record, None, self._keys.options, "the choices")
+        return options_of(record, self._keys.options)
 
     def _refuse_label(self, answer: Answer, entry: Entry, found: object) -> None:
         """Note a label that is not valid, or is missing unless a verdict came with the answer."""

@@ -60,6 +60,7 @@ class AskedQuestions:
         }
         self._joined: set[str] = set()
         self._records = 0
+        self._ignored: list[str] = []
 
     @property
     def asking(self) -> str | None:
@@ -69,6 +70,15 @@ class AskedQuestions:
         if table is None:
             return None
         return f"the {table.noun} with InputOptions(own=dict({table.name}=…))"
+
+    def ignores(self, record: Record) -> bool:
+        """Return whether a record answers no question, in a benchmark that leaves such out."""
+        if not self._declared.incomplete or not self.questions or self._options.allow_unknown:
+            return False
+        if (key := question_key(self._declared, record, self._options)) in self.questions:
+            return False
+        self._ignored.append(key)
+        return True
 
     def completed(self, record: Record) -> Record:
         """Return a record with what it leaves out, from the file of questions and the tables."""
@@ -101,7 +111,7 @@ class AskedQuestions:
         if self.questions and self._joined.isdisjoint(self.questions):
             some = named(list(self.questions)[:_SHOWN_IDS])
             hint = f"{_REMEDY}. No answer could be joined. The references have {some}"
-            self._faults.add(_UNKNOWN, remedy=hint)
+            self._faults.add(_UNKNOWN, *self._ignored, remedy=hint)
 
     def with_tables(self, record: Record) -> Record:
         """Return a record with what the tables say of its bundle."""
@@ -162,6 +172,16 @@ class AskedQuestions:
     def notes(self) -> Iterator[str]:
         """Yield which bundles of tables the questions lack, and which questions were left out."""
         unit = self._declared.unit
+        if self._ignored:
+            yield (
+                f"{len(self._ignored)} answers are to {unit} that the references lack, and do not "
+                f"count: {named(self._ignored)}"
+            )
+        if self._declared.incomplete and (lacking := self.silent()):
+            yield (
+                f"{len(lacking)} of the {len(self.questions)} {unit} have no answer: "
+                f"{named(lacking)}"
+            )
         for table, held in self._tables.items():
             if isinstance(held, _Listed):
                 yield f"the {table.noun}s have no ids, and belong to the {unit} in their order"

@@ -62,6 +62,7 @@ def mapped_keys(
     more = [*["label"] * bool(own.label), *_split_keys(declared)]
     places = {
         **{key: key for key in (*own.question, *(own.asked if by_text else own.options))},
+        **{key: key for key in bundle.columns},
         **{key: names[0] for names in (bundle.inside, *whole) for key in names},
         **{key: own.media[0] for key in ("image", "video", *own.media) if own.media},
         **{name: names[0] for name, names in fields.items()},

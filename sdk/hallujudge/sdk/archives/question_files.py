@@ -26,6 +26,7 @@ from .records import (
     optional_text,
     read_records,
     shown,
+    unwrapped,
 )
 from .table_files import structured
 
@@ -325,7 +326,8 @@ def known_questions(
     """
     known: dict[str, Mapping[str, object]] = {}
     twice: list[str] = []
-    for record in () if references is None else read_records(references):
+    records = () if references is None else read_records(references)
+    for record in unfolded(declared, records, "label"):
         if declared.choices:
             choose_key(record, None, declared.keys.options, "the choices")
         if not known and options.id_key not in record.values:
@@ -344,10 +346,35 @@ def known_questions(
     return known
 
 
+def unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> Iterator[Record]:
+    """Yield the bundles of records, of which those of released files may hold many.
+
+    Args:
+        declared: The benchmark.
+        records: The records.
+        key: ``response``, or ``label`` for questions.
+
+    Raises:
+        ArchiveError: A record has another form.
+    """
+    if declared.unfold is None:
+        yield from records
+        return
+    listed = list(records)
+    contents = [content for r in listed if isinstance(content := unwrapped(r.values), Mapping)]
+    assert len(contents) == len(listed), "a list would have been read as records"
+    try:
+        for position, values in declared.unfold(contents, key):
+            yield Record(values, position, listed[position].place)
+    except ValueError as err:
+        fault, remedy = err.args
+        raise ArchiveError(f"{listed[0].place}: {fault}. {remedy}") from err
+
+
 def question_key(declared: ClosedQuestions, record: Record, options: InputOptions) -> str:
     """Return what joins a record with its question: the place of the answer, or of the bundle."""
     bundle = declared.bundle
-    if not bundle.by:
+    if not bundle.by or any(key in record.values for key in bundle.columns):
         return bundle_id(declared, record, options)
     places = place_of(declared, record, bundle.name)
     return "_".join((bundle_id(declared, record, options), *places))

@@ -75,20 +75,25 @@ class Plan:
     """Files without responses of their own, and what they are."""
 
 
-def plan_of(folder: str | Path, out: Path, references: Iterable[str]) -> Plan:
+def plan_of(folder: str | Path, out: Path, references: Mapping[str, object]) -> Plan:
     """Return the runs that a folder holds.
 
     Args:
         folder: The folder, or its URL.
         out: Folder of the results, whose files are left out if it is in the same place.
-        references: Metrics whose references are known.
+        references: Metric -> its references, where they are known; their files are no archives.
 
     Raises:
         ArchiveError: It is not a folder, can't be read or has no files.
     """
     known = frozenset(references)
     own = Path(os.path.realpath(out))
-    files = [file for file in _files(folder) if own not in file.path.resolve().parents]
+    given = {Path(each).resolve() for each in references.values() if isinstance(each, (str, Path))}
+    files = [
+        file
+        for file in _files(folder)
+        if own not in file.path.resolve().parents and file.path.resolve() not in given
+    ]
     root = next((file.root for file in files if file.root is not None), Path(folder))
     paths = {file.name: file.path for file in files}
     whole, rest = _whole_folders(files, root)

@@ -164,3 +164,57 @@ def test_bundles_in_order_must_be_whole_and_of_one_kind() -> None:
         read(TRIPLETS, rows[:-1])
     with pytest.raises(ArchiveError, match="another sensitive"):
         read(replace(TRIPLETS, seen=("sensitive",)), [*rows[1:], rows[0]])
+
+
+COLUMNS = replace(
+    PLAIN,
+    name="columns",
+    keys=KEYS,
+    question_files=False,
+    bundle=Bundling(columns={"labels": "label", "responses": "response"}),
+)
+
+
+def test_answers_in_objects_by_name() -> None:
+    labels, responses = {"x": "yes", "y": "no"}, {"y": "No.", "other": "Yes."}
+    [item] = read(COLUMNS, [{"id": 7, "video": "v", "labels": labels, "responses": responses}])
+    assert [(a.name, a.response, a.label) for a in item.answers] == [
+        ("x", "", "yes"),
+        ("y", "No.", "no"),
+    ]
+    assert (item.id, item.group_id) == ("7", "v")
+
+
+def test_answers_in_lists_of_records_without_ids() -> None:
+    row = {"labels": ["yes", "no"], "responses": ["Yes.", None]}
+    items = read(COLUMNS, [row, row])
+    assert [item.id for item in items] == ["1", "2"]
+    assert [(a.name, a.response) for a in items[1].answers] == [("1", "Yes."), ("2", "")]
+
+
+@pytest.mark.parametrize("responses", [["Yes."], "Yes.", 3])
+def test_columns_of_another_form_are_refused(responses: Any) -> None:
+    with pytest.raises(ArchiveError, match="labels, responses"):
+        read(COLUMNS, [{"labels": ["yes", "no"], "responses": responses}])
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_record_without_answers_is_an_item_only_where_it_counts(empty: bool) -> None:
+    declared = replace(COLUMNS, bundle=replace(COLUMNS.bundle, empty=empty))
+    rows = [{"labels": [], "responses": []}, {"labels": ["no"], "responses": ["No."]}]
+    found = read(declared, rows)
+    assert [len(item.answers) for item in found] == ([0, 1] if empty else [1])
+
+
+TOLERANT = replace(COLUMNS, question_files=True, incomplete=True)
+
+
+def test_questions_and_answers_may_lack_each_other_where_the_benchmark_says_how() -> None:
+    questions = [{"id": number, "labels": {"x": "yes"}} for number in (1, 2)]
+    answers = [{"id": number, "responses": {"x": "Yes."}} for number in (2, 3)]
+    source = read_answers(TOLERANT, answers, questions, InputOptions(), ())
+    found = {item.id: item.answers[0].response for item in source if isinstance(item, AnswersItem)}
+    assert found == {"2": "Yes.", "1": None}
+    assert ["3" in source.notes[-2], "1 of the 2" in source.notes[-1]] == [True, True]
+    with pytest.raises(ArchiveError, match="No answer could be joined"):
+        read_answers(TOLERANT, answers[1:], questions, InputOptions(), ())

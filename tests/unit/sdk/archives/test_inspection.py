@@ -115,9 +115,17 @@ PAIR = {
 }
 
 
+CLIP = {"Choices": {"A": "a"}, "Correct Answer": "A", "Model Answer": "A"}
+ORDER = {"video": "v", "Correct Answer": "AB", "Model Answer": "AB"}
+
+
 @pytest.mark.parametrize(
     ("content", "metric"),
     [
+        ({"0": [{"q": "?", "a": {"c": "Yes"}}], "1": []}, "vidhalluc-bqa"),
+        ({"0": {"c": CLIP}}, "vidhalluc-mcq"),
+        ([{"id": "c", **CLIP}], "vidhalluc-mcq"),
+        ({"0": ORDER}, "vidhalluc-tsh"),
         (VIDEO, "event-hallusion"),
         ([VIDEO], "event-hallusion"),
         ({**VIDEO, "qa": json.dumps(QA)}, "event-hallusion"),

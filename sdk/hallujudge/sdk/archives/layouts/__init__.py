@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 
 from ...errors import ArchiveError
 from ..json_files import named
-from . import benchmarks, harnesses, vlmevalkit, yes_no_answers
+from . import benchmarks, harnesses, vidhalluc, vlmevalkit, yes_no_answers
 from .archive_reader import ArchiveReader
 
 _ENTRY_POINTS = "hallujudge.archive_readers"
@@ -21,6 +21,7 @@ _BUILT_IN = (
     *vlmevalkit.READERS,
     *benchmarks.CHAIR_SCRIPT_READERS,
     *yes_no_answers.READERS,
+    *vidhalluc.READERS,
     *benchmarks.READERS,
 )
 

@@ -1,0 +1,64 @@
+"""Files of VidHalluc's released scripts, of its four tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .archive_reader import ArchiveReader
+
+_ANSWERED = frozenset({"Correct Answer", "Model Answer"})
+_CHOICES = "Choices"
+
+
+def _is_binary(values: Mapping[str, object]) -> bool:
+    """Return whether an object maps ids to questions with clips."""
+    questions = [each for held in values.values() if isinstance(held, list) for each in held]
+    lists = all(isinstance(held, list) for key, held in values.items() if key != "id")
+    return (
+        bool(questions)
+        and lists
+        and all(
+            isinstance(each, Mapping) and {"q"} <= each.keys() <= {"q", "a"} for each in questions
+        )
+    )
+
+
+def _is_choice(values: Mapping[str, object]) -> bool:
+    """Return whether a record is a clip with choices, or maps clips to such records."""
+    clips = [each for key, each in values.items() if key != "id" and isinstance(each, Mapping)]
+    if values.keys() >= _ANSWERED:
+        return _CHOICES in values
+    return bool(clips) and all(each.keys() >= {_CHOICES, *_ANSWERED} for each in clips)
+
+
+def _is_order(values: Mapping[str, object]) -> bool:
+    return values.keys() >= _ANSWERED and _CHOICES not in values
+
+
+READERS = (
+    ArchiveReader(
+        name="VidHalluc's binary questions",
+        keys=(),
+        matches=_is_binary,
+        shape="questions with q and a for each id",
+        metrics=("vidhalluc-bqa",),
+        fields={"id": "", "response": ""},
+        arguments="-R binary_qa.json",
+        also_references=True,
+    ),
+    ArchiveReader(
+        name="VidHalluc's multiple choices",
+        keys=(),
+        matches=_is_choice,
+        shape="Choices, Correct Answer and Model Answer for each clip",
+        metrics=("vidhalluc-mcq",),
+        fields={"id": "id"},
+    ),
+    ArchiveReader(
+        name="VidHalluc's orders of actions",
+        keys=tuple(sorted(_ANSWERED)),
+        matches=_is_order,
+        metrics=("vidhalluc-tsh",),
+        fields={"id": "id", "response": "Model Answer"},
+    ),
+)

@@ -1,0 +1,97 @@
+"""Parsers of VidHalluc's answers where both variants read them, and where only one does."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.metrics import Answer
+from hallujudge.metrics.vidhalluc import action_parsers as parsers
+
+OPTIONS = {"A": "running", "B": "running on a track", "C": "skiing", "D": "painting a fence"}
+
+
+@pytest.mark.parametrize(
+    ("text", "published", "corrected"),
+    [
+        ("Yes.", "yes", "yes"),
+        (" NO, it is not.", "no", "no"),
+        ("Yes .", "yes", "yes"),
+        ("Yes it is", None, "yes"),
+        ("**Yes**", None, "yes"),
+        ("No\nYes", None, "no"),
+        ("Answer: No", None, "no"),
+        ("Yesterday", None, None),
+        ("", None, None),
+    ],
+)
+def test_yes_or_no(text: str, published: str | None, corrected: str | None) -> None:
+    assert parsers.yes_no_before_marks(text) == published
+    assert parsers.first_yes_no(text) == corrected
+
+
+@pytest.mark.parametrize(
+    ("text", "published", "corrected"),
+    [
+        ("A, C", "A, C", "A, C"),
+        ("AC", None, "A, C"),
+        ("d", None, "D"),
+        ("option_D", None, "D"),
+        ("A person is skiing.", "A", "C"),
+        ("Running on a track.", "A", "B"),
+        ("A. running; C. skiing", "A, C", "A, C"),
+        ("B-roll of skiing", "B", "C"),
+        ("Not A but C.", "A, C", "C"),
+        ("The answer is B and D", "B, D", "B, D"),
+        ("running and skiing", "A", "A, C"),
+        ("I am not sure.", None, None),
+        ("", None, None),
+    ],
+)
+def test_letters(text: str, published: str | None, corrected: str | None) -> None:
+    answer = Answer(response=text, label="AC", options=OPTIONS)
+    for parse, wanted in (
+        (parsers.choices_published, published),
+        (parsers.choices_corrected, corrected),
+    ):
+        found = parse(answer)
+        assert (found.value, found.right) == (wanted, wanted == "A, C")
+
+
+def test_the_order_of_a_files_choices_decides_only_as_released() -> None:
+    answer = Answer("Running on a track", label="B", options=OPTIONS, fields={"order": "B A C D"})
+    assert parsers.choices_published(answer).value == "B"
+
+
+def test_no_letter_is_right_where_the_label_has_none_only_as_released() -> None:
+    answer = Answer(response="None of these.", label="None", options=OPTIONS)
+    assert parsers.choices_published(answer).right
+    assert not parsers.choices_corrected(answer).right
+
+
+@pytest.mark.parametrize(
+    ("text", "published", "corrected"),
+    [
+        ("AB", "AB", "AB"),
+        ("AB.", None, "AB"),
+        ("B, A", None, "BA"),
+        ("Action B -> Action A", "BA", "BA"),
+        ("Action A before Action B.", "AB", "AB"),
+        ("Action B happens after Action A.", "BA", "AB"),
+        ("Before Action A, Action B takes place.", "AB", "BA"),
+        ("After Action A, Action B takes place.", "AB", "AB"),
+        ("Action A strengthens, action B ends it.", "AB", "AB"),
+        ("Action B (pouring tea) is seen, action A follows.", "B)A", "BA"),
+        ("Action A happens, then action B. Then action B again.", "BB", "AB"),
+        ("Action B is preceded by action A.", "BA", "AB"),
+        ("Action A is followed by action B.", "AB", "AB"),
+        ("Action A follows action B.", "AB", "BA"),
+        ("B) happens before A)", None, "BA"),
+        ("a) action b b) action a", ")B)A", "BA"),
+        ("It is not clear.", None, None),
+        ("Action A", "A", None),
+        ("", None, None),
+    ],
+)
+def test_orders(text: str, published: str | None, corrected: str | None) -> None:
+    assert parsers.order_by_patterns(text) == published
+    assert parsers.order_by_words(text) == corrected
