@@ -43,6 +43,7 @@ from .analyzed_run import (
     cut_offs,
     run_by_run,
 )
+from .score_sheets import SheetScores, key_of, read_sheets
 
 _PARTS = ("", "object_", "relation_")
 # Points of the trend by default: every ten words, and at most thirty of them.
@@ -52,8 +53,8 @@ _NO_PLACES = (
     "differently"
 )
 _NO_HUMAN = (
-    "no agreement with annotators: the answers have no human_score "
-    "(see InputOptions(own=dict(human_keys=…)))"
+    "no agreement with annotators: the answers have no human_score (see "
+    "InputOptions(own=dict(human_keys=…))), and no sheet of hallujudge label scores is given"
 )
 _HUMAN_SCALES = {
     "more-is-better": "with less hallucination",
@@ -68,17 +69,41 @@ class _Answer:
     is_scored: bool
     judged: JudgedAnswer
     human: tuple[float, ...]
+    key: str | None
 
 
-def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
+def _make(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
+    """Return the analyses of Tri-HE runs, with the scores of people's sheets if any are given.
+
+    Raises:
+        ArchiveError: See :func:`_tables`; also if a sheet can't be read.
+    """
+    sheets = read_sheets(options["sheet"]) if options["sheet"] else None
+    known: set[str] = set()
+    tables, notes = run_by_run(lambda run, own: _tables(run, own, sheets, known), "tri-he")(
+        runs, options
+    )
+    return tables, [*notes, *(sheets.notes(known) if sheets is not None else ())]
+
+
+def _tables(
+    run: AnalyzedRun, options: Mapping[str, Any], sheets: SheetScores | None, known: set[str]
+) -> Tables:
     """Return the analyses of a Tri-HE run, and the reasons for missing ones.
+
+    Args:
+        run: The run.
+        options: The options.
+        sheets: Scores that count in place of those of the archive.
+        known: Gets the keys of the responses.
 
     Raises:
         ArchiveError: A line of items.jsonl is not one that a Tri-HE run writes.
     """
     soft = "yes" if "|soft:yes|" in run.signature else ""
     metric = TriHeMetric(variant=run.variant, judge="of the run", soft=soft)
-    every = [_answer(record) for record in run.items()]
+    every = [_answer(record, sheets) for record in run.items()]
+    known.update(answer.key for answer in every if answer.key is not None)
     answers = [answer for answer in every if answer.is_scored]
     judged = [answer.judged for answer in answers]
     tables, notes = _trend_over_placed(judged, metric, cut_offs("words", options["words"]))
@@ -292,7 +317,7 @@ def _alpha(answers: Sequence[_Answer]) -> AnalysisTable:
     )
 
 
-def _answer(record: Record) -> _Answer:
+def _answer(record: Record, sheets: SheetScores | None) -> _Answer:
     evidence = record.values.get("evidence")
     claims = evidence.get("claims") if isinstance(evidence, Mapping) else None
     is_scored = record.values.get("outcome") == "scored"
@@ -303,13 +328,17 @@ def _answer(record: Record) -> _Answer:
     with ArchiveError.of_content(
         f"{record.place}: not a line that a run of tri-he writes", "score again"
     ):
+        key = key_of(record) if sheets is not None else None
         return _Answer(
             id=str(record.values["id"]),
             is_scored=is_scored,
             judged=JudgedAnswer(
                 group_id=str(record.values["group_id"]), verdicts=tuple(map(_claim, claims or ()))
             ),
-            human=human_scores(record._replace(values=evidence), ()),
+            human=human_scores(record._replace(values=evidence), ())
+            if sheets is None
+            else sheets.scores.get(key or "", ()),
+            key=key,
         )
 
 
@@ -336,7 +365,7 @@ def _parts(value: object) -> ClaimParts:
 ANALYSES = (
     FamilyAnalyses(
         metrics=("tri-he",),
-        make=run_by_run(_tables, "tri-he"),
+        make=_make,
         options=(
             AnalysisOption(
                 name="words",
@@ -355,6 +384,12 @@ ANALYSES = (
                 meaning="tri-he: folder of WordNet for object pairs by synset, or auto",
                 kind="text",
                 default="",
+            ),
+            AnalysisOption(
+                name="sheet",
+                meaning="tri-he: filled sheet of label scores",
+                kind="texts",
+                default=(),
             ),
             AnalysisOption(
                 name="human_scale",

@@ -47,6 +47,10 @@ class AnalysisFlags:
         str | None,
         metric_option(help="tri-he: WordNet folder, for object pairs by synset, or auto."),
     ] = None
+    sheet: Annotated[
+        list[str] | None,
+        metric_option(metavar="FILE", help="tri-he: filled sheet of label scores; repeatable."),
+    ] = None
     human_scale: Annotated[
         str | None, metric_option(help="tri-he: more-is-better or more-is-worse.")
     ] = None
