@@ -74,6 +74,13 @@ CHOICE = {
     **{"id": "0", "video": "0", "Question": "What is shown?", "Choices": ["running", "sitting"]},
     **{"Correct Answer": "A", "Model Answer": "A"},
 }
+CAPTION = {
+    "id": "1",
+    "mode": "hallucination",
+    "human_caption": "A man opens a box.",
+    "model_caption": "A man opens a box. He sings.",
+    "result_tuple": [[1, "He sings a song.", "", "dynamic-action", "", "contradiction"]],
+}
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [ANSWERED], [QUESTION]),
     "pope, alone": (
@@ -161,6 +168,7 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         [{"id": "0", "video": "v", "Correct Answer": "AB", "Model Answer": "AB"}],
         None,
     ),
+    "argus": ("argus", [CAPTION], None),
 }
 LETTERS = {"A": 2, "B": 1}
 OPTIONS = {
@@ -294,6 +302,11 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
         ("mmhal", "id", "image_id", 0),
         ("vqa", "response", "response", 0),
         ("vqa", "accepted", "direct_answers", 1),
+        ("argus", "id", "id", 0),
+        ("argus", "mode", "mode", 0),
+        ("argus", "response", "model_caption", 0),
+        ("argus", "human_caption", "human_caption", 0),
+        ("argus", "lines", "result_tuple", 0),
         ("hallusion-bench", "response", "response", 0),
         ("hallusion-bench", "label", "gt_answer", 0),
         ("hallusion-bench", "category", "category", 0),

@@ -28,6 +28,7 @@ from hallujudge.metrics import (
     one_answer,
 )
 from hallujudge.metrics.amber.descriptions import AmberEvidence
+from hallujudge.metrics.argus import ArgusEvidence
 from hallujudge.metrics.framework.claims import Triplet, WrittenTriplet
 from hallujudge.metrics.framework.results import Item as BaseItem
 from hallujudge.metrics.mementos import MementosEvidence
@@ -70,6 +71,7 @@ FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (TriHeItem, "claims"): st.none() | st.lists(SCALARS[Triplet], max_size=2).map(tuple),
 }
 EVIDENCE: tuple[type, ...] = (
+    ArgusEvidence,
     AmberEvidence,
     AnswersEvidence,
     ChairEvidence,

@@ -18,6 +18,11 @@ WORDS = ["dog", "sofa", "wall"]
 LETTERS = {"A": 2, "B": 1, "C": 3}
 VIDEOS = [{"video": "v1", "captions": {"1": "a", "2": "b", "3": "c"}, "aspect": "action"}]
 VIDHAL = InputOptions(own={"options": dict.fromkeys(("v1", "v2", "v3"), LETTERS)})
+ARGUS_LINES = [
+    [1, "He takes a small key out.", "he takes a key out", "dynamic-action", "", "entailment"],
+    [2, "A man opens a box.", "A man opens a box.", "dynamic-action", "", "entailment"],
+    [3, "He sings a song.", "", "dynamic-action", "", "contradiction"],
+]
 
 RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "chair": lambda: {
@@ -143,6 +148,20 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
             }
             for number, text in enumerate(["AB", "Action B, then action A.", "Neither.", None])
         },
+    },
+    "argus": lambda: {
+        "responses": [
+            {
+                "clip": f"clip {number}",
+                "mode": mode,
+                "human_caption": "A man opens a box. Then he takes a small key out.",
+                "response": "A man takes a small key out. He opens a box. He sings a song.",
+                "lines": lines,
+            }
+            for number, lines in enumerate([ARGUS_LINES, [], None])
+            for mode in ("hallucination", "omission")
+        ],
+        "variant": "corrected",
     },
     "event-hallusion": lambda: {"responses": EVENT_VIDEOS, "variant": "corrected"},
     "video-hallucer": lambda: {

@@ -14,6 +14,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Score
 from hallujudge.metrics.answers.closed_questions import AnswersEvidence
+from hallujudge.metrics.argus import ArgusEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence
 
 from ..engine.registry import FoundClaim
@@ -114,7 +115,7 @@ def _judge_json(part: _JudgePart) -> dict[str, JsonValue]:
 
 _PARTS = Rearranged(tuple[_JudgePart, ...], _write_judging, _read_judging)
 _JUDGING: Mapping[tuple[Any, str], Rearranged] = {
-    (evidence, "judging"): _PARTS for evidence in (TriHeEvidence, AnswersEvidence)
+    (evidence, "judging"): _PARTS for evidence in (TriHeEvidence, AnswersEvidence, ArgusEvidence)
 }
 """Evidence holds the work of each judge as JSON; its message declares the fields."""
 

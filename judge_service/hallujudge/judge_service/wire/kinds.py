@@ -19,11 +19,13 @@ _ITEMS = {
     "tri_he": "tri_he.TriHeItem",
     "mementos": "mementos.MementosItem",
     "amber": "amber.descriptions.AmberItem",
+    "argus": "argus.ArgusItem",
     "object_halbench": "object_halbench.ObjectHalBenchItem",
 }
 """The items of each task; a family with its own item adds a line here and its evidence below."""
 _EVIDENCE = (
     "amber.descriptions.AmberEvidence",
+    "argus.ArgusEvidence",
     "chair.ChairEvidence",
     "mementos.MementosEvidence",
     "tri_he.TriHeEvidence",

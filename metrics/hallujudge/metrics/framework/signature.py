@@ -40,6 +40,7 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     "tentative": "tentative claims",
     "judgements": "source of judgements",
     "ratings": "source of ratings",
+    "verdicts": "source of verdicts on lines",
     "correctness": "source of correctness",
     "soft": "probabilities in place of verdicts",
     "judge": "judge: model, prompt, settings and report card",

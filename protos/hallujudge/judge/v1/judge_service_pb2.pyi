@@ -11,6 +11,7 @@ import google.protobuf.internal.enum_type_wrapper
 import google.protobuf.message
 import hallujudge.judge.v1.amber_pb2
 import hallujudge.judge.v1.answers_pb2
+import hallujudge.judge.v1.argus_pb2
 import hallujudge.judge.v1.chair_pb2
 import hallujudge.judge.v1.mementos_pb2
 import hallujudge.judge.v1.object_halbench_pb2
@@ -326,6 +327,7 @@ class Item(google.protobuf.message.Message):
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
     AMBER_FIELD_NUMBER: builtins.int
+    ARGUS_FIELD_NUMBER: builtins.int
     OBJECT_HALBENCH_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item, unique in its run. Write the number 42 as "42"."""
@@ -356,6 +358,10 @@ class Item(google.protobuf.message.Message):
         """Descriptions of AMBER; its questions are answers."""
 
     @property
+    def argus(self) -> hallujudge.judge.v1.argus_pb2.ArgusTask:
+        """Captions of ARGUS."""
+
+    @property
     def object_halbench(self) -> hallujudge.judge.v1.object_halbench_pb2.ObjectHalBenchTask:
         """Object HalBench."""
 
@@ -370,11 +376,12 @@ class Item(google.protobuf.message.Message):
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeTask | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosTask | None = ...,
         amber: hallujudge.judge.v1.amber_pb2.AmberTask | None = ...,
+        argus: hallujudge.judge.v1.argus_pb2.ArgusTask | None = ...,
         object_halbench: hallujudge.judge.v1.object_halbench_pb2.ObjectHalBenchTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "mementos", b"mementos", "object_halbench", b"object_halbench", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "object_halbench", b"object_halbench", "task", b"task", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "amber", "object_halbench"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "mementos", b"mementos", "object_halbench", b"object_halbench", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "object_halbench", b"object_halbench", "task", b"task", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "amber", "argus", "object_halbench"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 
@@ -412,6 +419,7 @@ class ItemResult(google.protobuf.message.Message):
     TRI_HE_FIELD_NUMBER: builtins.int
     MEMENTOS_FIELD_NUMBER: builtins.int
     AMBER_FIELD_NUMBER: builtins.int
+    ARGUS_FIELD_NUMBER: builtins.int
     ANSWERS_FIELD_NUMBER: builtins.int
     QUESTION_HASH_FIELD_NUMBER: builtins.int
     REFERENCE_HASH_FIELD_NUMBER: builtins.int
@@ -460,6 +468,10 @@ class ItemResult(google.protobuf.message.Message):
         """Object words in a description."""
 
     @property
+    def argus(self) -> hallujudge.judge.v1.argus_pb2.ArgusEvidence:
+        """Lines of a caption with their costs."""
+
+    @property
     def answers(self) -> hallujudge.judge.v1.answers_pb2.AnswersEvidence:
         """Answers that count together."""
 
@@ -478,13 +490,14 @@ class ItemResult(google.protobuf.message.Message):
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeEvidence | None = ...,
         mementos: hallujudge.judge.v1.mementos_pb2.MementosEvidence | None = ...,
         amber: hallujudge.judge.v1.amber_pb2.AmberEvidence | None = ...,
+        argus: hallujudge.judge.v1.argus_pb2.ArgusEvidence | None = ...,
         answers: hallujudge.judge.v1.answers_pb2.AnswersEvidence | None = ...,
         question_hash: builtins.str = ...,
         reference_hash: builtins.str = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "evidence", b"evidence", "mementos", b"mementos", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "tri_he", "mementos", "amber", "answers"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "evidence", b"evidence", "mementos", b"mementos", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "tri_he", "mementos", "amber", "argus", "answers"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

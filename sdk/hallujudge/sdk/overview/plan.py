@@ -136,10 +136,16 @@ def _whole_folders(
     """Return runs over folders in the layout of a released script, and the other files."""
     runs: list[PlannedRun] = []
     taken: set[Path] = set()
-    sources = {file.path.parent: str(file.name).rpartition("/")[0] for file in files}
+    sources: dict[Path, str] = {}
+    for file in files:
+        # Some layouts have folders in folders: the outermost one that a reader reads counts.
+        folder, source = file.path.parent, file.name.rpartition("/")[0]
+        while folder not in sources and (folder == root or root in folder.parents):
+            sources[folder] = source
+            folder, source = folder.parent, source.rpartition("/")[0]
     for parent, source in sorted(sources.items()):
         metric, read = folder_files(parent)
-        if metric:
+        if metric and not taken.issuperset(read):
             taken.update(read)
             command = f"hallujudge score {metric} --responses {source} --out results"
             runs.append(

@@ -211,6 +211,12 @@ READERS = (
         matches=_is_question,
     ),
     _responses(
+        "ARGUS' judged caption of a clip",
+        "human_caption model_caption result_tuple",
+        "argus",
+        fields="id= response=model_caption",
+    ),
+    _responses(
         "MMHal-Bench's answers with their reviews",
         "question_type gt_answer model_answer review",
         "mmhal",

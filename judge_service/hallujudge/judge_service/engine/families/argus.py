@@ -1,0 +1,244 @@
+"""ARGUS: lines of captions -> verdicts and evidence -> the cost of the caption."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.argus import (
+    ACTION,
+    ENTAILED,
+    MODES,
+    VERDICTS,
+    ArgusEvidence,
+    ArgusItem,
+    ArgusMetric,
+    JudgedLine,
+)
+from hallujudge.metrics.argus.caption_lines import is_heading, lines_of
+from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import JsonValue, ScoredItem
+
+from ...judges.choice_judge import ChoiceJudge, Chosen
+from ...judges.judge_interface import Asked, payer_of
+from ...judges.prompts_and_replies import Question
+from ...llm.budget import Usage
+from ...llm.estimate import Estimate
+from ...threads import map_cpu
+from ..judge_quality import asked_judge_note, given_verdicts_note
+from ..judging_pipeline import choice_judge, choice_question, prompt_option
+from ..pipelines import TextPipeline, checked_items, unscored_result
+from ..registry import MetricEntry, Trial
+from ..resources import Resources
+from ..responses import Problem, ResponseCheck
+from ..spec import ScoreSpec
+
+_SLOTS = ("source", "caption", "line")
+# What a judge may answer -> verdict and kind; an action is followed by its source line.
+_ANSWERS = {
+    **{verdict: (verdict, "") for verdict in VERDICTS[1:]},
+    "summary": (ENTAILED, "summary"),
+    "description": (ENTAILED, "visual-description"),
+}
+_ACTION = "action "
+
+
+class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
+    """Places the lines of captions, which a language model may judge one by one.
+
+    Args:
+        metric: The metric.
+        responses: Recognises missing responses.
+        judge: The language models, or None if verdicts are given.
+        notes: Sentences for the report.
+    """
+
+    item_type = ArgusItem
+    counts_unread = True
+
+    def __init__(
+        self,
+        metric: ArgusMetric,
+        responses: ResponseCheck,
+        judge: ChoiceJudge | None,
+        notes: tuple[str, ...],
+    ) -> None:
+        super().__init__(metric, responses, notes)
+        self._judge = judge
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings of all text pipelines, and the judge with its prompt and parameters."""
+        if self._judge is None:
+            return super().settings
+        identity = self._judge.identity
+        return {
+            **super().settings,
+            "judge_model": str(identity),
+            "judge_prompts": identity.template,
+            **{f"judge.{name}": value for name, value in identity.parameters},
+        }
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item, in order; a batch's lines are judged together."""
+        if self._judge is None:
+            return await super().evaluate(items)
+        captions: list[ArgusItem] = checked_items(items, ArgusItem)
+        questions = [self._questions(item) for item in captions]
+        answers = iter(await self._judge.choose([each for asked in questions for each in asked]))
+        chosen = [[next(answers) for _ in asked] for asked in questions]
+        return await map_cpu(
+            lambda index: self._judged(captions[index], chosen[index]),
+            range(len(captions)),
+            chars=lambda index: self.size(captions[index]),
+        )
+
+    async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
+        """Return the calls that each language model would get, without calling it."""
+        if self._judge is None:
+            return []
+        captions: list[ArgusItem] = checked_items(items, ArgusItem)
+        return await self._judge.estimates(q for item in captions for q in self._questions(item))
+
+    def size(self, item: ArgusItem) -> int:
+        """Return the number of characters that scoring an item reads: each line is looked up."""
+        return len(item.source or "") * (1 + len(item.lines))
+
+    def problem(self, item: ArgusItem) -> Problem | None:
+        """Return why an item can't be scored, or None if it can."""
+        if item.mode not in MODES:
+            known = " or ".join(MODES)
+            return UnscoredReason.PLACE_INVALID, f"the mode is {item.mode!r:.60}, not {known}"
+        if item.response is None:
+            missing = item.problem or "the target caption is null or absent"
+            return UnscoredReason.RESPONSE_MISSING, missing
+        if not lines_of(item.source or ""):
+            return UnscoredReason.REFERENCE_MISSING, "the source caption has no lines"
+        if self._judge is None:
+            return self.metric.problem(item)
+        return self.responses.problem(item.response, "the target caption")
+
+    def score(self, item: ArgusItem) -> ScoredItem[ArgusEvidence]:
+        """Return the cost of an item without a problem."""
+        return self.metric.score(item)
+
+    def unscored(self, item: ArgusItem, reason: UnscoredReason, detail: str) -> ItemResult:
+        """Return the result of an item without a cost, whose mode bounds need to know."""
+        result = unscored_result(item, reason, detail)
+        known = item.mode in MODES
+        return replace(result, statistics=self.metric.unscored_row(item)) if known else result
+
+    def unread(self, item: ArgusItem) -> Problem:
+        """Return why a cost is no number: its limit is 0."""
+        cost = self.metric.score(item).evidence.cost
+        detail = "the cost and its limit are 0; the released script leaves the clip out"
+        if cost:
+            detail = f"the cost is {cost:g}, its limit 0; the released mean would be infinite"
+        return UnscoredReason.COST_UNDEFINED, detail
+
+    def _questions(self, item: ArgusItem) -> list[Question]:
+        """Return a question about each line; headings need none."""
+        assert self._judge is not None, "only asked then"
+        if self.problem(item) is not None:
+            return []
+        sources = lines_of(item.source or "")
+        numbered = " ".join(f"[{number}] {line}" for number, line in enumerate(sources, 1))
+        choices = (*_ANSWERS, *(f"{_ACTION}{number}" for number in range(1, len(sources) + 1)))
+        lines = [line for line in lines_of(item.response or "") if not is_heading(line)]
+        shared = {"source": numbered, "caption": item.response or ""}
+        [template] = self._judge.templates
+        asked = [choice_question(template, {**shared, "line": line}, choices) for line in lines]
+        return [replace(q, affinity=item.id, payer=payer_of(item.id, q.messages)) for q in asked]
+
+    def _judged(self, item: ArgusItem, chosen: Sequence[Chosen]) -> ItemResult:
+        if (problem := self.problem(item)) is not None:
+            return self.unscored(item, *problem)
+        answers, sources = iter(chosen), lines_of(item.source or "")
+        lines: list[JudgedLine] = []
+        failed: Problem | None = None
+        for text in lines_of(item.response or ""):
+            if is_heading(text):
+                lines.append(JudgedLine(text, "", "summary", ENTAILED))
+                continue
+            answer = next(answers)
+            if not answer.choice and failed is None:
+                detail = f"line {len(lines) + 1}: {answer.detail}"
+                failed = UnscoredReason(answer.reason), detail
+            lines.append(_line(text, answer.choice, sources))
+        item = replace(item, lines=tuple(lines))
+        failed = failed or self.metric.problem(item)
+        made = None if failed else self.metric.score(item)
+        evidence = made.evidence if made else _NOTHING
+        evidence = replace(evidence, judging=_judging(chosen))
+        if failed is None and made is not None:
+            return self.made_result(item, made._replace(evidence=evidence))
+        assert failed is not None, "one of the two"
+        return replace(self.unscored(item, *failed), evidence=evidence)
+
+
+_NOTHING = ArgusEvidence(lines=(), sources=0, actions=0, cost=0.0, max_cost=0.0)
+
+
+def _line(text: str, choice: str, sources: Sequence[str]) -> JudgedLine:
+    """Return a line as a judge's choice says; one without a choice is never scored."""
+    if choice.startswith(_ACTION):
+        place = int(choice.removeprefix(_ACTION)) - 1
+        return JudgedLine(text, sources[place], ACTION, ENTAILED)
+    verdict, kind = _ANSWERS.get(choice, ("", ""))
+    return JudgedLine(text, "", kind, verdict)
+
+
+def _judging(chosen: Sequence[Chosen]) -> tuple[dict[str, JsonValue], ...]:
+    """Return the judges that were called about an item, each with all lines."""
+    parts: dict[str, list[Asked]] = {}
+    for asked in (part for each in chosen for part in each.asked):
+        parts.setdefault(asked.judge, []).append(asked)
+    return tuple(
+        Asked(
+            judge=judge,
+            answered=sum(part.answered for part in asked),
+            declined=tuple(each for part in asked for each in part.declined),
+            usage=Usage.total(part.usage for part in asked),
+        ).to_json()
+        for judge, asked in parts.items()
+    )
+
+
+def _open(spec: ScoreSpec, resources: Resources) -> ArgusPipeline:
+    responses = ResponseCheck(spec.options)
+    judge = choice_judge(spec, ENTRY, {"argus": ("prompt",)}, _SLOTS, resources)
+    metric = ArgusMetric(
+        variant=spec.variant,
+        responses=responses.signature,
+        judge=judge.signature if judge else "",
+        **ENTRY.own_options(spec),
+    )
+    notes = (
+        (asked_judge_note(), *judge.notes)
+        if judge is not None
+        else (given_verdicts_note("Every score rests", "verdicts"),)
+    )
+    return ArgusPipeline(metric, responses, judge, notes)
+
+
+_SOURCE = "A man opens a box. Then he takes out a small key."
+_TRIAL = ArgusItem(
+    id="1/hallucination",
+    mode=MODES[0],
+    response="A man opens a box. He dances on the table.",
+    source=_SOURCE,
+    lines=(
+        JudgedLine("A man opens a box.", "A man opens a box.", ACTION, ENTAILED),
+        JudgedLine("He dances on the table.", "", ACTION, "contradiction"),
+    ),
+)
+ENTRY = MetricEntry(
+    metric=ArgusMetric,
+    item_type=ArgusItem,
+    trial=Trial(item=_TRIAL, score="cost_h", value=1.0),
+    engine_options=(prompt_option("prompt", _SLOTS),),
+    judge_option="verdicts",
+    open=_open,
+)
+ENTRIES = (ENTRY,)
