@@ -68,6 +68,7 @@ JUDGING = st.lists(
 FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (TriHeEvidence, "judging"): JUDGING,
     (AnswersEvidence, "judging"): JUDGING,
+    (ArgusEvidence, "judging"): JUDGING,
     (TriHeItem, "claims"): st.none() | st.lists(SCALARS[Triplet], max_size=2).map(tuple),
 }
 EVIDENCE: tuple[type, ...] = (
