@@ -280,6 +280,8 @@ async def test_no_attempt_in_either_description_leaves_its_fence(attempt: str, s
 
 CHOICE_PROMPTS = {
     "hallusion_bench": (("question", "reference", "prediction"), ("correct", "unclear")),
+    "mmhal": (("question", "objects", "reference", "answer"), ("6", "0")),
+    "argus": (("source", "caption", "line"), ("summary", "action 12")),
     **{
         f"event_hallusion_{split}": (("event", "description"), ("yes", "no"))
         for split in ("entire", "interleave", "misleading")
