@@ -15,7 +15,7 @@ from hallujudge.metrics import Item
 _METRICS = "hallujudge.metrics."
 _ITEMS = {
     "chair": "chair.ChairItem",
-    "answers": "answers.closed_questions.AnswersItem",
+    "answers": "answers.answer_items.AnswersItem",
     "tri_he": "tri_he.TriHeItem",
     "mementos": "mementos.MementosItem",
     "amber": "amber.descriptions.AmberItem",
@@ -29,7 +29,7 @@ _EVIDENCE = (
     "chair.ChairEvidence",
     "mementos.MementosEvidence",
     "tri_he.TriHeEvidence",
-    "answers.closed_questions.AnswersEvidence",
+    "answers.answer_items.AnswersEvidence",
 )
 _HOMES = {home.rpartition(".")[2]: home for home in (*_ITEMS.values(), *_EVIDENCE)}
 
