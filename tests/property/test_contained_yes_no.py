@@ -47,6 +47,16 @@ def test_dash_b(drawn: list[tuple[str, str]]) -> None:
 
 
 @patient
+@given(answers)
+def test_repope(drawn: list[tuple[str, str]]) -> None:
+    rows = [
+        {"question_id": n, "image": f"{n}.jpg", "label": label, "response": text}
+        for n, (label, text) in enumerate(drawn)
+    ]
+    agree(run("pope", rows, variant="repope"), oracle.repope(drawn))
+
+
+@patient
 @given(triplets, st.integers(0, 2))
 def test_elv_halluc_leaves_out_what_is_no_whole_triplet(drawn: list[Any], lost: int) -> None:
     rows = [

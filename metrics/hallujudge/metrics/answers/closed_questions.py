@@ -87,6 +87,8 @@ class AnswerVariant:
     """Field by whose groups an item counts repeatedly overall; empty if items count once."""
     leaves_out: Callable[[AnswersItem], bool] | None = None
     """Returns whether an item counts in no score; None if all count."""
+    drops_unknown: bool = False
+    """Whether answers to questions that the labels lack are left out, not refused."""
     note: str = ""
     """Sentence for the reports of the variant."""
     derived: Mapping[str, Callable[[AnswersItem], str]] = field(default_factory=dict)
@@ -348,6 +350,9 @@ class ClosedQuestions:
     incomplete: bool = False
     """Whether the released rule says how questions without an answer count, and that answers to
     other questions do not: archives may have both, and a note says so."""
+    label_sets: tuple[str, ...] = ()
+    """Names of sets of labels for the same questions. A file is of the last one that its name has,
+    else of the first; answers to questions that the others dropped are left out."""
     joins_by_text: bool = False
     """Whether answers may be joined with their questions by text or order too, not by id only."""
     input_keys: tuple[InputKey, ...] = ()

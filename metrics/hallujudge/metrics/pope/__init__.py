@@ -45,7 +45,12 @@ from ..framework.metric import Paper
 
 
 def _variant(
-    name: str, meaning: str, unparsed: UnparsedAs = "wrong", repeated_by: str = ""
+    name: str,
+    meaning: str,
+    unparsed: UnparsedAs = "wrong",
+    repeated_by: str = "",
+    *,
+    drops_unknown: bool = False,
 ) -> AnswerVariant:
     return AnswerVariant(
         name=name,
@@ -53,6 +58,7 @@ def _variant(
         parse=compared_by(YES_NO_PARSERS[name], name),
         unparsed=unparsed,
         repeated_by=repeated_by,
+        drops_unknown=drops_unknown,
     )
 
 
@@ -105,6 +111,7 @@ BENCHMARK = ClosedQuestions(
             "repope",
             "RePOPE's script: yes anywhere is yes, else no anywhere is no; any other is unscored.",
             "unscored",
+            drops_unknown=True,
         ),
         _variant("first-word", "Ours: the first clear yes or no; any other counts as wrong."),
         _variant(
@@ -134,6 +141,7 @@ BENCHMARK = ClosedQuestions(
     split_fields=frozenset({"category"}),
     question_files=True,
     joins_by_text=True,
+    label_sets=("pope", "repope"),
     split_files=SetFiles(
         field="category",
         # The short names are those of lmms-eval's tasks, such as pope_adv.

@@ -12,10 +12,12 @@ from hallujudge.metrics.pope.answer_analyses import (
 )
 
 from ..archives.chair_references import coco_number
+from ..archives.label_sets import DROPPED
 from ..archives.records import Record
+from ..comparison.label_scores import LabelScores
 from ..errors import ArchiveError
 from ..report.charts import Chart
-from ..report.table_pages import Cell
+from ..report.table_pages import Cell, Page
 from .analyzed_run import (
     AnalysisTable,
     AnalyzedRun,
@@ -173,6 +175,93 @@ def _consistency(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Ta
     return [AnalysisTable(name="consistency", source=source, rows=tuple(rows))], notes
 
 
+def _labels(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tables:
+    """Return the scores by several sets of labels, and what differs in these."""
+    own = runs_of(runs, "pope")
+    found = [(run, held) for run in own if (held := _label_scores(run)) is not None]
+    if not found:
+        return [], []
+    several = len(found) > 1
+    rows = [
+        {**(run.keys if several else {}), **row} for run, held in found for row in _label_rows(held)
+    ]
+    return [_label_table(_ranked(rows) if several else rows), *_change_tables(found[0][1])], []
+
+
+def _label_scores(run: AnalyzedRun) -> LabelScores | None:
+    return None if run.folder is None else LabelScores.stored(run.folder)
+
+
+def label_page(found: LabelScores) -> Page:
+    """Return the scores of one run by several sets of labels, and how many labels differ."""
+    tables = (_label_table(list(_label_rows(found))), _change_tables(found)[0])
+    return Page(title="Labels", grids=tuple(table.grid() for table in tables))
+
+
+def _label_table(rows: Sequence[Mapping[str, Cell]]) -> AnalysisTable:
+    source = "Neuhaus and Hein (RePOPE): the same answers by several sets of labels"
+    return AnalysisTable(name="label_scores", source=source, rows=tuple(_filled(rows)))
+
+
+def _label_rows(found: LabelScores) -> Iterator[dict[str, Cell]]:
+    for each in found.sets:
+        parts = each.groups if len(each.groups) > 1 else {}
+        for category, scores in (*parts.items(), ("all", each.scores)):
+            shown = {name: scores.get(name) for name in (*_SCORES, "unparsed_rate")}
+            yield {"labels": each.labels, _CATEGORY: category, **shown}
+
+
+def _ranked(rows: Sequence[dict[str, Cell]]) -> list[dict[str, Cell]]:
+    """Return rows with their rank by F1 among the rows of the same labels and category."""
+
+    def place(row: Mapping[str, Cell]) -> tuple[Cell, Cell]:
+        return row["labels"], row[_CATEGORY]
+
+    def f1(row: Mapping[str, Cell]) -> float:
+        return float(row["f1"] or 0)
+
+    return [
+        {**row, "rank": 1 + sum(place(o) == place(row) and f1(o) > f1(row) for o in rows)}
+        for row in rows
+    ]
+
+
+def _change_tables(found: LabelScores) -> list[AnalysisTable]:
+    """Return how many labels differ by category, and the questions whose labels do."""
+    counts: list[Mapping[str, Cell]] = [
+        {
+            _CATEGORY: each.split or "all",
+            "before": each.before,
+            "after": each.after,
+            "kept": each.kept,
+            "yes_to_no": each.count("yes", "no"),
+            "no_to_yes": each.count("no", "yes"),
+            "dropped_yes": each.count("yes", DROPPED),
+            "dropped_no": each.count("no", DROPPED),
+            "text_differs": each.text_differs,
+        }
+        for each in found.changes
+    ]
+    changed: list[Mapping[str, Cell]] = [
+        {
+            _CATEGORY: each.split or "all",
+            "id": each.id,
+            "image": each.image,
+            "question": each.question,
+            "before": each.before or "dropped",
+            "after": each.after or "dropped",
+        }
+        for part in found.changes
+        for each in part.changed
+    ]
+    names = f"{found.sets[0].labels} to {found.sets[-1].labels}"
+    source = f"Neuhaus and Hein (RePOPE): labels from {names}"
+    return [
+        AnalysisTable(name="label_changes", source=source, rows=tuple(counts)),
+        AnalysisTable(name="changed_labels", source=source, rows=tuple(changed)),
+    ]
+
+
 def _same_model(run: AnalyzedRun, other: AnalyzedRun) -> bool:
     """Return whether two runs have the same value of every key that both have."""
     both = run.keys.keys() & other.keys.keys()
@@ -235,4 +324,5 @@ ANALYSES = (
     FamilyAnalyses(metrics=("pope",), make=_samplings),
     FamilyAnalyses(metrics=("pope", "chair"), make=_stability),
     FamilyAnalyses(metrics=("pope",), make=_consistency),
+    FamilyAnalyses(metrics=("pope",), make=_labels),
 )

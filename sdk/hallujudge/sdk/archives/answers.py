@@ -15,7 +15,8 @@ from ..errors import ArchiveError, InvalidInputError
 from .answer_bundles import read_bundles
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joins import JoinCheck, MediaCheck, numbered, refuse
-from .json_files import read_json
+from .json_files import named, read_json
+from .label_sets import last_labels
 from .named_keys import fields_of
 from .question_files import (
     JOINS,
@@ -82,6 +83,7 @@ def read_answers(
             f"InputOptions(join={options.join!r}) is unknown; choose one of {', '.join(JOINS)}"
         )
     if references is not None:
+        references, options = last_labels(declared, references, options)
         responses, references, options = joined_splits(declared, responses, references, options)
     if not declared.joins_by_text:
         return read_bundles(declared, responses, references, options, group_by)
@@ -144,6 +146,7 @@ class Answers:
         self._questions = questions
         self._options = options
         self._group_by = group_by
+        self._left_out: Mapping[str, int] = {}
         first = next(read_records(responses), None)
         if first is None:
             raise no_records(responses, "answers", "answer")
@@ -184,16 +187,27 @@ class Answers:
         if bad:
             raise labels_are_wrong(declared, bad, "the file of answers")
         check.refuse(lambda: map(self._key, read_records(self._responses)))
+        self._left_out = check.left_out
         if others:
             raise refuse(
                 "answers repeat a question that differs from the joined one", others, self._remedy()
             )
         missing = check.missing()
+        dropped = sum(self._left_out.values())
         return ItemSource(
-            count=len(check) + len(missing),
+            count=len(check) + len(missing) - dropped,
             make=lambda: self._items(missing),
-            notes=media.notes() if self._questions is None else self._questions.notes,
+            notes=(*self._notes(), *(media.notes() if known is None else ())),
         )
+
+    def _notes(self) -> Iterator[str]:
+        """Yield notes on what questions lack, and on answers to questions that labels dropped."""
+        yield from () if self._questions is None else self._questions.notes
+        if self._left_out:
+            yield (
+                f"{sum(self._left_out.values()):,} answers are to questions that the labels "
+                f"dropped, and are left out: {named(list(self._left_out))}"
+            )
 
     def _refuse_questions(self) -> None:
         """Refuse a file of questions: with the answers as labels, all would be right."""
@@ -244,9 +258,12 @@ class Answers:
 
     def _items(self, missing: list[str]) -> Iterator[AnswersItem]:
         records = read_records(self._responses)
+        if self._left_out:
+            records = (record for record in records if self._key(record) not in self._left_out)
         if self._options.allow_duplicates:
-            keys = map(self._key, read_records(self._responses))
-            for record, identifier in zip(records, numbered(map(self._name, keys)), strict=True):
+            keys = (self._key(record) for record in read_records(self._responses))
+            names = numbered(self._name(key) for key in keys if key not in self._left_out)
+            for record, identifier in zip(records, names, strict=True):
                 yield self._item(record, identifier)
         else:
             for record in records:

@@ -51,6 +51,9 @@ class InputOptions:
     ``reference_objects`` and every other key that the metric reads."""
     allow_unknown: bool = False
     """Whether responses without a reference become unscored instead of stopping the run."""
+    drop_unknown: bool = False
+    """Whether the labels dropped the questions that they lack, as RePOPE's did, so that responses
+    to these are left out with a note; a variant or the name of a file may say so too."""
     allow_duplicates: bool = False
     """Whether every response of a duplicate id is scored instead of stopping the run."""
     allow_missing: bool = False
@@ -106,7 +109,7 @@ def uses(*names: str, own: tuple[InputOption, ...] = ()) -> DeclaredInputs:
 def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:
     """Return what the reader of a benchmark takes."""
     joined = {"allow_unknown", "allow_missing"} if declared.question_files else set()
-    by_text = {"join"} if declared.joins_by_text else set()
+    by_text = {"join", "drop_unknown"} if declared.joins_by_text else set()
     if declared.question_files and declared.bundle.alone:
         by_text.add("allow_duplicates")
     # The places of answers name bundles otherwise.

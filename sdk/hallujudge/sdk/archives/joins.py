@@ -316,7 +316,7 @@ class JoinCheck:
         self._options = options
         self._known = known
         self._ids = IdCheck()
-        self._unknown: dict[str, None] = {}
+        self._unknown: dict[str, int] = {}
         self._met: set[str] = set()
 
     def __len__(self) -> int:
@@ -329,7 +329,14 @@ class JoinCheck:
             if identifier in self._known:
                 self._met.add(identifier)
             else:
-                self._unknown[identifier] = None
+                self._unknown[identifier] = self._unknown.get(identifier, 0) + 1
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """How many answers each question has that the labels dropped, where such are left out."""
+        # Other labels than those of a part of the questions would drop most of them.
+        few = len(self._unknown) < len(self._met)
+        return self._unknown if self._options.drop_unknown and few else {}
 
     def missing(self) -> list[str]:
         """Return the ids of references without an answer."""
@@ -352,7 +359,7 @@ class JoinCheck:
                 "question's own id with InputOptions(id_key=…); if they are repeated answers, keep "
                 "one of each, or score each one with InputOptions(allow_duplicates=True)",
             )
-        if self._unknown and not self._options.allow_unknown:
+        if self._unknown and not self._options.allow_unknown and not self.left_out:
             some = named(list(islice(self._known or (), 3)))
             known = f"; the references have {some}" if some else ""
             hint = "" if self._met else f" No answer could be joined{known}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
@@ -31,6 +32,8 @@ from .records import (
 from .table_files import structured
 
 _WORD = re.compile(r"\w+")
+# One letter more or less in ten; "bowl" and "owl", or "car" and "cat", are further apart.
+_MISSPELT = 0.9
 JOINS = ("auto", "id", "text", "order")
 """How answers find their questions."""
 
@@ -108,12 +111,27 @@ def normal_text(declared: ClosedQuestions, record: Record, keys: Sequence[str]) 
 
 
 def asks_the_same(text: str, question: str) -> bool:
-    """Return whether a prompt is a question, or has the words of one among instructions."""
+    """Return whether a prompt is a question, or has the words of one among instructions.
+
+    A misspelt word is the same word: POPE asks what is "in the imange" 54 times, RePOPE never.
+    """
     if text == question:
         return True
     ours, theirs = (f" {' '.join(_WORD.findall(t.casefold()))} " for t in (question, text))
     # A text without words can't be compared.
-    return ours in theirs or theirs in ours or not theirs.strip()
+    return ours in theirs or theirs in ours or not theirs.strip() or _is_misspelt(text, question)
+
+
+def _is_misspelt(text: str, question: str) -> bool:
+    """Return whether the first line of a prompt is a question but for a letter of one word."""
+    ours, theirs = (
+        _WORD.findall(t.strip().partition("\n")[0].casefold()) for t in (question, text)
+    )
+    other = [pair for pair in zip(ours, theirs, strict=False) if pair[0] != pair[1]]
+    if len(ours) != len(theirs) or len(other) != 1:
+        return False
+    [pair] = other
+    return SequenceMatcher(None, *pair).ratio() >= _MISSPELT
 
 
 class Question(NamedTuple):

@@ -279,7 +279,10 @@ class _Answers:
         """Return the only split that asks all questions of a file; empty if there is none."""
         possible = set(self._asked.splits())
         for record in read_records(source):
-            possible &= set(map(self._asked.split_of, self._asked.asked_by(record)))
+            asked = self._asked.asked_by(record)
+            if not asked and self._options.drop_unknown:
+                continue
+            possible &= set(map(self._asked.split_of, asked))
             if not possible:
                 break
         return possible.pop() if len(possible) == 1 else ""

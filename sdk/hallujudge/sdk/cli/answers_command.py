@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
@@ -19,14 +19,15 @@ from hallujudge.metrics.answers.variant_comparison import VariantComparison
 from hallujudge.metrics.families import benchmarks_of
 
 from ..archives import InputOptions
+from ..archives.label_sets import files_of_labels
 from ..errors import InvalidInputError
-from ..runs.manifest import PARSERS
+from ..runs.manifest import LABELS, PARSERS
 from ..runs.run_inputs import PreparedRun
 from ..score_run import ScoreRun
 from .app import examples, input_option, output_option, score_app
 from .declared_options import DeclaredBy, MetricOptions, grouped
 from .options import Estimate, JudgeOptions
-from .output import write_file
+from .output import show_page, write_file
 from .run_options import InputsOf, RunOptions
 from .score_command import ScoreCommand
 
@@ -165,9 +166,12 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
             ),
             **judges.settings_of(run.at.server),
         )
-        if not isinstance(variants, _Variants) or not variants.all_parsers:
-            return scored
-        return replace(scored, then=partial(_compare_parsers, benchmark))
+        after: list[Callable[[ScoreCommand], None]] = []
+        if len(files_of_labels(benchmark, scored.run.references)) > 1:
+            after.append(_compare_labels)
+        if isinstance(variants, _Variants) and variants.all_parsers:
+            after.append(partial(_compare_parsers, benchmark))
+        return replace(scored, then=partial(_each, after)) if after else scored
 
     flags = [f"--{name}" for name in benchmark.variant_names]
     command.__doc__ = benchmark.title
@@ -228,6 +232,29 @@ def _implied(
                 "choose one"
             )
     return {key.field: key.value for key in given}
+
+
+def _each(after: Sequence[Callable[[ScoreCommand], None]], command: ScoreCommand) -> None:
+    for step in after:
+        step(command)
+
+
+def _compare_labels(command: ScoreCommand) -> None:
+    """Score the same answers by every set of labels, and print and write both.
+
+    Raises:
+        HallujudgeError: A set of labels can't be used, or the file can't be written.
+    """
+    from ..analysis.pope import label_page
+    from ..client import Client
+    from ..comparison.label_scores import score_label_sets
+
+    with Client.embedded() as client:
+        found = score_label_sets(client, command.run)
+    assert found is not None, "asked only with several sets"
+    write_file(command.out / LABELS, found.to_text())
+    if command.prints_table:
+        show_page(label_page(found), "table")
 
 
 def _compare_parsers(benchmark: ClosedQuestions, command: ScoreCommand) -> None:

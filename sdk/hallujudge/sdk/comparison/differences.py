@@ -33,6 +33,7 @@ from .compared_runs import (
     read_runs,
 )
 from .item_pairs import PairedRuns
+from .label_scores import order_notes
 from .results import Comparison, CorrectedDifference, Finding, Pair, RunLabel, ScoreDifference
 
 
@@ -69,7 +70,11 @@ def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparis
         tests=tests,
         confidence=settings.confidence,
         method=settings.text,
-        notes=(*data_notes(data, options), *_notes(pairs)),
+        notes=(
+            *data_notes(data, options),
+            *order_notes(data, [each.name for each in scores if each.direction != "neither"]),
+            *_notes(pairs),
+        ),
     )
 
 

@@ -43,13 +43,16 @@ CASCADE = "cascade.json"
 PARSERS = "parsers.json"
 """The comparison of answer parsers, which ``score pope --all-parsers`` writes."""
 
+LABELS = "labels.json"
+"""The scores by several sets of labels, which ``score pope`` writes if it has several."""
+
 VERDICTS = "verdicts.sqlite"
 """The verdict cache of a run whose settings name none."""
 
 RUN_FILES = frozenset({ITEMS, REPORT, MANIFEST, JOURNAL, MARKS, VERDICTS})
 """Files that nothing but a run writes."""
 
-STALE = (REPORT, PAGE, PARQUET, ANALYSIS, PARSERS, CALIBRATION, CASCADE)
+STALE = (REPORT, PAGE, PARQUET, ANALYSIS, PARSERS, LABELS, CALIBRATION, CASCADE)
 """Files about the items of an earlier run, removed when new results replace them."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec
 from hallujudge.judge_service.installation import __version__
 from hallujudge.metrics import Report
+from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.found_files import copy_of, found_files, is_pattern, is_url, origin_of, public_url
@@ -71,12 +72,21 @@ class PreparedRun:
             run.metric,
             run.responses,
             run.references,
-            options=run.inputs,
+            options=_inputs_of(run, spec),
             group_by=tuple(run.group_by),
             metric_groups=group_keys(run.metric, ()),
             check=checked or workers,
         )
         return cls(run=run, spec=spec, items=items, workers=workers)
+
+
+def _inputs_of(run: ScoreRun, spec: ScoreSpec) -> InputOptions | None:
+    """Return the options for reading a run's archive, with what its variant says of them."""
+    declared = benchmark_named(run.metric)
+    variants = () if declared is None else declared.variants
+    if any(each.drops_unknown for each in variants if each.name == spec.variant):
+        return replace(run.inputs or InputOptions(), drop_unknown=True)
+    return run.inputs
 
 
 def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:

@@ -1,0 +1,170 @@
+"""Scores of the same answers by several sets of labels, and whether these change an order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hallujudge.metrics.families import benchmark_named
+
+from ..archives.json_files import read_stored
+from ..archives.label_sets import ChangedLabel, LabelChanges, files_of_labels, label_changes
+from ..errors import ArchiveError
+from ..runs.manifest import LABELS
+from ..runs.run_inputs import PreparedRun
+
+if TYPE_CHECKING:
+    from hallujudge.metrics import Report, Score
+
+    from ..client import Client
+    from ..score_run import ScoreRun
+    from .compared_runs import RunData
+
+Values: TypeAlias = "Mapping[str, float | None]"
+"""Score -> value; None if it is undefined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSetScores:
+    """The scores by one set of labels."""
+
+    labels: str
+    """Name of the set."""
+    questions: int
+    """How many questions it has labels of."""
+    scores: Values
+    """The scores over all of them."""
+    groups: Mapping[str, Values]
+    """Split -> the scores over its questions; empty if there is only one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelScores:
+    """Scores of the same answers by several sets of labels."""
+
+    sets: tuple[LabelSetScores, ...]
+    """The sets, the original one first."""
+    changes: tuple[LabelChanges, ...]
+    """What differs in the last set from the first one, by split."""
+
+    def to_text(self) -> str:
+        """Return the content of ``labels.json``."""
+        changes = [asdict(each) for each in self.changes]
+        content = {"sets": [asdict(each) for each in self.sets], "changes": changes}
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def stored(cls, folder: Path) -> LabelScores | None:
+        """Return those in the folder of a run; None without any.
+
+        Raises:
+            ArchiveError: The file is damaged.
+        """
+        path = folder / LABELS
+        if not path.exists():
+            return None
+        held: dict[str, Any] = read_stored(path, dict, "scores by labels", "score again")
+        with ArchiveError.of_content(f"{path}: not a file that a run writes", "score again"):
+            return cls(
+                sets=tuple(LabelSetScores(**each) for each in held["sets"]),
+                changes=tuple(map(_stored_changes, held["changes"])),
+            )
+
+
+def _stored_changes(held: Mapping[str, Any]) -> LabelChanges:
+    changed = tuple(ChangedLabel(**each) for each in held["changed"])
+    return LabelChanges(**{**held, "changed": changed})
+
+
+def score_label_sets(client: Client, run: ScoreRun) -> LabelScores | None:
+    """Score the answers of a run by every set of labels among its references.
+
+    Args:
+        client: Scores them.
+        run: The run.
+
+    Returns:
+        The scores; None if the references have one set.
+
+    Raises:
+        HallujudgeError: A set can't be used.
+    """
+    declared = benchmark_named(run.metric)
+    held = {} if declared is None else files_of_labels(declared, run.references)
+    if declared is None or len(held) < 2:
+        return None
+    reports = {
+        name: _scored(client, replace(run, references=files)) for name, files in held.items()
+    }
+    first, *_, last = held.values()
+    splits = declared.split_files.field if declared.split_files else ""
+    return LabelScores(
+        sets=tuple(
+            LabelSetScores(
+                labels=name,
+                questions=report.coverage.items,
+                scores=_values(report.scores),
+                groups={key: _values(of) for key, of in report.groups.get(splits, {}).items()},
+            )
+            for name, report in reports.items()
+        ),
+        changes=label_changes(declared, first, last),
+    )
+
+
+def _scored(client: Client, run: ScoreRun) -> Report:
+    prepared = PreparedRun.of(replace(run, folder=None, resume=False))
+    return client.score_items(prepared.spec, prepared.items)
+
+
+def _values(scores: Mapping[str, Score]) -> Values:
+    return {name: score.value for name, score in scores.items()}
+
+
+def order_notes(runs: Sequence[RunData], scores: Sequence[str]) -> Iterator[str]:
+    """Yield whether the order of runs is another one by other labels.
+
+    Args:
+        runs: The runs that are compared.
+        scores: The scores, without those that have no better end.
+    """
+    held = [
+        LabelScores.stored(Path(run.label.source)) if run.label.source else None for run in runs
+    ]
+    known = [(run.label.name, found.sets) for run, found in zip(runs, held, strict=True) if found]
+    names = [tuple(each.labels for each in sets) for _, sets in known]
+    if len(known) < 2 or len(known) < len(runs) or len(set(names)) > 1:
+        return
+    changed = [text for score in scores if (text := _changed_order(score, known))]
+    labels = " and ".join(names[0])
+    if changed:
+        yield f"The order of the runs differs by the labels of {labels}: {'; '.join(changed)}."
+    else:
+        yield f"The order of the runs is the same by the labels of {labels}, for each score."
+
+
+def _changed_order(score: str, runs: Sequence[tuple[str, Sequence[LabelSetScores]]]) -> str:
+    """Return the values by each set of labels, if the order by them differs; empty otherwise."""
+    by_set = [
+        [(name, each[at].scores.get(score)) for name, each in runs] for at in range(len(runs[0][1]))
+    ]
+    known = [[(name, value) for name, value in row if value is not None] for row in by_set]
+    if any(len(row) < len(runs) for row in known):
+        return ""
+    orders = [_order([value for _, value in row]) for row in known]
+    if all(one == other for one, other in pairwise(orders)):
+        return ""
+    shown = [
+        f"{sets.labels} " + ", ".join(f"{name} {value:.4f}" for name, value in row)
+        for sets, row in zip(runs[0][1], known, strict=True)
+    ]
+    return f"{score}: {' against '.join(shown)}"
+
+
+def _order(values: Sequence[float]) -> list[int]:
+    """Return how many values are above each; equal ones have the same place."""
+    return [sum(other > value for other in values) for value in values]
