@@ -17,6 +17,7 @@ from hallujudge.judge.v1 import answers_pb2, chair_pb2, tri_he_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.wire import convert
+from hallujudge.judge_service.wire.kinds import has_messages
 from hallujudge.metrics import (
     AnswersEvidence,
     AnswersItem,
@@ -135,6 +136,8 @@ def test_items_of_every_family(kind: str) -> None:
         back = convert.item_from_proto(pb.Item.FromString(sent))
         assert back == item
         assert texts_of(back) == texts_of(item)
+        # A page keeps only such items, and finds their type by the name of its module.
+        assert has_messages(item)
 
     check()
 

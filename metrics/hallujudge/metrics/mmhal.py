@@ -92,7 +92,7 @@ def _points(answer: ReadAnswer) -> int:
 
 def _type_by_place(item: AnswersItem) -> str:
     """Return the type that the released script gives a record; empty after the last question."""
-    if not (place := item.fields.get("place")):
+    if not (place := item.answers[0].fields.get("place")):
         return item.fields.get("type", "")
     return TYPES[(int(place) - 1) % len(TYPES)] if int(place) <= QUESTIONS else ""
 

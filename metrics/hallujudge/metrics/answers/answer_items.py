@@ -83,8 +83,9 @@ class AnswersItem(Item):
         return sorted((answer.name, answer.label, *_said_of(answer)) for answer in self.answers)
 
 
-# What a model said in addition to its response, and verdicts on it, are no part of the reference.
-_OF_RESPONSES = frozenset({"confidence", "judgement", "correctness", "same", "review"})
+# What a model said in addition to its response, verdicts on it, and its place in a file are no part
+# of the reference.
+_OF_RESPONSES = frozenset({"confidence", "judgement", "correctness", "same", "review", "place"})
 
 
 def _asked(answer: Answer) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -329,7 +329,7 @@ class ClosedQuestions:
     derived: Mapping[str, Callable[[AnswersItem], str]] = field(default_factory=dict)
     """Field of results -> function that makes its value of an item."""
     place_field: str = ""
-    """Field of items with the place of their record in the archive, counted from 1; empty if the
+    """Field of answers with the place of their record in the archive, counted from 1; empty if the
     order says nothing."""
     size: int = 0
     """How many items the benchmark has, of which a note says if an archive has more or fewer; 0 if

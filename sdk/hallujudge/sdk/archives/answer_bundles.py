@@ -328,8 +328,6 @@ class _Bundles:
             for name in self._own
             if (text := self._maker.field(name, record, needed=name != given_elsewhere))
         }
-        if place := self._declared.place_field:
-            found[place] = str(record.position + 1)
         if sets is None:
             return found
         given = found.pop(sets.field, "")

@@ -118,6 +118,8 @@ class AnswerMaker:
             options=self._choices(record),
             fields={name: self.field(name, both) for name in self._fields},
         )
+        if place := self._declared.place_field:
+            answer = answer._replace(fields={**answer.fields, place: str(record.position + 1)})
         answer = self._completed(entry, answer)
         if self._keys.label and not answer.label and not self._asked.is_special(entry.outer):
             self._refuse_label(answer, entry, record.values.get(label_key))
