@@ -134,6 +134,17 @@ def test_consistency_with_captions(tmp_path: Path) -> None:
     names = [part for n in ("a", "b", "c") for part in ("--name", f"model={n}")]
     other = captioned(tmp_path / "other", {"1": "A cat."})
     assert "no run of chair has its name" in tables_of(answers, captions, other, *names)[1]
+    names = [part for n in ("a", "b", "a") for part in ("--name", f"model={n}")]
+    (row,) = tables_of(answers, captions, other, *names)[0]["consistency"]
+    assert (row["answers"], row["captions"], row["mentioned"]) == ("a", "a", 1)
+    ran = here("analyze", answers, captions, "--name", "m", "--name", "m", "-f", "html")
+    assert "m (pope)" in ran.stdout
+    assert "m (chair)" in ran.stdout
+    names = [part for n in ("a", "b", "b") for part in ("--name", f"model={n}")]
+    assert_refused(
+        here("analyze", answers, captions, other, *names),
+        expected_message("sdk.comparison.compared_runs:two-runs-have-the-name", "b"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hallujudge.metrics import Metric, Outcome, Report
 
 from ..archives.records import Record, read_records
 from ..backends.base import metric_of
-from ..comparison.compared_runs import RunSource, run_keys, run_name
+from ..comparison.compared_runs import RunSource, check_distinct, run_keys, run_name
 from ..errors import ArchiveError, InvalidInputError
 from ..report.charts import Chart, chart_from
 from ..report.report_text import ABSENT, clean, cut
@@ -180,6 +180,11 @@ class AnalyzedRun:
         """The run's name: the values of its keys."""
         return run_name(self.keys)
 
+    @property
+    def label(self) -> tuple[str, str]:
+        """The metric and the name, which no other run has."""
+        return self.metric, self.name
+
     def scored(self) -> Iterator[Record]:
         """Yield the records of scored items.
 
@@ -220,7 +225,10 @@ def analyzed_runs(sources: Sequence[RunSource], names: Sequence[str]) -> list[An
     if not sources:
         raise InvalidInputError("no run is given; give the folder of a run")
     keys = run_keys(sources, names)
-    return [AnalyzedRun.of(source, each) for source, each in zip(sources, keys, strict=True)]
+    runs = [AnalyzedRun.of(source, each) for source, each in zip(sources, keys, strict=True)]
+    for metric in dict.fromkeys(run.metric for run in runs):
+        check_distinct([run.name for run in runs_of(runs, metric)])
+    return runs
 
 
 def runs_of(runs: Iterable[AnalyzedRun], *metrics: str) -> list[AnalyzedRun]:
@@ -373,8 +381,15 @@ class Analysis(Shown):
             title=f"{', '.join(metrics)}: analyses",
             grids=tuple(table.grid() for table in self.tables if table.rows),
             notes=self.notes,
-            sources={run["name"]: run["signature"] for run in self.runs},
+            sources=dict(self._sources()),
         )
+
+    def _sources(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and the signature of each run; runs of two metrics may share a name."""
+        names = Counter(run["name"] for run in self.runs)
+        for run in self.runs:
+            name, metric = run["name"], run["metric"]
+            yield (name if names[name] == 1 else f"{name} ({metric})"), run["signature"]
 
     def files(self) -> dict[str, str]:
         """Return all tables in all formats: name of each file -> its text.

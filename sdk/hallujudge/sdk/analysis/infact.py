@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,20 @@ def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
     own = runs_of(runs, "infact")
     tables, notes = run_by_run(_of_run, "infact")(own, options)
     if len(own) > 1:
+        tables = [_of_averages(table) for table in tables]
         tables += _reliability(own)
     else:
         notes.append(_ONE_MODEL)
     if options["audit"] is not None:
         tables.append(_audit(own[0], options["audit"]))
     return tables, notes
+
+
+def _of_averages(table: AnalysisTable) -> AnalysisTable:
+    """Return the taxonomy of several models with one bar for each, which can be told apart."""
+    if table.chart is None:
+        return table
+    return replace(table, chart=replace(table.chart, y=("average",)))
 
 
 def _of_run(run: AnalyzedRun, _options: Mapping[str, Any]) -> Tables:

@@ -69,8 +69,10 @@ def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
         InvalidInputError: A file was given that does not fit the runs.
     """
     own = runs_of(runs, *_METRICS)
-    read = {run.name: dict(_videos(run)) for run in own}
-    tables, notes = run_by_run(lambda run, _: _of_run(run, read[run.name]), *_METRICS)(own, options)
+    read = {run.label: dict(_videos(run)) for run in own}
+    tables, notes = run_by_run(lambda run, _: _of_run(run, read[run.label]), *_METRICS)(
+        own, options
+    )
     for found in (_input_order(own, read), _frames(own, read), _consensus(own, read)):
         tables += found[0]
         notes += found[1]
@@ -79,7 +81,7 @@ def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
     elif runs_of(own, "vidhal-ordering"):
         notes.append("no transitive inconsistency: give the answers about pairs with --pairs FILE")
     if options["people"] is not None:
-        tables += _people(read[own[0].name], options["people"])
+        tables += _people(read[own[0].label], options["people"])
     if options["votes"] is not None:
         tables.append(_quality(options["votes"]))
     return tables, notes
@@ -200,10 +202,10 @@ def _crossed(
 
 
 def _shared(
-    runs: Mapping[str, AnalyzedRun], read: Mapping[str, _Videos], where: str
+    runs: Mapping[str, AnalyzedRun], read: Mapping[tuple[str, str], _Videos], where: str
 ) -> tuple[dict[str, _Videos], list[str]]:
     """Return the videos that all runs have scored, and a note on the others."""
-    tables = {name: read[run.name] for name, run in runs.items()}
+    tables = {name: read[run.label] for name, run in runs.items()}
     every = dict.fromkeys(video for table in tables.values() for video in table)
     kept = [video for video in every if all(video in table for table in tables.values())]
     if not kept:
@@ -216,7 +218,7 @@ def _shared(
     return {name: {video: table[video] for video in kept} for name, table in tables.items()}, notes
 
 
-def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[str, _Videos]) -> Tables:
+def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Videos]) -> Tables:
     rows: list[Mapping[str, Cell]] = []
     summary: list[Mapping[str, Cell]] = []
     notes: list[str] = []
@@ -251,7 +253,7 @@ def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[str, _Videos]) -> Ta
     ], notes
 
 
-def _frames(runs: Sequence[AnalyzedRun], read: Mapping[str, _Videos]) -> Tables:
+def _frames(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Videos]) -> Tables:
     rows: list[Mapping[str, Cell]] = []
     notes: list[str] = []
     for (metric, others), by_input in _crossed(runs, "input").items():
@@ -302,7 +304,7 @@ def _answers(metric: str, videos: _Videos) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _consensus(runs: Sequence[AnalyzedRun], read: Mapping[str, _Videos]) -> Tables:
+def _consensus(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Videos]) -> Tables:
     scores: list[Mapping[str, Cell]] = []
     pairs: list[Mapping[str, Cell]] = []
     notes: list[str] = []
@@ -342,7 +344,7 @@ def _consensus(runs: Sequence[AnalyzedRun], read: Mapping[str, _Videos]) -> Tabl
 
 
 def _pairs(
-    runs: Sequence[AnalyzedRun], read: Mapping[str, _Videos], path: Path
+    runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Videos], path: Path
 ) -> Iterator[AnalysisTable]:
     own = runs_of(runs, "vidhal-ordering")
     if len(own) != 1:
@@ -350,7 +352,7 @@ def _pairs(
             f"the option pairs is {str(path)!r:.80} for {len(own)} runs of vidhal-ordering; give "
             "the run that the answers about pairs belong to, alone"
         )
-    videos = read[own[0].name]
+    videos = read[own[0].label]
     answers: dict[str, list[PairAnswer]] = {}
     for record in read_records(path):
         video = _known(record, videos)

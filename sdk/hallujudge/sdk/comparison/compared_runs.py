@@ -395,8 +395,19 @@ def _in_words(key: str, one: Mapping[str, str], other: Mapping[str, str]) -> str
     return f"{word} {' and '.join(values)}"
 
 
-def run_names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
-    """Return a distinct name for each run: as given, or of its folder."""
+def run_names(
+    sources: Sequence[RunSource], given: Sequence[str], *, distinct: bool = True
+) -> list[str]:
+    """Return a name for each run: as given, or of its folder.
+
+    Args:
+        sources: The runs.
+        given: Their names; empty for those of their folders.
+        distinct: Whether two runs may not have one name.
+
+    Raises:
+        InvalidInputError: The names do not fit the runs.
+    """
     if given and len(given) != len(sources):
         raise InvalidInputError(
             f"{len(given)} name{'s' * (len(given) != 1)} for {len(sources)} runs; give one name "
@@ -406,11 +417,21 @@ def run_names(sources: Sequence[RunSource], given: Sequence[str]) -> list[str]:
     folders = [_real(source) for source in sources if not isinstance(source, RunReport)]
     if twice := [folder for folder in folders if folders.count(folder) > 1]:
         raise InvalidInputError(f"{twice[0]} is given twice; give different runs")
+    if distinct:
+        check_distinct(names)
+    return names
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Check that runs have different names.
+
+    Raises:
+        InvalidInputError: Two have one name.
+    """
     if repeated := [name for name in names if names.count(name) > 1]:
         raise InvalidInputError(
             f"two runs have the name {repeated[0]!r:.80}; give each run once, under its own name"
         )
-    return names
 
 
 def run_keys(sources: Sequence[RunSource], given: Sequence[str]) -> list[dict[str, str]]:
@@ -423,7 +444,8 @@ def run_keys(sources: Sequence[RunSource], given: Sequence[str]) -> list[dict[st
     Raises:
         InvalidInputError: The names do not fit the runs, or their keys differ.
     """
-    keys = [keys_of(name) for name in run_names(sources, given)]
+    # Runs of several metrics may be of one model, so that names may be equal.
+    keys = [keys_of(name) for name in run_names(sources, given, distinct=False)]
     for each in keys[1:]:
         if lacking := sorted(each.keys() ^ keys[0].keys()):
             raise InvalidInputError(

@@ -16,9 +16,13 @@ Row: TypeAlias = "Mapping[str, str | int | float | bool | None]"
 # which is hard to see on white.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555")
 _WIDTH, _HEIGHT = 640, 320
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 16, 14, 84
+_LEFT, _RIGHT, _TOP = 72, 16, 14
+# Room for what is below the axis: slanted names need more.
+_BELOW, _BELOW_SLANTED = 46, 100
 _LEGEND_ROW = 18
-_NAME_CHARS, _LEGEND_CHARS = 22, 60
+_NAME_CHARS, _LEGEND_CHARS = 14, 60
+# Slanted names are shorter, so that the first one ends inside the drawing and all above its label.
+_SLANTED_CHARS, _SLANT = 17, -40
 # Twice as many series as colors, half of them dashed; more could not be told apart.
 _MOST_SERIES, _MOST_BARS = 14, 40
 _TICKS = 5
@@ -86,11 +90,13 @@ def draw(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
         rows: The rows of the table.
         title: What the chart shows, for readers who can't see it.
     """
-    names = list(dict.fromkeys(str(row[chart.x]) for row in rows))[:_MOST_BARS]
+    every = list(dict.fromkeys(str(row[chart.x]) for row in rows))
+    names = every[:_MOST_BARS]
     at: Callable[[Row], float | None] = (
         (lambda row: _place(names, row[chart.x])) if chart.kind == "bars" else _number_in(chart.x)
     )
-    series = dict(_series(chart, rows, at))
+    found = dict(_series(chart, rows, at))
+    series = dict(list(found.items())[:_MOST_SERIES])
     points = [point for some in series.values() for point in some]
     if not points:
         return Markup("")
@@ -98,9 +104,11 @@ def draw(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
     across = _Scale.of([p.x for p in points], _LEFT, _WIDTH - _RIGHT, whole=whole)
     if chart.kind == "bars":
         across = _Scale(-0.5, len(names) - 0.5, _LEFT, _WIDTH - _RIGHT)
+    slanted = chart.kind == "bars" and _are_long(names)
+    floor = _HEIGHT - (_BELOW_SLANTED if slanted else _BELOW)
     up = _Scale.of(
         [end for p in points for end in (p.low, p.high)],
-        _HEIGHT - _BOTTOM,
+        floor,
         _TOP,
         least=0.0 if chart.kind == "bars" else None,
     )
@@ -108,14 +116,29 @@ def draw(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
         _DRAWN[chart.kind](some, across, up, _COLORS[place % len(_COLORS)], (place, len(series)))
         for place, some in enumerate(series.values())
     ]
-    axes = [*_axis_y(up), *(_names(names, across) if chart.kind == "bars" else _axis_x(across))]
+    below = (
+        _names(names, across, floor, slanted=slanted)
+        if chart.kind == "bars"
+        else _axis_x(across, floor)
+    )
+    axes = [*_axis_y(up), *below]
     label = _text(_WIDTH / 2, _HEIGHT - 4, chart.x.replace("_", " "))
     svg = element(
         "svg", element("title", title), *axes, *drawn, label,
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", width="100%",
         font_family="sans-serif", font_size="11", fill="currentColor",
     )  # fmt: skip
-    return element("figure", svg, _legend(list(series)) if len(series) > 1 else "")
+    legend = _legend(list(series)) if len(series) > 1 else ""
+    hidden = [
+        f"{left_out} more {what} are in the table only"
+        for what, left_out in (
+            ("series", len(found) - len(series)),
+            ("names", len(every) - len(names) if chart.kind == "bars" else 0),
+        )
+        if left_out
+    ]
+    note = element("figcaption", "; ".join(hidden)) if hidden else ""
+    return element("figure", svg, legend, note)
 
 
 def _series(
@@ -134,7 +157,7 @@ def _series(
             found.setdefault(name, []).append(
                 _Point(x, y, y if low is None else low, y if high is None else high, label)
             )
-    yield from list(found.items())[:_MOST_SERIES]
+    yield from found.items()
 
 
 def _number(value: object) -> float | None:
@@ -171,7 +194,7 @@ class _Scale(NamedTuple):
     ) -> _Scale:
         low, high = min(values), max(values)
         low = low if least is None else min(low, least)
-        if not whole and low >= 0 and high <= 1 and high - low > 0.3:
+        if not whole and low >= 0 and high <= 1 and (high - low > 0.3 or low == high):
             low, high = 0.0, 1.0
         elif low == high:
             low, high = low - 0.5, high + 0.5
@@ -203,19 +226,25 @@ def _axis_y(up: _Scale) -> Iterator[Markup]:
         yield _text(_LEFT - 6, up(tick) + 4, f"{tick:.4g}", anchor="end")
 
 
-def _axis_x(across: _Scale) -> Iterator[Markup]:
+def _axis_x(across: _Scale, floor: float) -> Iterator[Markup]:
     for tick in across.ticks():
-        yield _text(across(tick), _HEIGHT - _BOTTOM + 16, f"{tick:.4g}")
+        yield _text(across(tick), floor + 16, f"{tick:.4g}")
 
 
-def _names(names: Sequence[str], across: _Scale) -> Iterator[Markup]:
-    slanted = len(names) > 6 or any(len(name) > 14 for name in names)
+def _are_long(names: Sequence[str]) -> bool:
+    return len(names) > 6 or any(len(name) > 14 for name in names)
+
+
+def _names(
+    names: Sequence[str], across: _Scale, floor: float, *, slanted: bool
+) -> Iterator[Markup]:
     for place, name in enumerate(names):
-        text, x, y = clean(name), across(place), _HEIGHT - _BOTTOM + 14
+        text, x, y = clean(name), across(place), floor + 14
         # The page's cut says how much is missing, which is longer than what these places hold.
-        shown = text if len(text) <= _NAME_CHARS else f"{text[: _NAME_CHARS - 1]}…"
+        most = _SLANTED_CHARS if slanted else _NAME_CHARS
+        shown = text if len(text) <= most else f"{text[: most - 1]}…"
         if slanted:
-            yield _text(x, y, shown, anchor="end", transform=f"rotate(-28 {x:.1f} {y})")
+            yield _text(x, y, shown, anchor="end", transform=f"rotate({_SLANT} {x:.1f} {y})")
         else:
             yield _text(x, y, shown)
 
@@ -260,13 +289,16 @@ def _bars(
 ) -> Markup:
     place, count = of
     width = 0.8 * (across(1) - across(0)) / count
+    # As in the legend: framed where the colors begin again.
+    fill = color if place < len(_COLORS) else "none"
     made = []
     for point in points:
         left = across(point.x) + (place - count / 2) * width
         ends = sorted((up(point.y), up(min(max(up.first, 0.0), up.last))))
         bar = element(
-            "rect", element("title", point.label), fill=color, x=f"{left:.1f}", y=f"{ends[0]:.1f}",
-            width=f"{width * 0.92:.1f}", height=f"{ends[1] - ends[0]:.1f}",
+            "rect", element("title", point.label), fill=fill, stroke=color,
+            x=f"{left:.1f}", y=f"{ends[0]:.1f}",
+            width=f"{width * 0.88:.1f}", height=f"{ends[1] - ends[0]:.1f}",
         )  # fmt: skip
         made += [bar, *_interval(point, left + width * 0.46, up, "currentColor")]
     return joined(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from xml.etree import ElementTree
 
@@ -60,3 +61,23 @@ def test_json_round_trip() -> None:
     assert chart_from(None) is None
     with pytest.raises(TypeError, match="pie"):
         chart_from({"kind": "pie", "x": "k", "y": []})
+
+
+def test_what_is_not_drawn_is_said() -> None:
+    rows: list[Row] = [{"name": f"n{n % 45}", "by": n // 45, "v": n} for n in range(45 * 16)]
+    text = draw(Chart(kind="bars", x="name", y=("v",), by=("by",)), rows, "")
+    assert "2 more series are in the table only; 5 more names are in the table only" in text
+    assert "in the table only" not in draw(LINES, ROWS, "")
+
+
+def test_names_do_not_cover_the_label_of_the_axis() -> None:
+    for names in (["a", "b"], [f"a rather long name {n}" for n in range(20)]):
+        chart = Chart(kind="bars", x="name", y=("v",))
+        drawn = ElementTree.fromstring(draw(chart, [{"name": n, "v": 1} for n in names], ""))
+        texts = {text.text: text for text in drawn.iter("text")}
+        label = float(texts.pop("name").attrib["y"])
+        for text, found in texts.items():
+            turned = float(found.attrib.get("transform", "rotate(0").partition("(")[2].split()[0])
+            # A letter of this size is about six units wide.
+            end = float(found.attrib["y"]) - math.sin(math.radians(turned)) * 6 * len(text or "")
+            assert end < label - 8
