@@ -21,6 +21,21 @@ def archives(task: str) -> Mapping[str, Any]:
         answered = {"0": [{"q": "?", "a": clips}], "1": [], "2": [{"q": "?"}], "4": []}
         labels = {f"c{n}": ("Yes", "No")[n % 2] for n in range(3)}
         return {"-r": answered, "-R": {key: [{"q": "?", "a": labels}] for key in "0123"}}
+    if task == "sth":
+        said = [
+            "Scene change: Yes, Locations: from a hall to a road.",
+            "no",
+            "Yes.",
+            "",
+            "我不知道",
+        ]
+        truth = {"Scene change": "Yes", "Locations": "From a kitchen to a road."}
+        place = {"model": "a hall", "truth": "a kitchen", "similarity": 0.875}
+        return {
+            "-r": {str(n): text for n, text in enumerate(said)},
+            "-R": {str(n): truth for n in range(len(said) + 1)},
+            "--similarities": [place],
+        }
     asked = {"Question": "Which?", "video": "v"}
     if task == "tsh":
         labelled = {**asked, "Correct Answer": "BA"}
@@ -30,7 +45,7 @@ def archives(task: str) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize("variant", ["published", "corrected"])
-@pytest.mark.parametrize("task", ["bqa", "mcq", "tsh"])
+@pytest.mark.parametrize("task", ["bqa", "mcq", "tsh", "sth"])
 def test_files_are_equal(server: str, tmp_path: Path, task: str, variant: str) -> None:
     given: list[str | Path] = []
     for option, content in archives(task).items():

@@ -163,6 +163,11 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         [{key: CLIP[key] for key in ("id", "clip", "label", "video")}],
     ),
     "vidhalluc-mcq": ("vidhalluc-mcq", [CHOICE], None),
+    "vidhalluc-sth": (
+        "vidhalluc-sth",
+        [{"id": "v", "response": "No."}],
+        [{"id": "v", "Scene change": "No", "Locations": "None"}],
+    ),
     "vidhalluc-tsh": (
         "vidhalluc-tsh",
         [{"id": "0", "video": "v", "Correct Answer": "AB", "Model Answer": "AB"}],

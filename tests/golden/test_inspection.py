@@ -28,6 +28,8 @@ FILES = {
     "video_hallucer/drawn_1/temporal.json": ("responses", "video-hallucer", 176),
     "vidhalluc/drawn_1.bqa_answers.json": ("responses", "vidhalluc-bqa", 79),
     "vidhalluc/drawn_1.mcq.json": ("responses", "vidhalluc-mcq", 90),
+    "vidhalluc/drawn_1.sth_answers.json": ("responses", "vidhalluc-sth", 136),
+    "vidhalluc/drawn_1.sth_truth.json": ("references", "vidhalluc-sth", 140),
     "vidhalluc/drawn_1.tsh.json": ("responses", "vidhalluc-tsh", 160),
     "vidhal/annotations.json": ("references", "vidhal-mcqa", 1000),
     "vidhal/random_mcqa.predictions.json": ("responses", "vidhal-mcqa", 1000),
@@ -37,6 +39,7 @@ BESIDE = {
     "amber/drawn_1.nouns.jsonl": "InputOptions(own=dict(nouns=…))",
     "amber/query_all.json": "InputOptions(own=dict(questions=…))",
     "amber/relation.json": "InputOptions(own=dict(associations=…))",
+    "vidhalluc/drawn_1.sth_similarities.json": "InputOptions(own=dict(similarities=…))",
     "vidhal/options.json": "InputOptions(own=dict(options=…))",
 }
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import vidhalluc as oracle
 
-from hallujudge.sdk import Client, RunReport
+from hallujudge.sdk import Client, InputOptions, RunReport
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
 patient = settings(deadline=None, max_examples=60)
@@ -125,3 +125,47 @@ def test_the_order_of_records_changes_nothing() -> None:
     back = run("vidhalluc-bqa", shuffled(answers), references=shuffled(truth))
     assert back["accuracy"].value == there["accuracy"].value == pytest.approx(0.25)
     assert back.signature == there.signature
+
+
+PLACES = ("a hall", "a road to town", "St. Ives", "a kitchen")
+located = st.tuples(*[st.sampled_from(PLACES)] * 2, st.sampled_from(["From", "from"])).map(
+    lambda found: f"{found[2]} {found[0]} to {found[1]}."
+)
+truths = st.one_of(
+    located.map(lambda text: {"Scene change": "Yes", "Locations": text}),
+    st.just({"Scene change": "no", "Locations": "None"}),
+)
+stated = st.tuples(
+    st.sampled_from(
+        ["Scene change: Yes", "Scene change: no", "Yes", "No.", "There is: yes, x", ""]
+    ),
+    st.sampled_from([", Locations: ", ",Locations: ", "; ", ". "]),
+    st.one_of(located, st.sampled_from(["", "None", "it goes from a hall to a kitchen."])),
+).map("".join)
+videos = st.sampled_from(["v1", "v2", "v3", "v4"])
+
+
+@patient
+@given(
+    st.dictionaries(videos, truths, min_size=1),
+    st.dictionaries(st.sampled_from(["v1", "v2", "v3", "v4", "v5"]), stated, min_size=1),
+    st.randoms(use_true_random=False),
+)
+def test_scene_changes_are_scored_as_released(truth: Any, answers: Any, rng: Any) -> None:
+    if truth.keys().isdisjoint(answers):
+        return
+    parts = {*PLACES, "a road", "St", *(f"town to {place}" for place in (*PLACES, "St"))}
+    pairs = [(one, other) for one in sorted(parts) for other in sorted(parts)]
+    table = [
+        {"model": a, "truth": b, "similarity": rng.random() if a != b else 1.0} for a, b in pairs
+    ]
+    wanted = oracle.scene_changes(truth, answers, table)
+    report = run(
+        "vidhalluc-sth", answers, references=truth, inputs=InputOptions(own={"similarities": table})
+    )
+    for name in ("mcc", "classification_score", "description_score", "overall_score"):
+        assert report[name].value == pytest.approx(wanted[name], abs=1e-12), name
+    assert [report.totals[name] for name in ("tp", "fn", "fp", "tn", "unknown_places")] == [
+        *(wanted[name] for name in ("tp", "fn", "fp", "tn")),
+        0,
+    ]

@@ -138,6 +138,16 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
             }
         },
     },
+    "vidhalluc-sth": lambda: {
+        "responses": {"v1": "Scene change: Yes, Locations: from a hall to a road.", "v2": "No."},
+        "references": {
+            **{"v1": {"Scene change": "yes", "Locations": "From a hall to a garden."}},
+            **{name: {"Scene change": "no", "Locations": "None"} for name in ("v2", "v3")},
+        },
+        "inputs": InputOptions(
+            own={"similarities": [{"model": "a road", "truth": "a garden", "similarity": 0.75}]}
+        ),
+    },
     "vidhalluc-tsh": lambda: {
         "responses": {
             str(number): {

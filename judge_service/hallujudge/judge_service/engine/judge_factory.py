@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ..access.spending import Ledger
     from ..judges.escalation import Escalation
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
+    from ..matchers.vectors import TextComparer
     from ..work_recorder import JudgeState
 
 _ExtractorT = TypeVar("_ExtractorT")
@@ -144,6 +145,15 @@ class JudgeFactory:
         if "matcher" not in judges_of(self.settings, name):
             return ""
         return self._matcher_models().weights(self._downloading(matcher))
+
+    def text_comparer(self, model: str) -> TextComparer:
+        """Return what compares texts by a sentence encoder, which this loads.
+
+        Args:
+            model: ``minilm``, ``mpnet``, a model id or a folder.
+        """
+        settings = self._downloading(MatcherSettings(model=model))
+        return self._matcher_models().comparer(settings)
 
     @property
     def small_models(self) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Ver
 
 from ..threads import in_thread
 from .matcher_interface import ClaimQuery, MatcherSettings, claim_text, plain, reference_text
-from .vectors import VectorStore
+from .vectors import DIGITS, VectorStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 MAX_CLAIM_CHARS = 8_000
 """Longer claims are unscored, because every model would truncate them."""
-DIGITS = 6
-"""The decimals of scores; further ones may differ between machines."""
 # Between rounds a run can be cancelled; a round takes seconds on a CPU.
 _CLAIMS_PER_ROUND = 1024
 

@@ -33,7 +33,7 @@ from .onnx_graphs import GRAPH_VERSION, WRITABLE, GraphCache, write_graph
 from .small_judge_presets import SmallPreset, preset_of
 from .small_matcher import SmallMatcher
 from .torch_models import TorchEncoder, TorchPairs, TorchWeights
-from .vectors import PairStore, VectorStore, encode_by_length
+from .vectors import PairStore, TextComparer, VectorStore, encode_by_length
 
 if TYPE_CHECKING:
     from ..access.memory import MemoryBudget
@@ -230,6 +230,17 @@ class MatcherModels:
             return CosineMatcher(settings, encoder.store, encoder.label)
         pairs = self._pair_store(preset_of(settings.protocol), settings)
         return SmallMatcher(settings, encoder.store, encoder.label, pairs)
+
+    def comparer(self, settings: MatcherSettings) -> TextComparer:
+        """Return what compares texts by the sentence encoder, which this loads as ``open`` does.
+
+        Raises:
+            MissingExtraError: A required package is not installed; the message names it.
+            NotFoundError: The model is not on this machine.
+            InvalidInputError: The model is unsuitable.
+        """
+        encoder = self._encoder(settings)
+        return TextComparer(encoder.store, encoder.label)
 
     def weights(self, settings: MatcherSettings) -> str:
         """Return the SHA-256 of the sentence encoder's weights, which this loads as ``open`` does.

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .matcher_interface import Vectors
 
 
+DIGITS = 6
+"""The decimals of scores; further ones may differ between machines."""
 TOKENS_PER_BATCH = 2048
 """The maximum number of tokens of a batch. Larger batches were not faster on CPUs."""
 
@@ -87,6 +89,24 @@ class VectorStore:
         self._kept.update((text, vector.copy()) for text, vector in fresh.items())
         while len(self._kept) > self._limit:
             self._kept.popitem(last=False)
+
+
+class TextComparer:
+    """Compares texts by the cosine of their vectors.
+
+    Args:
+        store: Vectors by text.
+        label: The encoder and its backend, for signatures.
+    """
+
+    def __init__(self, store: VectorStore, label: str) -> None:
+        self.label = label
+        self._store = store
+
+    def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the cosine of each pair, rounded as verdicts are."""
+        vectors = self._store.vectors(text for pair in pairs for text in pair)
+        return [round(float(vectors[one] @ vectors[other]), DIGITS) for one, other in pairs]
 
 
 class PairStore:

@@ -85,7 +85,9 @@ class AnswersItem(Item):
 
 # What a model said in addition to its response, verdicts on it, and its place in a file are no part
 # of the reference.
-_OF_RESPONSES = frozenset({"confidence", "judgement", "correctness", "same", "review", "place"})
+_OF_RESPONSES = frozenset(
+    {"confidence", "judgement", "correctness", "same", "review", "place", "similarities"}
+)
 
 
 def _asked(answer: Answer) -> tuple[str, tuple[tuple[str, str], ...]]:

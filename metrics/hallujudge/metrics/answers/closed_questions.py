@@ -196,11 +196,15 @@ class Bundling:
 class InputTable(InputOption):
     """A further file of an archive."""
 
-    form: Literal["by id", "in order", "records", "whole", "lines"] = "by id"
+    form: Literal["by id", "in order", "records", "whole", "lines", "pairs"] = "by id"
     """``by id``: one object, id of a bundle -> value, which its records get under the table's name.
     ``in order``: the same, or a list with a value for each record of the responses, in their order.
     ``records``: records with the id of a bundle, whose values its records get. ``whole``: one
-    object, and ``lines``: lines of text, for ``special`` alone."""
+    object, and ``lines``: lines of text, for ``special`` alone. ``pairs``: records with values
+    under ``columns``, two texts and a number; all records get them, texts as a JSON list -> number.
+    """
+    columns: tuple[str, ...] = ()
+    """Keys of ``pairs``."""
     noun: str = ""
     """What it holds of each bundle, in words of errors; empty for its name."""
     required: bool = False

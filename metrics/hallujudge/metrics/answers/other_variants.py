@@ -126,7 +126,9 @@ def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
     empty = benchmark.trial.answers[0]._replace(response="")
     known = [each for each in reversed(benchmark.variants) if each.parse(empty).value is None]
     main = [each for each in benchmark.scores if each.definition.name == benchmark.main_score]
-    for score in (*main, *benchmark.scores):
+    # Answers that are parsed only lower a rate such as that of unparsed ones.
+    others = [each for each in benchmark.scores if each.definition.direction != "lower"]
+    for score in (*main, *others):
         ratio = score.definition.value
         if isinstance(ratio, Ratio) and known and len({v.parse for v in benchmark.variants}) > 1:
             return OtherVariants(

@@ -41,6 +41,7 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     "judgements": "source of judgements",
     "ratings": "source of ratings",
     "verdicts": "source of verdicts on lines",
+    "encoder": "encoder of places",
     "correctness": "source of correctness",
     "soft": "probabilities in place of verdicts",
     "judge": "judge: model, prompt, settings and report card",

@@ -1,6 +1,7 @@
 """VidHalluc: actions, their order and scene changes in pairs of videos that look and mean alike.
 
-Li et al., 2024; released scripts ``eval_bqa.py``, ``eval_mcq.py`` and ``eval_tsh.py``.
+Li et al., 2024; released scripts ``eval_bqa.py``, ``eval_mcq.py`` and ``eval_tsh.py``; the fourth
+task, changes of the scene, is in ``scene_changes``.
 
 * ``vidhalluc-bqa``: a question of several clips with a yes or a no for each. It is right if all
   its clips are.
@@ -44,19 +45,7 @@ from ..answers.closed_questions import (
     Keys,
     compared_by,
 )
-from ..framework.metric import Paper
-from . import action_parsers
-
-PAPER = Paper(
-    title="VidHalluc: Evaluating Temporal Hallucinations in Multimodal Large Language Models "
-    "for Video Understanding",
-    authors="Li et al.",
-    year=2024,
-    link="arXiv:2412.03735",
-    where="eval_bqa.py, eval_mcq.py, eval_tsh.py, eval_sth.py",
-)
-"""The paper of all four tasks."""
-
+from . import action_parsers, scene_changes
 
 _Records: TypeAlias = Sequence[Mapping[str, object]]
 _Unfolded: TypeAlias = Iterator[tuple[int, Mapping[str, object]]]
@@ -123,7 +112,7 @@ BINARY = ClosedQuestions(
     family="vidhalluc",
     summary="Questions about an action that are right for all their clips.",
     title="VidHalluc: a yes or no for each of several clips.",
-    papers=(PAPER,),
+    papers=(scene_changes.PAPER,),
     unit="questions",
     keys=Keys(
         response=("response", "prediction", "answer", "a"),
@@ -195,5 +184,7 @@ ORDER = replace(
     trial=AnswersItem(id="1", answers=(Answer(response="AB", label="AB"),)),
 )
 """Orders of two actions."""
-BENCHMARKS = (BINARY, CHOICES, ORDER)
-VidhallucBqaMetric, VidhallucMcqMetric, VidhallucTshMetric = map(metric_of, BENCHMARKS)
+BENCHMARKS = (BINARY, CHOICES, ORDER, scene_changes.BENCHMARK)
+VidhallucBqaMetric, VidhallucMcqMetric, VidhallucTshMetric, VidhallucSthMetric = map(
+    metric_of, BENCHMARKS
+)

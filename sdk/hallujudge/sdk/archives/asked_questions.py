@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
 from .json_files import named, read_text, read_values
 from .question_files import bundle_id, known_questions, question_key
-from .records import Record, canonical_id
+from .records import Record, canonical_id, choose_key, read_records, shown
 from .table_files import structured
 
 _UNKNOWN = "answers are to questions that the references lack"
@@ -127,6 +128,8 @@ class AskedQuestions:
                 self._faults.add(fault, key, remedy=remedy)
             if table.form == "records":
                 values = {**cast("Mapping[str, object]", held.get(key, {})), **values}
+            elif table.form == "pairs":
+                values = {**values, table.name: held}
             elif table.form in ("by id", "in order"):
                 place = str(record.position) if isinstance(held, _Listed) else key
                 values = {**values, table.name: held.get(place)}
@@ -235,6 +238,28 @@ def _is_object(path: Path) -> bool:
     return read_text(path).lstrip().startswith("{")
 
 
+def _pairs(table: InputTable, source: str | Path | Iterable[object]) -> Mapping[str, object]:
+    """Return the number of each pair of texts.
+
+    Raises:
+        ArchiveError: A record lacks a key or has another value, or a pair has two numbers.
+    """
+    *sides, last = table.columns
+    found: dict[str, object] = {}
+    for record in read_records(source):
+        values = [record.values[choose_key(record, None, (key,), key)] for key in table.columns]
+        *texts, number = values
+        numeric = isinstance(number, (int, float)) and not isinstance(number, bool)
+        if not all(isinstance(text, str) for text in texts) or not numeric:
+            what = f"{' and '.join(sides)} must be texts, and {last} a number"
+            raise ArchiveError(f"{record.place}: {what}; found {shown(values)}")
+        if found.setdefault(json.dumps(texts), number) != number:
+            raise ArchiveError(
+                f"{record.place}: {shown(texts)} has another {last} before; keep one"
+            )
+    return found
+
+
 def _held(
     declared: ClosedQuestions, table: InputTable, options: InputOptions
 ) -> Mapping[str, object] | None:
@@ -246,6 +271,8 @@ def _held(
     source = options.own.get(table.name)
     if source is not None and table.form == "records":
         return known_questions(declared, source, options, table.noun)
+    if source is not None and table.form == "pairs":
+        return _pairs(table, source)
     if source is not None and table.form == "in order":
         return _in_order(declared, source, f"{table.noun}s")
     if source is not None and table.form == "lines":

@@ -35,6 +35,11 @@ def _is_order(values: Mapping[str, object]) -> bool:
     return values.keys() >= _ANSWERED and _CHOICES not in values
 
 
+def _states_change(values: Mapping[str, object]) -> bool:
+    text = values.get("text") or values.get("response")
+    return isinstance(text, str) and text.casefold().startswith("scene change:")
+
+
 READERS = (
     ArchiveReader(
         name="VidHalluc's binary questions",
@@ -60,5 +65,28 @@ READERS = (
         matches=_is_order,
         metrics=("vidhalluc-tsh",),
         fields={"id": "id", "response": "Model Answer"},
+    ),
+    ArchiveReader(
+        name="VidHalluc's changes of the scene",
+        keys=("Scene change", "Locations"),
+        metrics=("vidhalluc-sth",),
+        role="references",
+        fields={"id": "id"},
+    ),
+    ArchiveReader(
+        name="answers about changes of the scene",
+        keys=(),
+        matches=_states_change,
+        shape="a text that begins with Scene change",
+        metrics=("vidhalluc-sth",),
+        any_metric=True,
+        fields={"id": "id"},
+        arguments="-R scene_changes.json --similarities similarities.json",
+    ),
+    ArchiveReader(
+        name="similarities of places",
+        keys=("model", "truth", "similarity"),
+        role="companion",
+        remedy="give it with InputOptions(own=dict(similarities=…)), beside VidHalluc's answers",
     ),
 )

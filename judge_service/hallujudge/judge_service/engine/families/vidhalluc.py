@@ -1,0 +1,87 @@
+"""VidHalluc: answers by their declarations; places of scene changes also by a sentence encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
+from hallujudge.metrics.answers.closed_questions import AnswersItem
+from hallujudge.metrics.vidhalluc import BENCHMARKS, VidhallucSthMetric
+from hallujudge.metrics.vidhalluc.scene_changes import GIVEN, places_of, with_similarities
+
+from ...threads import in_thread
+from ..answers_pipeline import AnswersPipeline, declared_entry
+from ..pipelines import checked_items
+from ..registry import Trial
+from ..resources import Resources
+from ..responses import ResponseCheck
+from ..spec import ScoreSpec
+
+if TYPE_CHECKING:
+    from ...matchers.vectors import TextComparer
+
+
+class SceneChangesPipeline(AnswersPipeline):
+    """Scores videos after comparing their places.
+
+    Args:
+        metric: The metric.
+        responses: Recognises missing responses.
+        comparer: Compares places; None if their similarities are given.
+    """
+
+    def __init__(
+        self, metric: AnswersMetric, responses: ResponseCheck, comparer: TextComparer | None
+    ) -> None:
+        super().__init__(metric, responses)
+        self._comparer = comparer
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item, in order; a batch's places are encoded together."""
+        if (comparer := self._comparer) is None:
+            return await super().evaluate(items)
+        mine: list[AnswersItem] = checked_items(items, AnswersItem)
+        answers = (answer for item in mine for answer in item.answers)
+        found = (each for answer in answers for each in places_of(answer, self.metric.variant))
+        places = list(dict.fromkeys(found))
+        numbers = await in_thread(lambda: comparer.similarities(places)) if places else []
+        known = {place.key: number for place, number in zip(places, numbers, strict=True)}
+        return await super().evaluate(
+            [
+                replace(item, answers=tuple([with_similarities(a, known) for a in item.answers]))
+                for item in mine
+            ]
+        )
+
+
+def _open(spec: ScoreSpec, resources: Resources) -> SceneChangesPipeline:
+    name = spec.options.get("encoder") or GIVEN
+    comparer = None
+    if name != GIVEN:
+        if (offers := resources.offers) is not None:
+            offers.check("encoder", name, offers.models)
+        comparer = resources.judges.text_comparer(name)
+    responses = ResponseCheck(spec.options)
+    metric = VidhallucSthMetric(
+        variant=spec.variant,
+        responses=responses.signature,
+        **{"encoder": comparer.label if comparer else GIVEN},
+    )
+    return SceneChangesPipeline(metric, responses, comparer)
+
+
+_ENTRIES = {declared.name: declared_entry(declared) for declared in BENCHMARKS}
+_CHANGES = _ENTRIES[VidhallucSthMetric.name]
+ENTRIES = (
+    *(entry for entry in _ENTRIES.values() if entry is not _CHANGES),
+    replace(
+        _CHANGES,
+        trial=Trial(item=_CHANGES.trial.item, score="description_score", value=1.0),
+        loads_models=lambda spec: spec.options.get("encoder") not in (None, "", GIVEN),
+        open=_open,
+    ),
+)
+"""The metrics of the family."""

@@ -1,0 +1,387 @@
+"""VidHalluc's scene changes: whether a video changes its scene, and from where to where.
+
+Li et al., 2024; released script ``eval_sth.py``. An item is a video.
+
+* ``mcc``: Matthews correlation of the answers with the labels; 0 where a side is constant
+* ``classification_score`` = ((``mcc`` + 1) / 2)²
+* ``description_score`` = points / places, over videos that change and answers that say so. A place
+  with the similarity s to its reference has (σ(s) - σ(0.5)) / (σ(1) - σ(0.5)) points, σ being the
+  logistic function, and none up to 0.5. The score is 0 without such videos.
+* ``overall_score`` = 0.6 x ``classification_score`` + 0.4 x ``description_score``
+* ``unparsed_rate`` = answers that are neither yes nor no / videos
+
+``published`` reproduces the script, including its known bugs:
+
+* The text is cut once at ", Locations: ". Of what is before, the part from the first ": " to the
+  next comma is the answer, and all but yes is no ("Yes." too). Videos without an answer do not
+  count.
+* Places are read where answer and reference begin with "from X to Y."; they end at the first " to "
+  and the first full stop ("a room in St"). Where one does not, both places have no points.
+
+``corrected`` reads the first yes or no, after "Scene change" if it is there, and places up to the
+last " to ". Missing and unreadable answers are wrong.
+
+Similarities are given, or those of a sentence encoder (the script's is SimCSE). Equal places have
+the similarity 1. Places whose similarity is not known do not count, and a note says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..answers.answer_scores import (
+    AnswerScore,
+    ReadAnswer,
+    combined,
+    count,
+    credit,
+    named,
+    unparsed_rate,
+)
+from ..answers.answers_metric import AnswersMetric
+from ..answers.closed_questions import (
+    Answer,
+    AnswersEvidence,
+    AnswersItem,
+    AnswerVariant,
+    ClosedQuestions,
+    InputTable,
+    Keys,
+    Parsed,
+)
+from ..framework.columns_and_scores import ScoreDefinition
+from ..framework.metric import OptionDefinition, Paper
+from ..framework.results import ScoredItem
+
+if TYPE_CHECKING:
+    from ..answers.answer_scores import Bundle, Count
+    from ..framework.columns_and_scores import FloatArray, Sums
+
+PAPER = Paper(
+    title="VidHalluc: Evaluating Temporal Hallucinations in Multimodal Large Language Models "
+    "for Video Understanding",
+    authors="Li et al.",
+    year=2024,
+    link="arXiv:2412.03735",
+    where="eval_bqa.py, eval_mcq.py, eval_tsh.py, eval_sth.py",
+)
+"""The paper of all four tasks."""
+GIVEN = "given"
+"""The encoder that is none: similarities come from a file."""
+SIDES = ("from", "to")
+"""Names of the two places."""
+_LEAST = 0.5
+
+
+class Place(NamedTuple):
+    """A place that an answer names, and that of the reference."""
+
+    said: str
+    """The answer's."""
+    true: str
+    """The reference's."""
+
+    @property
+    def key(self) -> str:
+        """Return the key of its similarity."""
+        return json.dumps(self)
+
+
+_FIRST_FROM = re.compile(r"from (.+?) to (.+?)\.", re.IGNORECASE)
+_LAST_FROM = re.compile(r"\bfrom\s+(\S.*)\s+to\s+(\S.*)", re.IGNORECASE)
+_LOCATIONS = re.compile(r"\blocations?\W*:\s*", re.IGNORECASE)
+_CHANGE = re.compile(r"\bscene change\W{0,8}(yes|no)\b", re.IGNORECASE)
+_YES_NO = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
+
+
+def _cut(text: str) -> tuple[str, str]:
+    """Return the answer and the locations as the released script cuts them."""
+    said, _, locations = text.partition(", Locations: ")
+    before, mark, after = said.partition(": ")
+    return (after if mark else before).partition(",")[0].strip().lower(), locations
+
+
+def _published(answer: Answer) -> Parsed:
+    said, _ = _cut(answer.response or "")
+    return Parsed(
+        said if said in ("yes", "no") else None, (said == "yes") == (answer.label == "yes"), "cut"
+    )
+
+
+def _corrected(answer: Answer) -> Parsed:
+    text = answer.response or ""
+    found = _CHANGE.search(text) or _YES_NO.search(text)
+    value = found[1].lower() if found else None
+    return Parsed(value, value == answer.label, "first yes or no")
+
+
+def _first_places(text: str, true: str) -> list[Place]:
+    ours, theirs = _FIRST_FROM.match(_cut(text)[1]), _FIRST_FROM.match(true)
+    return _paired(ours, theirs)
+
+
+def _last_places(text: str, true: str) -> list[Place]:
+    marks = list(_LOCATIONS.finditer(text))
+    said = text[marks[-1].end() :] if marks else text
+    lines = [(each.strip().splitlines() or [""])[0].rstrip(" .*\"'") for each in (said, true)]
+    return _paired(*map(_LAST_FROM.search, lines))
+
+
+def _paired(ours: re.Match[str] | None, theirs: re.Match[str] | None) -> list[Place]:
+    if ours is None or theirs is None:
+        return []
+    return [Place(ours[side], theirs[side]) for side in (1, 2)]
+
+
+_PLACES = {"published": _first_places, "corrected": _last_places}
+
+
+def places_of(answer: Answer, variant: str) -> list[Place]:
+    """Return where the scene changes from and to; empty if a text does not say so."""
+    return _PLACES[variant](answer.response or "", answer.fields.get("locations", ""))
+
+
+def with_similarities(answer: Answer, known: Mapping[str, float]) -> Answer:
+    """Return an answer with the similarities of its places, those that a variant looks at.
+
+    Args:
+        answer: The answer.
+        known: Key of a place -> similarity.
+    """
+    keys = dict.fromkeys(each.key for variant in _PLACES for each in places_of(answer, variant))
+    found = {key: known[key] for key in keys if key in known}
+    return answer._replace(fields={**answer.fields, "similarities": json.dumps(found)})
+
+
+def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
+    table = record.get("similarities")
+    return with_similarities(answer, table) if isinstance(table, dict) else answer
+
+
+def points(similarity: float) -> float:
+    """Return the points of a place, from 0 to 1."""
+    if similarity <= _LEAST:
+        return 0.0
+    least, most = _logistic(_LEAST), _logistic(1.0)
+    return (_logistic(similarity) - least) / (most - least)
+
+
+def _logistic(number: float) -> float:
+    return 1.0 / (1.0 + math.exp(-number))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneChanges(AnswersMetric):
+    """Adds the two places to the answer of a video that changes its scene, if it says so."""
+
+    def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of a video."""
+        [answer] = item.answers
+        change = self.read(answer)
+        places = self._places(answer) if change.label == change.value == "yes" else ()
+        return self._placed(item, self._scored((change, *places)))
+
+    def _places(self, answer: Answer) -> Iterator[ReadAnswer]:
+        known = json.loads(answer.fields.get("similarities") or "{}")
+        found = places_of(answer, self.variant)
+        for side, place in zip(SIDES, found, strict=False):
+            similarity = 1.0 if place.said == place.true else known.get(place.key)
+            read = ReadAnswer(
+                side,
+                place.said,
+                place.true,
+                False,
+                "no similarity",
+                counted=False,
+                unparsed="unscored",
+            )
+            if similarity is not None:
+                read = read._replace(
+                    right=similarity > _LEAST,
+                    how=f"similarity {similarity:.6g}",
+                    unparsed="",
+                    counted=True,
+                    probability=points(similarity),
+                )
+            yield read
+        for side in () if found else SIDES:
+            yield ReadAnswer(side, None, "", False, "no place")
+
+    def _counts_bundle(self, bundle: Bundle) -> bool:
+        return bundle[0].counted
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return how many places have no similarity."""
+        notes = AnswersMetric.notes_on(self, totals)
+        if not (unknown := int(totals["unknown_places"])):
+            return notes
+        return (
+            *notes,
+            f"{unknown} of {unknown + int(totals['places'])} places have no known similarity and "
+            "do not count in description_score; give InputOptions(own=dict(similarities=…)) with "
+            "them, or set the option encoder",
+        )
+
+
+def _cell(name: str, meaning: str, label: str, *, right: bool) -> Count:
+    return count(name, meaning, named("", lambda a: a.label == label and a.right is right))
+
+
+_CELLS = (
+    _cell("tp", "changes that the answer states", "yes", right=True),
+    _cell("fn", "changes that it does not state", "yes", right=False),
+    _cell("fp", "stated changes that are none", "no", right=False),
+    _cell("tn", "videos without a change, as stated", "no", right=True),
+)
+_PLACE_COUNTS = (
+    count("points", "points of places", lambda a: credit(a) if a.name else 0, integral=False),
+    count("places", "places that count", lambda a: bool(a.name)),
+    count(
+        "unknown_places",
+        "places without a similarity",
+        lambda a: bool(a.name and a.unparsed),
+        unread=True,
+    ),
+)
+
+
+def _mcc(sums: Sums) -> FloatArray:
+    import numpy as np
+
+    tp, fn, fp, tn = (sums[name] for name in ("tp", "fn", "fp", "tn"))
+    below = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    found = (tp * tn - fp * fn) / np.where(below, below, 1)
+    return np.where(_videos(sums), found, np.nan)
+
+
+def _videos(sums: Sums) -> FloatArray:
+    return sums["tp"] + sums["fn"] + sums["fp"] + sums["tn"]
+
+
+def _described(sums: Sums) -> FloatArray:
+    import numpy as np
+
+    places = sums["places"]
+    # As released, 0 without a place; undefined where only similarities lack.
+    none = np.where((sums["unknown_places"] == 0) & (_videos(sums) > 0), 0.0, np.nan)
+    return np.where(places, sums["points"] / np.where(places, places, 1), none)
+
+
+MCC = AnswerScore(
+    definition=ScoreDefinition(
+        name="mcc",
+        meaning="Matthews correlation of stated and true changes",
+        direction="higher",
+        columns=tuple(each.name for each in _CELLS),
+        value=_mcc,
+        bounded=False,
+        low=-1.0,
+    ),
+    counts=_CELLS,
+)
+DESCRIPTION = AnswerScore(
+    definition=ScoreDefinition(
+        name="description_score",
+        meaning="points of the places / places, of stated true changes",
+        direction="higher",
+        columns=tuple(each.name for each in (*_PLACE_COUNTS, *_CELLS)),
+        value=_described,
+        count="places",
+        bounded=False,
+    ),
+    counts=(*_PLACE_COUNTS, *_CELLS),
+)
+CLASSIFICATION = combined(
+    "classification_score",
+    "((mcc + 1) / 2) squared",
+    lambda mcc: ((mcc + 1) / 2) ** 2,
+    (MCC,),
+    bounded=False,
+)
+OVERALL = combined(
+    "overall_score",
+    "0.6 x classification_score + 0.4 x description_score",
+    lambda classified, described: 0.6 * classified + 0.4 * described,
+    (CLASSIFICATION, DESCRIPTION),
+    bounded=False,
+)
+
+BENCHMARK = ClosedQuestions(
+    name="vidhalluc-sth",
+    family="vidhalluc",
+    summary="Changes of the scene, and the places before and after them.",
+    title="VidHalluc: changes of the scene.",
+    papers=(PAPER,),
+    unit="videos",
+    keys=Keys(
+        response=("response", "prediction", "answer"),
+        label=("Scene change", "label"),
+        id=("video", "id"),
+        media=("video",),
+        own_media=True,
+        fields={"locations": ("Locations", "locations")},
+    ),
+    seen=("locations", "similarities"),
+    question_files=True,
+    incomplete=True,
+    questions_name="scene_changes.json",
+    tables=(
+        InputTable(
+            name="similarities",
+            meaning="Similarities of places: model, truth, similarity.",
+            form="pairs",
+            columns=("model", "truth", "similarity"),
+            noun="similarity",
+            usual="similarities.json",
+            only_with=("encoder", GIVEN),
+        ),
+    ),
+    complete=_completed,
+    variants=(
+        AnswerVariant(
+            name="published",
+            meaning="The released script; all but yes is no.",
+            parse=_published,
+            missing="wrong in part",
+        ),
+        AnswerVariant(
+            name="corrected",
+            meaning="Reads the first yes or no and whole places; missing answers are wrong.",
+            parse=_corrected,
+            missing="wrong",
+        ),
+    ),
+    options=(
+        OptionDefinition(
+            name="encoder",
+            default=GIVEN,
+            meaning="Encoder of places: given, minilm, mpnet, a model id or a folder.",
+            details="given uses the similarities of the file.",
+        ),
+    ),
+    scores=(
+        MCC,
+        CLASSIFICATION,
+        DESCRIPTION,
+        OVERALL,
+        unparsed_rate("videos_asked", "videos that count", among=named("")),
+    ),
+    main_score="overall_score",
+    trial=AnswersItem(
+        id="1",
+        answers=(
+            Answer(
+                response="Scene change: Yes, Locations: from a hall to a garden.",
+                label="yes",
+                fields={"locations": "From a hall to a garden."},
+            ),
+        ),
+    ),
+    base=SceneChanges,
+)
+"""The declaration."""

@@ -1,0 +1,80 @@
+"""Where a video's scene changes, as both variants read it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hallujudge.metrics import Answer, AnswersItem
+from hallujudge.metrics.vidhalluc import VidhallucSthMetric
+from hallujudge.metrics.vidhalluc.scene_changes import places_of, points, with_similarities
+
+TRUE = "From a hall to a road to town."
+
+
+@pytest.mark.parametrize(
+    ("text", "published", "corrected"),
+    [
+        ("Scene change: Yes, Locations: from a hall to a garden.", "yes", "yes"),
+        ("Scene change: Yes, a cut, Locations: x", "yes", "yes"),
+        ("Scene change: Yes. Locations: x", None, "yes"),
+        ("Yes.", None, "yes"),
+        ("I see no change, so: no, none", "no", "no"),
+        ("**Scene change: No**", None, "no"),
+        ("There is a scene change.", None, None),
+        ("", None, None),
+    ],
+)
+def test_changes(text: str, published: str | None, corrected: str | None) -> None:
+    for variant, wanted in (("published", published), ("corrected", corrected)):
+        metric = VidhallucSthMetric(variant=variant)
+        assert metric.parse(Answer(response=text, label="yes")).value == wanted
+
+
+def test_all_but_yes_is_no_only_as_released() -> None:
+    unclear = Answer(response="Perhaps.", label="no")
+    assert VidhallucSthMetric().parse(unclear).right
+    assert not VidhallucSthMetric(variant="corrected").parse(unclear).right
+
+
+@pytest.mark.parametrize(
+    ("text", "published", "corrected"),
+    [
+        (
+            "Yes, Locations: from a hall to St. Ives.",
+            [("a hall", "a hall"), ("St", "a road to town")],
+            [("a hall", "a hall to a road"), ("St. Ives", "town")],
+        ),
+        ("Yes, Locations: it goes from a hall to a garden.", [], ["a hall", "a garden"]),
+        (
+            "Yes; Locations: from a hall to a garden.\nThe light changes.",
+            [],
+            ["a hall", "a garden"],
+        ),
+        ("Yes, Locations: none", [], []),
+    ],
+)
+def test_places(text: str, published: list[object], corrected: list[object]) -> None:
+    answer = Answer(response=text, label="yes", fields={"locations": TRUE})
+    assert [tuple(each) for each in places_of(answer, "published")] == published
+    found = places_of(answer, "corrected")
+    paired = corrected and isinstance(corrected[0], tuple)
+    assert [tuple(each) if paired else each.said for each in found] == corrected
+
+
+def test_points_begin_above_one_half() -> None:
+    assert [points(each) for each in (-1.0, 0.5, 1.0)] == [0.0, 0.0, 1.0]
+    assert 0.5 < points(0.75) < 0.53
+
+
+def test_a_place_without_a_similarity_is_neither_right_nor_wrong() -> None:
+    answer = Answer(
+        response="Yes, Locations: from a hall to a garden.",
+        label="yes",
+        fields={"locations": "From a hall to a park."},
+    )
+    metric = VidhallucSthMetric()
+    made = metric.score(AnswersItem(id="1", answers=(answer,)))
+    assert [each.correct for each in made.evidence.answers] == [True, True, None]
+    known = with_similarities(answer, {places_of(answer, "published")[1].key: 0.25})
+    made = metric.score(AnswersItem(id="1", answers=(known,)))
+    assert [each.correct for each in made.evidence.answers] == [True, True, False]
