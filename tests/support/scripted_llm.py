@@ -8,6 +8,7 @@ program it stands in for ``vllm``: ``scripted_llm.py serve MODEL --port N``.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import math
 import os
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 Body: TypeAlias = dict[str, Any]
+_DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,(.*)")
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,19 @@ def completion_of_odd(content: str) -> Step:
 
 
 def prompt_of(body: Body) -> str:
-    """Return the last user message."""
-    return str(body["messages"][-1]["content"])
+    """Return the last user message, without its images."""
+    content = body["messages"][-1]["content"]
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part["type"] == "text")
+    return str(content)
+
+
+def images_of(body: Body) -> list[bytes]:
+    """Return the images of the last user message, which must be data URLs."""
+    content = body["messages"][-1]["content"]
+    parts = content if isinstance(content, list) else []
+    urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    return [base64.b64decode(re.fullmatch(_DATA_URL, url)[1], validate=True) for url in urls]  # type: ignore[index]  # a test may fail here
 
 
 def claims_of(body: Body) -> list[list[str]]:

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -18,9 +19,18 @@ class Toll:
     """Replies to so many calls of a judge, and leaves the further ones without a reply.
 
     Calls with a reply are those that are paid.
+
+    Args:
+        reply: Replies to a call.
+        key: Returns what makes two calls the same.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        reply: llm.Step = llm.by_scene_graph,
+        key: Callable[[llm.Body], str] = llm.prompt_of,
+    ) -> None:
+        self._reply, self._key = reply, key
         self.paid: Counter[str] = Counter()
         self.allowed = 0
         self.held: list[asyncio.Event] = []
@@ -33,8 +43,8 @@ class Toll:
             self.held.append(asyncio.Event())
             return llm.Reply(reset=True, hold=self.held[-1])
         self.allowed -= 1
-        self.paid[llm.prompt_of(body)] += 1
-        return llm.by_scene_graph(number, body)
+        self.paid[self._key(body)] += 1
+        return self._reply(number, body)
 
     def drop(self) -> None:
         """Close the connections of the calls without a reply."""
@@ -44,7 +54,7 @@ class Toll:
             self.loop.call_soon_threadsafe(event.set)
 
 
-def verdicts(folder: Path) -> int:
-    """Return the number of verdicts on the disk."""
-    with closing(sqlite3.connect(folder / "verdicts.sqlite")) as file:
+def verdicts(folder: Path, name: str = "verdicts.sqlite") -> int:
+    """Return the number of replies on the disk."""
+    with closing(sqlite3.connect(folder / name)) as file:
         return int(file.execute("SELECT count(*) FROM answers").fetchone()[0])

@@ -41,6 +41,7 @@ EXTRA_MODULES: Final = {
     "spacy": ("spacy",),
     "zstd": ("zstandard",),
     "images": ("PIL",),
+    "video": ("av", "PIL"),
 }
 """Extra -> the modules that it installs."""
 

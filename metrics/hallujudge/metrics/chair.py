@@ -10,6 +10,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
+from .framework.asking import Asking, plain
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, ratio, share
 from .framework.fast_values import maker_of
 from .framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
@@ -262,3 +263,17 @@ class ChairMetric(Metric):
             "reference_objects": reference,
             "words": 0.0,
         }
+
+
+ASKING = {
+    "chair": Asking(
+        protocols=plain("Describe this image."),
+        id=("image_id", "id"),
+        media=("image", "file_name"),
+        response="caption",
+        kept=(),
+        of_media=True,
+        max_tokens=1024,
+    )
+}
+"""How captions are asked for."""

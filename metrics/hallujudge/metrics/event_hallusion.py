@@ -51,6 +51,7 @@ from .answers.closed_questions import (
     WholeAnswer,
 )
 from .answers.yes_no import YES_NO_PARSERS, YesNo
+from .framework.asking import Asking
 from .framework.columns_and_scores import JudgedColumn
 from .framework.metric import OptionDefinition, Paper, soft_option
 
@@ -207,6 +208,7 @@ BENCHMARK = ClosedQuestions(
         ),
         partial=True,
     ),
+    asking=Asking(media=("video",), whole="Describe what happens in this video."),
     set_files=SetFiles(field="split", names={split: split for split in SPLITS}),
     complete=_completed,
     seen=("judgement",),

@@ -29,10 +29,17 @@ class Progress:
     Args:
         total: Number of items.
         clock: Seconds on a clock that never goes back.
+        done_word: What is done with items, and before "un" if it is not.
     """
 
-    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        total: int,
+        clock: Callable[[], float] = time.monotonic,
+        done_word: str = "scored",
+    ) -> None:
         self.total = total
+        self._word = done_word
         self.done = 0
         self._clock = clock
         self._started = clock()
@@ -79,7 +86,7 @@ class Progress:
         if rate and self.done < self.total:
             parts.append(f"{_duration((self.total - self.done) / rate)} left")
         if self._unscored:
-            parts.append(f"{self._unscored:,} unscored")
+            parts.append(f"{self._unscored:,} un{self._word}")
         return ", ".join((*parts, *self._judging()))
 
     def _judging(self) -> Iterator[str]:
@@ -109,7 +116,9 @@ class Progress:
         """Return everything in one line."""
         share = 100 * self.done // max(self.total, 1)
         waiting = f"; waiting: {self.waiting}" if self.waiting else ""
-        return f"scored {self.done:,} of {self.total:,} ({share} %), {self.details()}{waiting}"
+        return (
+            f"{self._word} {self.done:,} of {self.total:,} ({share} %), {self.details()}{waiting}"
+        )
 
 
 class Lines(Protocol):
@@ -208,13 +217,14 @@ class PlainLines:
 
 
 @contextmanager
-def shown_progress(total: int) -> Iterator[Progress]:
+def shown_progress(total: int, done_word: str = "scored") -> Iterator[Progress]:
     """Show progress while the block runs, and yield what counts it.
 
     Args:
         total: Number of items.
+        done_word: What is done with items, and before "un" if it is not.
     """
-    progress = Progress(total)
+    progress = Progress(total, done_word=done_word)
     with _shown(progress):
         yield progress
 

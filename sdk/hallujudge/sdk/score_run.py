@@ -115,9 +115,10 @@ class ScoreRun:
         from hallujudge.judge_service.engine.spec import ScoreSpec
         from hallujudge.metrics.families import DECLARATION, declaration_hash
 
-        from .spec_parts import graph_sources, group_keys, interval_settings
+        from .spec_parts import asking_of, graph_sources, group_keys, interval_settings
 
-        options = {name: _text(value) for name, value in (self.options or {}).items()}
+        given = {name: _text(value) for name, value in (self.options or {}).items()}
+        options = {**asking_of(self.responses), **given}
         if own := declaration_hash(self.metric):
             options[DECLARATION] = own
         return ScoreSpec(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,7 @@ from hallujudge.judge_service.engine.spec import (
     ShippedGraph,
 )
 from hallujudge.metrics import IntervalSettings, Item
+from hallujudge.metrics.framework.signature import ASKED, PROMPTS
 from hallujudge.synonym_graphs import (
     GraphError,
     is_pickle,
@@ -30,6 +32,8 @@ from .errors import InvalidInputError, NotFoundError
 # Enough to find a word that a metric's rules miss; larger archives are not read twice for it.
 _FIRST_ITEMS = 1_000
 _MAX_GRAPH_BYTES = 16 << 20
+# Longer than any line that `ask` writes.
+_MOST_LINE_BYTES = 1 << 22
 
 
 def graph_sources(
@@ -144,6 +148,38 @@ def _graph_text(path: Path) -> str:
         raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
     except UnicodeDecodeError as err:
         raise InvalidInputError(f"graph file {path} is not UTF-8 text; save it as UTF-8") from err
+
+
+def asking_of(responses: object) -> dict[str, str]:
+    """Return how the model of an archive was asked, as options of a spec; empty if it is unknown.
+
+    Args:
+        responses: What is scored. Files that ``hallujudge ask`` wrote say it in every line.
+    """
+    paths = responses if isinstance(responses, (list, tuple)) else [responses]
+    found = [_asked_in(Path(path)) for path in paths if isinstance(path, (str, Path))]
+    # Files that were asked in several ways have all of them.
+    return {
+        name: "+".join(sorted({one[name] for one in found if name in one}))
+        for name in (PROMPTS, ASKED)
+        if any(name in one for one in found)
+    }
+
+
+def _asked_in(path: Path) -> dict[str, str]:
+    """Return what the first line of a file says of how its model was asked."""
+    try:
+        if path.suffix != ".jsonl" or not path.is_file():
+            return {}
+        with path.open("rb") as file:
+            line = file.readline(_MOST_LINE_BYTES)
+        said = json.loads(line).get("asked") if b'"asked"' in line else None
+    except (OSError, ValueError, AttributeError, RecursionError):
+        # Whatever is wrong with the file, its reader says.
+        return {}
+    given = said if isinstance(said, dict) else {}
+    texts = {PROMPTS: given.get("prompts"), ASKED: given.get("how")}
+    return {name: text for name, text in texts.items() if isinstance(text, str) and text}
 
 
 def by_domain(graphs: Sequence[str] | None, role: str) -> dict[str, str]:

@@ -20,6 +20,7 @@ from hallujudge.metrics.families import (
 )
 from hallujudge.metrics.framework.claims import Modality, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
+from hallujudge.metrics.framework.signature import ASKED, PROMPTS
 from hallujudge.synonym_graphs import Mention
 
 from ..errors import InvalidInputError, NotFoundError, Violation
@@ -173,8 +174,8 @@ class MetricEntry:
         return self.calls_models(spec) or self.loads_models(spec)
 
     def own_options(self, spec: ScoreSpec) -> dict[str, str]:
-        """Return the spec's values of the metric's own options."""
-        known = {option.name for option in self.metric.options}
+        """Return the spec's values of the metric's own options, and how the model was asked."""
+        known = {*(option.name for option in self.metric.options), PROMPTS, ASKED}
         return {name: value for name, value in spec.options.items() if name in known}
 
 
@@ -307,7 +308,8 @@ def _option_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, 
     return tuple(
         Violation(field=f"spec.options[{name!r}]", description=problem)
         for name, value in spec.options.items()
-        if name != DECLARATION and (problem := _option_problem(name, value, entry))
+        if name not in (DECLARATION, PROMPTS, ASKED)
+        and (problem := _option_problem(name, value, entry))
     )
 
 

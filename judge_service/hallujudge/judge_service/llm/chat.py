@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -23,6 +24,9 @@ _MAX_TOKENS = 1_000_000_000
 _MAX_LOGPROB = 1e6
 # More than any chat template adds to a message: reservations must not be too small.
 _MESSAGE_TOKENS = 16
+# Models spend 196 to 784 pixels on a token, and cut small images into up to 13 tiles of 256 tokens.
+_PIXELS_PER_TOKEN, _FEWEST_PIXELS_PER_TOKEN = 784, 196
+_FEWEST_IMAGE_TOKENS, _MOST_TILE_TOKENS = 256, 3_328
 # Accepts replies of any model.
 _ANY_MODEL = "*"
 # A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
@@ -83,6 +87,35 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChatImage:
+    """An image that a model is asked about; its bytes are sent as they are."""
+
+    data: bytes = field(repr=False)
+    """The encoded image."""
+    media_type: str
+    """Its type, such as ``image/jpeg``."""
+    width: int
+    """Pixels."""
+    height: int
+    """Pixels."""
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it takes: models differ, and servers count them only later."""
+        return max(_FEWEST_IMAGE_TOKENS, -(-self.width * self.height // _PIXELS_PER_TOKEN))
+
+    @property
+    def most_tokens(self) -> int:
+        """How many tokens it takes at most, for reservations."""
+        return _MOST_TILE_TOKENS + self.width * self.height // _FEWEST_PIXELS_PER_TOKEN
+
+    def to_part(self) -> dict[str, object]:
+        """Return it as a part of a message, with its bytes in a data URL."""
+        url = f"data:{self.media_type};base64,{b64encode(self.data).decode()}"
+        return {"type": "image_url", "image_url": {"url": url}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """A request to a chat model."""
 
@@ -102,6 +135,8 @@ class ChatRequest:
     """More parameters, for models of a format of their own."""
     affinity: str = ""
     """What it has in common with other requests: equal ones go to one server."""
+    images: tuple[ChatImage, ...] = ()
+    """Images that the last message begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +188,7 @@ def payload_of(
     length = "max_completion_tokens" if dialect == "openai" else "max_tokens"
     body: dict[str, object] = {
         "model": model,
-        "messages": request.messages,
+        "messages": _with_images(request) if request.images else request.messages,
         length: request.max_tokens,
         **sampling.parameters(dialect),
         **request.extra,
@@ -172,6 +207,13 @@ def payload_of(
             },
         }
     return body
+
+
+def _with_images(request: ChatRequest) -> list[object]:
+    *before, last = request.messages
+    text = {"type": "text", "text": last["content"]}
+    parts = [*(image.to_part() for image in request.images), text]
+    return [*before, {"role": last["role"], "content": parts}]
 
 
 def _structured(request: ChatRequest) -> dict[str, object]:
@@ -324,7 +366,8 @@ def most_prompt_tokens(request: ChatRequest) -> int:
     texts = [message["content"] for message in request.messages]
     if request.schema is not None:
         texts.append(json.dumps(request.schema))
-    return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
+    shown = sum(image.most_tokens for image in request.images)
+    return shown + sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
 
 
 def is_asked_model(replied: str, asked: str, accepted: Collection[str] = ()) -> bool:

@@ -98,6 +98,7 @@ async def estimate_calls(
         else:
             seen.add(call.key)
             prompt += await counter.count(call.request.messages)
+            prompt += sum(image.tokens for image in call.request.images)
             completion += call.request.max_tokens
     return Estimate(
         judge=name,

@@ -54,6 +54,7 @@ from ..answers.closed_questions import (
     compared_by,
 )
 from ..answers.yes_no import YES_NO_PARSERS
+from ..framework.asking import Asking, plain
 from ..framework.metric import OptionDefinition, Paper
 from ..framework.results import ScoredItem
 from .descriptions import (
@@ -182,6 +183,12 @@ class _Descriptions(AnswersMetric):
         return row
 
 
+def _instruction(record: Mapping[str, object]) -> Mapping[str, str]:
+    """Return how a question is to be answered, with which the released script can parse it."""
+    asks = str(record.get("query", record.get("question", ""))).rstrip().endswith("?")
+    return {"instruction": "\nAnswer with one word, Yes or No." if asks else ""}
+
+
 BENCHMARK = ClosedQuestions(
     name="amber",
     summary="Hallucinated object words in descriptions, and wrong yes/no answers.",
@@ -207,6 +214,8 @@ BENCHMARK = ClosedQuestions(
         fields={"kind": ("type",)},
     ),
     seen=("kind",),
+    # The descriptions' instruction is in AMBER's file of queries, as the questions are.
+    asking=Asking(protocols=plain("{{question}}{{instruction}}"), slots=_instruction),
     question_files=True,
     tables=(
         InputTable(

@@ -11,14 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
+from ..framework.asking import Asking
 from ..framework.columns_and_scores import JudgedColumn
-from ..framework.metric import (
-    InputOption,
-    Metric,
-    OptionDefinition,
-    Paper,
-    VariantDefinition,
-)
+from ..framework.metric import InputOption, Metric, OptionDefinition, Paper, VariantDefinition
 from ..framework.reasons import UnscoredReason
 
 # Declarations have all that they need from this module.
@@ -392,6 +387,8 @@ class ClosedQuestions:
     """Further names of the option ``variant`` on the command line."""
     questions_name: str = "questions.json"
     """Usual name of a file of questions, for the example of the command."""
+    asking: Asking = field(default_factory=Asking)
+    """How its questions are put to a model."""
     digest: str = ""
     """Hash of the user's file or module that declares it, which is set when that is loaded."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from ..errors import OptionError, UnknownVariantError
 from .columns_and_scores import Column, JudgedColumn, ScoreDefinition
-from .signature import OF_EVERY_RUN, SIGNATURE_FIELDS, Signature
+from .signature import ASKED, OF_EVERY_RUN, PROMPTS, SIGNATURE_FIELDS, Signature
 
 if TYPE_CHECKING:
     from .columns_and_scores import FloatArray
@@ -130,6 +130,8 @@ class Metric:
 
     Attributes:
         variant: The variant's name. Empty for the first one.
+        prompts: Hashes of the prompts that the answering model was given, if the archive has them.
+        asked: How it was asked, if the archive says so.
         responses: How missing responses are recognised, for the signature. Empty for the default.
     """
 
@@ -167,6 +169,8 @@ class Metric:
     """Fields whose value is a list of groups, separated by commas."""
 
     variant: str = ""
+    prompts: str = ""
+    asked: str = ""
     responses: str = ""
 
     def __post_init__(self) -> None:
@@ -207,8 +211,8 @@ class Metric:
     def signature(self) -> Signature:
         """Return the fields that the scores depend on, other than inputs and interval settings."""
         fields = [("var", self.variant), *self.signature_fields()]
-        if self.responses:
-            fields.append(("responses", self.responses))
+        of_archive = ((PROMPTS, self.prompts), (ASKED, self.asked), ("responses", self.responses))
+        fields += [(name, value) for name, value in of_archive if value]
         return Signature(metric=self.name, fields=tuple(fields))
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ITEM_SET, REFERENCES = "items", "refs"
 """The fields that say what was scored: which items, and with which references."""
 
+PROMPTS, ASKED = "prompts", "asked"
+"""The fields that say how the answering model was asked; archives that ``ask`` wrote have them."""
+
 OF_ITEMS = frozenset({"ci", "n", "unscored", ITEM_SET, REFERENCES})
 """The fields that say nothing about how items were scored. Intervals can be made again."""
 
@@ -45,8 +48,8 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     "correctness": "source of correctness",
     "soft": "probabilities in place of verdicts",
     "judge": "judge: model, prompt, settings and report card",
-    "prompts": "hashes of the prompts that the answering model was given",
-    "asked": "how answers were obtained: chat, scoring or decisions",
+    PROMPTS: "hashes of the prompts that the answering model was given",
+    ASKED: "how the answering model was asked: chat, protocol, frames, longest reply",
     "panel": "judges whose verdicts were combined, and the rule that combined them",
     "responses": "handling of empty and failed responses",
     "ci": "method and confidence level of intervals",

@@ -70,6 +70,7 @@ from ..answers.closed_questions import (
 from ..answers.yes_no import YES_NO_PARSERS, yes_no_parser
 from ..answers.yes_no_scores import yes_bias
 from ..framework import columns_and_scores as framework
+from ..framework.asking import Asking
 from ..framework.columns_and_scores import Column, ScoreDefinition, ratio
 from ..framework.metric import OptionDefinition, Paper, soft_option
 from .question_groups import (
@@ -356,6 +357,11 @@ BENCHMARK = ClosedQuestions(
         verdict=("correctness", "same"),
     ),
     bundle=Bundling(by=_PLACE),
+    asking=Asking(
+        media=("filename",),
+        # Questions with visual_input 0 are asked without a figure, to see what the model knows.
+        is_shown=lambda record: str(record.get("visual_input", "")).strip() not in ("", "0"),
+    ),
     seen=("category", "figure_id", "visual_input", "correctness", "same"),
     kept=("subcategory", "set_id", "question_id", "reference"),
     places={"category": CATEGORIES, "visual_input": SHOWN, "correctness": ("", *VERDICTS)},

@@ -57,6 +57,7 @@ from ..answers.closed_questions import (
     ClosedQuestions,
     Keys,
 )
+from ..framework.asking import ONE_LETTER, Asking, Conditions, plain
 from ..framework.metric import OptionDefinition, Paper
 from ..framework.reasons import UnscoredReason
 from .operators import (
@@ -313,6 +314,12 @@ def _field(name: str) -> Callable[[AnswersItem], str]:
     return lambda item: item.fields.get(name, "").strip()
 
 
+def _operators(record: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the operators of a question: mode IV is for questions about the order of frames."""
+    ordered = str(record.get("order_sensitive", "")).strip().casefold() in ("true", "1", "yes")
+    return tuple(name for name in OPERATORS if ordered or name not in TEMPORAL)
+
+
 BENCHMARK = ClosedQuestions(
     name="infact",
     summary="Right answers that survive degraded videos and false evidence.",
@@ -346,6 +353,12 @@ BENCHMARK = ClosedQuestions(
         same=("label", "order_sensitive", "dimension", "category"),
     ),
     labels=(),
+    asking=Asking(
+        protocols=plain(ONE_LETTER),
+        conditions=Conditions(
+            field="operator", base=BASE, of=_operators, blind=frozenset({TEXT_ONLY})
+        ),
+    ),
     seen=("confidence", "order_sensitive"),
     derived={
         "dimension": lambda item: item.fields.get("dimension", "").strip().casefold(),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
+from ..framework.asking import Asking, plain
 from ..framework.claims import InvalidEntry, invalid_note, invalid_to_json
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
@@ -417,3 +418,19 @@ class MementosMetric(Metric):
                 row[f"{kind}_{name}_sum"] = float(best)
                 row[f"{kind}_{name}_items"] = 1.0
         return row
+
+
+ASKING = {
+    "mementos": Asking(
+        protocols=plain(
+            "This is a sequence of images, in the order of time. Describe in one paragraph what "
+            "happens in it: who or what is there, and what they do one after another."
+        ),
+        id=("image_name", "image", "id", "image_id"),
+        response="description",
+        kept=("domain",),
+        of_media=True,
+        max_tokens=1024,
+    )
+}
+"""How descriptions are asked for (the task of appendix C): one picture, or a folder of frames."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from ..framework.asking import Asking, AskingProtocol, AskingStep
 from ..framework.claims import (
     ClaimParts,
     ClaimVerdict,
@@ -383,3 +384,69 @@ class TriHeMetric(SoftMetric):
             **{f"{part}rate": rate for part in _PARTS},
             "rejected_claims": 0.0,
         }
+
+
+_GENERAL = (
+    "Describe this image. Say all that helps to answer this question, without answering it yet: "
+    "{{question}}"
+)
+_TRIPLETS = (
+    "List what this image shows that helps to answer this question, without answering it yet: "
+    "{{question}}\nWrite one fact a line, as (object, relation, object)."
+)
+_BLIND = (
+    "This is a description of an image:\n{{description}}\n\nAnswer this question about the image "
+    "from the description alone: {{question}}"
+)
+_SEEING = (
+    "This is a description of the image:\n{{description}}\n\nAnswer this question about the "
+    "image: {{question}}"
+)
+
+
+def _in_two_steps(
+    name: str, meaning: str, described: str, answered: str, *, shows: bool
+) -> AskingProtocol:
+    description = AskingStep(name="description", prompt=described)
+    return AskingProtocol(
+        name=name,
+        meaning=meaning,
+        steps=(description, AskingStep(prompt=answered, shows=shows)),
+    )
+
+
+ASKING = {
+    "tri-he": Asking(
+        protocols=(
+            AskingProtocol(steps=(AskingStep(prompt="{{question}}"),)),
+            _in_two_steps(
+                "general-description",
+                "A description, then the answer from it without the image (Eyes-Close).",
+                _GENERAL,
+                _BLIND,
+                shows=False,
+            ),
+            _in_two_steps(
+                "triplet-description",
+                "Triplets, then the answer from them without the image (Triplet + Eyes-Close).",
+                _TRIPLETS,
+                _BLIND,
+                shows=False,
+            ),
+            _in_two_steps(
+                "triplet-with-image",
+                "Triplets, then the answer from them and the image (Triplet).",
+                _TRIPLETS,
+                _SEEING,
+                shows=True,
+            ),
+        ),
+        id=("image_id", "id", "image"),
+        response="response",
+        inside="instance",
+        kept=(),
+        max_tokens=1024,
+    )
+}
+"""How questions are asked: as they are, and with the mitigations of section 5.4, whose names are
+those of Tables 5 and 6."""

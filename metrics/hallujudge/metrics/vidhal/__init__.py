@@ -65,6 +65,7 @@ from ..answers.orders import (
     read_order,
     read_order_published,
 )
+from ..framework.asking import Asking, AskingProtocol, AskingStep, plain
 from ..framework.columns_and_scores import ScoreDefinition, ratio
 from ..framework.metric import Paper
 from ..framework.reasons import UnscoredReason
@@ -256,6 +257,23 @@ def _display_problem(item: AnswersItem) -> tuple[UnscoredReason, str] | None:
     return None
 
 
+def _captions_shown(record: Mapping[str, object]) -> Mapping[str, str]:
+    captions = record.get("captions")
+    answer = Answer(None, options=captions if isinstance(captions, Mapping) else {})
+    return _shown(answer, record)[0]
+
+
+_BEST = "Which caption describes this video best?\n{{options}}\nAnswer with its letter only."
+_RANKED = (
+    "Order these captions by how well they describe this video, the best one first.\n{{options}}\n"
+    "Answer with the letters only, separated by commas."
+)
+
+
+def _asking(*protocols: AskingProtocol) -> Asking:
+    return Asking(protocols=protocols, media=("video", "video_id", "id"), options=_captions_shown)
+
+
 def _paper(where: str) -> Paper:
     return Paper(
         title="VidHal: Benchmarking Temporal Hallucinations in Vision LLMs",
@@ -328,6 +346,7 @@ MCQA = _declared(
         ),
     ),
     main_score="accuracy",
+    asking=_asking(*plain(_BEST)),
     trial=_trial("B"),
     complete=_with_letter,
 )
@@ -380,6 +399,19 @@ ORDERING = _declared(
         *(_misaligned(high, low) for high, low in _PAIRS),
     ),
     main_score="ndcg",
+    asking=_asking(
+        AskingProtocol(
+            name="naive",
+            meaning="All captions in one call.",
+            steps=(AskingStep(prompt=_RANKED),),
+        ),
+        AskingProtocol(
+            name="relative",
+            meaning="Two captions in a call, until the order is known (section 9.2).",
+            steps=(AskingStep(prompt=_BEST),),
+            pairs=True,
+        ),
+    ),
     trial=_trial("B, A, C"),
     complete=_with_order,
     bounds="ratios",

@@ -58,6 +58,7 @@ def command_tree() -> typer.Typer:
     from . import (  # noqa: F401
         analyze_command,
         archive_commands,
+        ask_command,
         comparison_commands,
         graph_commands,
         info_commands,

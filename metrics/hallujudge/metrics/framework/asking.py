@@ -1,0 +1,122 @@
+"""How a benchmark's questions are put to a model: prompts, steps, and what the model is shown.
+
+A benchmark declares an :class:`Asking`; a command sends the questions and writes an archive that
+the benchmark's reader reads. Prompts have slots such as ``{{question}}``; they are our own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+ANSWER = "answer"
+"""The step whose reply is the response."""
+YES_OR_NO = "{{question}}\nAnswer with yes or no."
+"""The prompt of a question with yes or no as answer."""
+ONE_LETTER = "{{question}}\n{{options}}\nAnswer with the letter of the right option only."
+"""The prompt of a question with options."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingStep:
+    """One call of the model."""
+
+    name: str = ANSWER
+    """What the reply is: the slot of later steps that it fills; the last step is ``answer``."""
+    prompt: str
+    """The prompt with slots: ``question``, ``options``, those of the benchmark, earlier steps."""
+    shows: bool = True
+    """Whether the model is shown the image or the frames."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingProtocol:
+    """A way to ask: one call for each question, or several in order."""
+
+    name: str = "plain"
+    """Name of the protocol, for signatures."""
+    meaning: str = "One call for each question."
+    """Noun phrase or sentence that names it."""
+    steps: tuple[AskingStep, ...]
+    """The calls; the last reply is the response."""
+    pairs: bool = False
+    """Whether the order of options is found by questions about two of them at a time. The
+    slot ``options`` then has the two."""
+
+    def with_prompts(self, prompts: Mapping[str, str]) -> AskingProtocol:
+        """Return the protocol with some of its prompts replaced, by the names of the steps."""
+        steps = tuple(replace(s, prompt=prompts.get(s.name, s.prompt)) for s in self.steps)
+        return replace(self, steps=steps)
+
+    @property
+    def prompt_hashes(self) -> str:
+        """Return the beginning of each prompt's SHA-256, in the order of the steps."""
+        return "+".join(prompt_hash(step.prompt) for step in self.steps)
+
+
+def prompt_hash(prompt: str) -> str:
+    """Return the first 12 hexadecimal digits of a prompt's SHA-256."""
+    return sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def plain(prompt: str) -> tuple[AskingProtocol, ...]:
+    """Return the protocol of one call for each question."""
+    return (AskingProtocol(steps=(AskingStep(prompt=prompt),)),)
+
+
+def _always(_record: Mapping[str, object]) -> bool:
+    return True
+
+
+def _none(_record: Mapping[str, object]) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """Conditions under which each question is asked again, such as degraded videos."""
+
+    field: str
+    """Field of the archive that names the condition."""
+    base: str
+    """The condition of the files as they are, which lie in the folder itself, or in one of its
+    name. Those of the others lie in folders of their names."""
+    of: Callable[[Mapping[str, object]], tuple[str, ...]]
+    """Returns the conditions of a record, the base first."""
+    blind: frozenset[str] = frozenset()
+    """Conditions without image or video."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What asking a benchmark's questions needs."""
+
+    protocols: tuple[AskingProtocol, ...] = ()
+    """The ways to ask, the default first; empty for one call with a prompt by the labels."""
+    question: tuple[str, ...] = ()
+    """Further keys of the question, before those of the declaration."""
+    media: tuple[str, ...] = ()
+    """Keys of the image or video, before those of the declaration; ids come last."""
+    id: tuple[str, ...] = ()
+    """Keys of the id; empty for those of the declaration."""
+    response: str = ""
+    """Key of the response in the archive; empty for the first of the declaration."""
+    inside: str = ""
+    """Key of the list of questions that a record holds; each becomes a record of the archive."""
+    kept: tuple[str, ...] | None = None
+    """Keys of records that the archive keeps besides id and question; None for all."""
+    of_media: bool = False
+    """Whether there is one question for each image, so that a folder of images is enough."""
+    is_shown: Callable[[Mapping[str, object]], bool] = _always
+    """Returns whether a record's question has an image or video."""
+    slots: Callable[[Mapping[str, object]], Mapping[str, str]] = _none
+    """Returns further slots of the prompts for a record."""
+    options: Callable[[Mapping[str, object]], Mapping[str, str]] | None = None
+    """Returns the shown options, letter -> text; None for those under the declaration's keys."""
+    conditions: Conditions | None = None
+    """Conditions under which each question is asked; None if it is asked once."""
+    whole: str = ""
+    """Prompt for the answer about a whole bundle, which its record holds next to the list."""
+    max_tokens: int = 512
+    """Tokens of a response at most; a longer one is cut off, and then unscored."""

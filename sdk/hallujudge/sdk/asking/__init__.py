@@ -1,0 +1,16 @@
+"""Ask a model the questions of a benchmark: images and frames go to an OpenAI-compatible server."""
+
+from .asked_benchmarks import asked_metrics
+from .asking_run import AskedFiles, AskResult, AskRun, ask, ask_async, estimate_asking
+from .video_frames import Sampling
+
+__all__ = [
+    "AskResult",
+    "AskRun",
+    "AskedFiles",
+    "Sampling",
+    "ask",
+    "ask_async",
+    "asked_metrics",
+    "estimate_asking",
+]

@@ -1,0 +1,155 @@
+"""What is asked: a benchmark's protocols and their prompts, which a user's files may replace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+from hallujudge.judge_service.llm.prompt_templates import Template, own_template
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.families import benchmark_named, families
+from hallujudge.metrics.framework.asking import (
+    ONE_LETTER,
+    YES_OR_NO,
+    Asking,
+    AskingProtocol,
+    plain,
+)
+
+from ..archives.json_files import named
+from ..errors import InvalidInputError, NotFoundError
+
+_SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
+# Slots that a user's prompt may leave out.
+_OPTIONAL_SLOTS = frozenset({"instruction"})
+WHOLE = "whole"
+"""The step for the answer about a whole bundle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """What is asked: a benchmark, by one of its protocols, with its prompts."""
+
+    name: str
+    """The metric's name."""
+    declared: ClosedQuestions | None
+    """Its declaration, if it is one of closed questions."""
+    asking: Asking
+    """What asking needs."""
+    protocol: AskingProtocol
+    """The chosen protocol."""
+    templates: Mapping[str, Template]
+    """Step -> its prompt."""
+
+    @property
+    def prompt_hashes(self) -> str:
+        """The beginnings of the prompts' hashes, for signatures."""
+        return "+".join(template.digest[:12] for template in self.templates.values())
+
+    @property
+    def needs_question(self) -> bool:
+        """Whether a prompt has the question."""
+        texts = (text for step in self.templates.values() for _, text in step.parts)
+        return any("{{question}}" in text for text in texts)
+
+
+def asked_metrics() -> tuple[str, ...]:
+    """Return the names of all metrics whose questions can be asked."""
+    found = []
+    for family in families():
+        module = import_module(f"hallujudge.metrics.{family}")
+        found += [declared.name for declared in getattr(module, "BENCHMARKS", ())]
+        found += list(getattr(module, "ASKING", {}))
+    return tuple(found)
+
+
+def benchmark_of(
+    name: str, protocol: str = "", prompts: Mapping[str, str] | None = None
+) -> Benchmark:
+    """Return what is asked.
+
+    Args:
+        name: The metric's name.
+        protocol: Name of a protocol; empty for the default.
+        prompts: Step -> text that replaces its prompt.
+
+    Raises:
+        NotFoundError: There is no such metric.
+        InvalidInputError: There is no such protocol or step, or a prompt has other slots.
+    """
+    declared, asking = _found(name)
+    protocols = asking.protocols or plain(_default_prompt(declared))
+    chosen = next((p for p in protocols if not protocol or p.name == protocol), None)
+    if chosen is None:
+        known = ", ".join(p.name for p in protocols)
+        raise InvalidInputError(f"{name} has no protocol {protocol!r}; choose one of {known}")
+    texts = {step.name: step.prompt for step in chosen.steps}
+    if asking.whole:
+        texts[WHOLE] = asking.whole
+    prompts = prompts or {}
+    if unknown := prompts.keys() - texts.keys():
+        raise InvalidInputError(
+            f"the protocol {chosen.name} of {name} has no step {named(sorted(unknown))}; it has "
+            f"{', '.join(texts)}"
+        )
+    templates = {
+        step: _template(f"{name}, {step}", text, prompts.get(step)) for step, text in texts.items()
+    }
+    return Benchmark(
+        name=name, declared=declared, asking=asking, protocol=chosen, templates=templates
+    )
+
+
+def protocols_of(name: str) -> tuple[AskingProtocol, ...]:
+    """Return the ways to ask a benchmark's questions, the default first.
+
+    Raises:
+        NotFoundError: There is no such metric.
+    """
+    declared, asking = _found(name)
+    return asking.protocols or plain(_default_prompt(declared))
+
+
+def _found(name: str) -> tuple[ClosedQuestions | None, Asking]:
+    declared = benchmark_named(name)
+    return declared, declared.asking if declared is not None else _declared_apart(name)
+
+
+def _declared_apart(name: str) -> Asking:
+    family = name.replace("-", "_")
+    if family in families():
+        known: Mapping[str, Asking] = getattr(
+            import_module(f"hallujudge.metrics.{family}"), "ASKING", {}
+        )
+        if name in known:
+            return known[name]
+    raise NotFoundError(
+        f"benchmark {name!r} does not exist, or has no questions; choose one of "
+        f"{', '.join(asked_metrics())}",
+        reason="METRIC_UNKNOWN",
+        metadata={"metric": name},
+    )
+
+
+def _default_prompt(declared: ClosedQuestions | None) -> str:
+    """Return the prompt of a benchmark that declares none, by the labels of its questions."""
+    labels = declared.labels if declared is not None else ()
+    if set(labels) == {"yes", "no"}:
+        return YES_OR_NO
+    if labels:
+        return f"{{{{question}}}}\nAnswer with one of these words: {', '.join(labels)}."
+    return ONE_LETTER
+
+
+def _template(what: str, text: str, own: str | None) -> Template:
+    slots = set(_SLOT.findall(text))
+    if own is None:
+        return replace(own_template(text, sorted(slots)), name=what.replace(", ", "-"), version="1")
+    given = set(_SLOT.findall(own))
+    wanted = slots - _OPTIONAL_SLOTS | given & slots
+    try:
+        return own_template(own, sorted(wanted))
+    except InvalidInputError as err:
+        raise InvalidInputError(f"the prompt of {what}: {err}") from err

@@ -1,0 +1,450 @@
+"""A run that asks a model a benchmark's questions, and writes an archive that can be scored."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.engine.streams import RunProgress
+from hallujudge.judge_service.installation import __version__
+from hallujudge.judge_service.llm.ask_once import run_bounded
+from hallujudge.judge_service.llm.chat import Sampling
+from hallujudge.judge_service.llm.client import ChatClient
+from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
+from hallujudge.judge_service.settings.server_settings import ResolvedSettings, load_settings
+from hallujudge.judge_service.stopping import begun, cancel_all
+from hallujudge.metrics.framework.results import JsonValue
+
+from ..errors import InvalidInputError, OutputError
+from ..progress_bar import Progress
+from ..runs.run_inputs import described_file
+from .asked_benchmarks import Benchmark, benchmark_of
+from .inquiries import Inquiries, Inquiry, read_inquiries
+from .media_files import MediaFolder
+from .replies import Answered, Asker
+from .video_frames import FrameSettings
+from .video_frames import Sampling as FrameSampling
+
+_OPENAI_HOSTS = ("openai.com", "azure.com")
+_TICK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskRun:
+    """What is asked, of which model, and where the answers go."""
+
+    benchmark: str
+    """Name of the metric, such as ``pope``."""
+    out: str | Path
+    """The archive to write, a file of JSON lines."""
+    images: str | Path
+    """Folder of the images and videos."""
+    references: str | Path | Sequence[str | Path] = ()
+    """Files of questions; none for a benchmark that asks the same about every image."""
+    options: str | Path | None = None
+    """File of the display orders of captions, for VidHal."""
+    protocol: str = ""
+    """How questions are asked; empty for the benchmark's default."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """Step -> text that replaces its prompt; the last step is ``answer``."""
+    frames: str = "uniform:16"
+    """Which frames of videos are sent: ``uniform:N``, ``ends:N``, ``fps:R`` or ``all``."""
+    frame_format: str = "jpeg"
+    """How frames are sent: ``jpeg`` or ``png``."""
+    conditions: Sequence[str] = ()
+    """Conditions to ask under, such as INFACT's operators; none for those with a folder."""
+    limit: int | None = None
+    """Records of the files to ask about at most; None for all."""
+    temperature: float = 0.0
+    """Temperature; 0 always takes the most likely token."""
+    max_tokens: int | None = None
+    """Tokens of a reply at most; None for the benchmark's own limit."""
+    model: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the model, with the names of a judge's: ``llm_url``, ``llm_model``, ...; what
+    is not given comes from the environment and the settings file."""
+    overwrite: bool = False
+    """Whether an archive of other questions or settings is replaced."""
+
+    @property
+    def files(self) -> AskedFiles:
+        """The files that the run writes."""
+        return AskedFiles(archive=Path(self.out))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedFiles:
+    """The files of a run, next to each other."""
+
+    archive: Path
+    """The archive."""
+
+    @property
+    def _stem(self) -> str:
+        return self.archive.name.removesuffix(".jsonl")
+
+    @property
+    def replies(self) -> Path:
+        """The replies, by which a stopped run goes on."""
+        return self.archive.with_name(f"{self._stem}.replies.sqlite")
+
+    @property
+    def manifest(self) -> Path:
+        """What was asked, and how."""
+        return self.archive.with_name(f"{self._stem}.asked.json")
+
+    @property
+    def unanswered(self) -> Path:
+        """The questions without an answer, with their reasons."""
+        return self.archive.with_name(f"{self._stem}.unanswered.jsonl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskResult:
+    """What a run wrote."""
+
+    archive: Path
+    """The archive."""
+    questions: int
+    """Questions."""
+    unanswered: Mapping[str, int]
+    """Reason -> questions without an answer."""
+    examples: Mapping[str, str]
+    """Reason -> an example."""
+    calls: int
+    """Calls that this run made."""
+    reused: int
+    """Replies that were known before."""
+
+    @property
+    def answered(self) -> int:
+        """Questions with an answer."""
+        return self.questions - sum(self.unanswered.values())
+
+
+def ask(run: AskRun, progress: Progress | None = None) -> AskResult:
+    """Ask a model, outside an event loop; see :func:`ask_async`."""
+    return asyncio.run(ask_async(run, progress))
+
+
+async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
+    """Ask a model a benchmark's questions, and write its archive.
+
+    A run that was stopped goes on where it stopped: replies are kept as they arrive. A question
+    that can't be asked or has no whole answer is written with its reason.
+
+    Args:
+        run: What is asked.
+        progress: Counts questions; None shows nothing.
+
+    Raises:
+        ArchiveError: The files of questions can't be read.
+        InvalidInputError: A setting can't be used, the model does not exist or rejects the key, or
+            the archive exists and has other settings.
+        UnavailableError: The model answered no call for a long time.
+        OutputError: A file can't be written.
+    """
+    prepared = await asyncio.to_thread(_Prepared.of, run)
+    prepared.check_output()
+    progress = progress or Progress(0)
+    progress.total = len(prepared.inquiries.asked)
+    outcomes: list[Answered | None] = [None] * progress.total
+    async with prepared.asker() as (asker, client):
+        ticking = begun(_ticking(client, progress))
+        try:
+
+            async def work(place: int) -> None:
+                outcome = await asker.ask(prepared.inquiries.asked[place])
+                outcomes[place] = outcome
+                progress.scored(1, outcome.response is None)
+                progress.waits(_state(client))
+
+            workers = min(client.settings.all_concurrency, max(1, progress.total))
+            await run_bounded(range(progress.total), work, workers)
+        finally:
+            await cancel_all(ticking)
+        statistics = client.statistics
+    done = [outcome for outcome in outcomes if outcome is not None]
+    await asyncio.to_thread(prepared.write, done, asker)
+    reasons = [(o, i) for o, i in zip(done, prepared.inquiries.asked, strict=True) if o.reason]
+    return AskResult(
+        archive=run.files.archive,
+        questions=len(done),
+        unanswered=Counter(outcome.reason for outcome, _ in reasons),
+        examples={o.reason: f"{i.key}: {o.detail}" for o, i in reversed(reasons)},
+        calls=statistics.calls,
+        reused=statistics.reused,
+    )
+
+
+def estimate_asking(run: AskRun) -> Estimate:
+    """Return the number of calls, tokens and the cost of a run, without calling the model.
+
+    Raises:
+        HallujudgeError: See :func:`ask_async`.
+    """
+    return asyncio.run(_estimate(run))
+
+
+async def _estimate(run: AskRun) -> Estimate:
+    prepared = await asyncio.to_thread(_Prepared.of, run)
+
+    async def calls(asker: Asker) -> AsyncIterator[PlannedCall]:
+        for inquiry in prepared.inquiries.asked:
+            for call in await asker.plan(inquiry):
+                yield call
+
+    async with prepared.asker(keeps=False) as (asker, client):
+        return await estimate_calls(client.settings.model, client, calls(asker))
+
+
+def _state(client: ChatClient) -> RunProgress:
+    took = client.statistics.usage
+    return RunProgress(
+        answers=client.statistics.answered,
+        tokens=took.prompt_tokens + took.completion_tokens,
+        cost=took.cost,
+        reused=client.statistics.reused,
+        waiting=client.waiting,
+    )
+
+
+async def _ticking(client: ChatClient, progress: Progress) -> None:
+    """Say what is waited for, also while no question is answered."""
+    while True:
+        await asyncio.sleep(_TICK_SECONDS)
+        progress.waits(_state(client))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """A run whose files were read."""
+
+    run: AskRun
+    benchmark: Benchmark
+    inquiries: Inquiries
+    folder: MediaFolder
+    frames: FrameSettings
+    inputs: Mapping[str, dict[str, JsonValue]]
+    settings: ResolvedSettings
+
+    @classmethod
+    def of(cls, run: AskRun) -> _Prepared:
+        """Read the files of a run.
+
+        Raises:
+            HallujudgeError: A file can't be read, or an option can't be used.
+        """
+        benchmark = benchmark_of(run.benchmark, run.protocol, run.prompts)
+        folder = MediaFolder(Path(run.images))
+        given = run.references
+        sources = [Path(given)] if isinstance(given, (str, Path)) else list(map(Path, given))
+        inquiries = read_inquiries(
+            benchmark,
+            sources,
+            folder,
+            options=None if run.options is None else Path(run.options),
+            conditions=run.conditions,
+            limit=run.limit,
+        )
+        files = {f"references.{n}" if n > 1 else "references": p for n, p in enumerate(sources, 1)}
+        if run.options is not None:
+            files["options"] = Path(run.options)
+        frames = FrameSettings(sampling=FrameSampling(run.frames), format=run.frame_format)
+        return cls(
+            run=run,
+            benchmark=benchmark,
+            inquiries=inquiries,
+            folder=folder,
+            frames=frames,
+            inputs={name: described_file(path) for name, path in files.items()},
+            settings=load_settings(_with_dialect(run.model)),
+        )
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of a reply at most."""
+        return self.run.max_tokens or self.benchmark.asking.max_tokens
+
+    def how(self, *, videos: bool) -> str:
+        """Return how the questions were asked, for signatures.
+
+        Args:
+            videos: Whether frames of videos were sent.
+        """
+        parts = ["chat", self.benchmark.protocol.name]
+        if videos:
+            parts.append(self.frames.label)
+        if self.run.temperature:
+            parts.append(f"temp={self.run.temperature:g}")
+        return ",".join([*parts, f"max={self.max_tokens}"])
+
+    @contextlib.asynccontextmanager
+    async def asker(self, *, keeps: bool = True) -> AsyncIterator[tuple[Asker, ChatClient]]:
+        """Yield what asks the model, and the client that it uses.
+
+        Args:
+            keeps: Whether the file of replies is created.
+        """
+        replies = self.run.files.replies
+        kept = str(replies) if keeps or replies.exists() else ""
+        judges = replace(self.settings.judges, verdict_cache=kept)
+        factory = JudgeFactory(judges, self.settings.keys)
+        if factory.cache is not None:
+            await factory.cache.open()
+        judge = factory.llm().client.settings
+        sampling = Sampling(
+            temperature=self.run.temperature,
+            seed=judge.sampling.seed,
+            top_logprobs=0,
+            omit=judge.sampling.omit,
+        )
+        settings = replace(judge, sampling=sampling, constraint="none")
+        client = ChatClient(settings, factory.budget("llm"), store=factory.cache)
+        try:
+            yield (
+                Asker(
+                    self.benchmark,
+                    client,
+                    factory.cache,
+                    self.folder,
+                    frames=self.frames,
+                    max_tokens=self.max_tokens,
+                ),
+                client,
+            )
+        finally:
+            await client.close()
+            await factory.close()
+
+    def manifest(self) -> dict[str, JsonValue]:
+        """Return what decides what is asked, and how."""
+        return {
+            "release": __version__,
+            "benchmark": self.benchmark.name,
+            "model": self.settings.judges.llm_model,
+            "protocol": self.benchmark.protocol.name,
+            "frames": self.frames.label,
+            "temperature": self.run.temperature,
+            "max_tokens": self.max_tokens,
+            "prompts": {
+                step: {
+                    "sha256": template.digest,
+                    "messages": [{"role": r, "content": text} for r, text in template.parts],
+                }
+                for step, template in self.benchmark.templates.items()
+            },
+            "inputs": dict(self.inputs),
+            "images": str(Path(self.run.images).resolve()),
+            "conditions": list(self.run.conditions),
+            "limit": self.run.limit,
+        }
+
+    def check_output(self) -> None:
+        """Refuse to replace an archive of other questions or settings.
+
+        Raises:
+            InvalidInputError: There is one, or the folder does not exist.
+        """
+        files = self.run.files
+        if files.archive.suffix != ".jsonl":
+            raise InvalidInputError(f"out is {files.archive}; the archive is a .jsonl file")
+        files.archive.parent.mkdir(parents=True, exist_ok=True)
+        read = {str(one["path"]) for one in self.inputs.values()}
+        if str(files.archive.resolve()) in read:
+            raise InvalidInputError(f"{files.archive} is the file of questions; name another file")
+        if self.run.overwrite or not files.archive.exists():
+            return
+        try:
+            before = json.loads(files.manifest.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            before = {}
+        now = self.manifest()
+        differing = [n for n in now if n not in ("release", "images") and before.get(n) != now[n]]
+        if differing:
+            raise InvalidInputError(
+                f"{files.archive} exists, and was not asked in this way (other "
+                f"{', '.join(differing)}); pass overwrite=True, or name another file"
+            )
+
+    def write(self, outcomes: Sequence[Answered], asker: Asker) -> None:
+        """Write the archive, the reasons and the manifest.
+
+        Args:
+            outcomes: The outcomes, in the order of the questions.
+            asker: What asked.
+
+        Raises:
+            OutputError: A file can't be written.
+        """
+        files, model = self.run.files, self.settings.judges.llm_model
+        how = self.how(videos=asker.shown.had_videos)
+        about = {"model": model, "prompts": self.benchmark.prompt_hashes, "how": how}
+        for record in self.inquiries.records:
+            record["asked"] = about
+        reasons = []
+        for inquiry, outcome in zip(self.inquiries.asked, outcomes, strict=True):
+            _put(inquiry, outcome)
+            if outcome.reason:
+                reasons.append({"id": inquiry.key, **outcome.unanswered})
+        counts = Counter(outcome.reason for outcome in outcomes if outcome.reason)
+        manifest = {
+            **self.manifest(),
+            "how": how,
+            "questions": len(outcomes),
+            "unanswered": dict(counts),
+            "replied": asker.models,
+            "usage": asker.usage.to_json(),
+        }
+        _write(files.unanswered, _lines(reasons))
+        _write(files.manifest, [json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"])
+        _write(files.archive, _lines(self.inquiries.records))
+
+
+def _put(inquiry: Inquiry, outcome: Answered) -> None:
+    """Put an outcome into its record."""
+    part = inquiry.into
+    part[inquiry.response] = outcome.response
+    if outcome.steps:
+        part["steps"] = [{"step": name, "reply": text} for name, text in outcome.steps]
+    if outcome.reason:
+        part["unanswered"] = outcome.unanswered
+
+
+def _lines(values: Iterable[Mapping[str, object]]) -> Iterable[str]:
+    return (json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+
+
+def _write(path: Path, pieces: Iterable[str]) -> None:
+    """Write a file as a whole: it is replaced once all of it is on the disk.
+
+    Raises:
+        OutputError: It can't be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8", errors="replace") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as err:
+        temporary.unlink(missing_ok=True)
+        raise OutputError.of(path, err, "give another path") from err
+
+
+def _with_dialect(model: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings of a model, with OpenAI's dialect where its address is OpenAI's."""
+    given = dict(model)
+    host = urlsplit(str(given.get("llm_url", ""))).hostname or ""
+    if "llm_dialect" not in given and host.endswith(_OPENAI_HOSTS):
+        given["llm_dialect"] = "openai"
+    return given

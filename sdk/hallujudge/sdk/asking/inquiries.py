@@ -1,0 +1,373 @@
+"""The questions of a benchmark as they are put to a model, and the archive that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from hallujudge.metrics.answers.closed_questions import SetFiles
+from hallujudge.metrics.framework.asking import Asking
+from hallujudge.metrics.framework.claims import well_formed
+
+from ..archives.joins import read_mapping
+from ..archives.json_files import named, read_values
+from ..archives.question_files import options_of
+from ..archives.records import Record, choose_key, no_records, read_records
+from ..archives.set_files import parts_of, split_of_file
+from ..errors import ArchiveError, InvalidInputError
+from .asked_benchmarks import Benchmark
+from .media_files import MediaFolder
+
+
+@dataclass(slots=True, kw_only=True)
+class Inquiry:
+    """A question on its way to an answer."""
+
+    key: str
+    """What messages call it: the id of its record, and what tells it apart there."""
+    slots: Mapping[str, str]
+    """Slots of the prompts."""
+    options: Mapping[str, str]
+    """The shown options; empty if there are none."""
+    media: str | None
+    """Name of the image or video; None if the model is to see none."""
+    condition: str
+    """The condition, such as a degraded video's operator; empty if there is one."""
+    into: dict[str, object]
+    """The record of the archive, or the part of one, that the response goes into."""
+    response: str
+    """Key of the response."""
+    is_whole: bool = False
+    """Whether it is about a whole bundle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiries:
+    """All questions of a run."""
+
+    asked: Sequence[Inquiry]
+    """The questions, in the order of the files."""
+    records: Sequence[dict[str, object]]
+    """The records of the archive, which the answers are put into."""
+
+
+def read_inquiries(
+    benchmark: Benchmark,
+    sources: Sequence[Path],
+    folder: MediaFolder,
+    *,
+    options: Path | None = None,
+    conditions: Sequence[str] = (),
+    limit: int | None = None,
+) -> Inquiries:
+    """Return the questions of files, or of every image of the folder.
+
+    Args:
+        benchmark: What is asked.
+        sources: Files of questions; none for a benchmark that asks the same of each image.
+        folder: Images and videos.
+        options: File of the shown orders, for benchmarks that need one.
+        conditions: Conditions to ask under; none for those that there are folders of.
+        limit: Records at most.
+
+    Raises:
+        ArchiveError: A file can't be read, or lacks questions or ids.
+        InvalidInputError: Files are missing, or not used by the benchmark.
+    """
+    maker = _Maker(benchmark, folder, conditions)
+    if not sources and not benchmark.asking.of_media:
+        raise InvalidInputError(
+            f"{benchmark.name} needs its file of questions; give it with references=…"
+        )
+    records = _records(benchmark, sources, folder)
+    if options is not None or _needs_options(benchmark):
+        records = _with_options(benchmark, records, options)
+    for count, record in enumerate(records):
+        if limit is not None and count >= limit:
+            break
+        maker.add(record)
+    if not maker.asked:
+        raise no_records(sources[0] if sources else folder.root, "questions", "question")
+    return Inquiries(asked=maker.asked, records=maker.records)
+
+
+def _records(
+    benchmark: Benchmark, sources: Sequence[Path], folder: MediaFolder
+) -> Iterator[Record]:
+    declared = benchmark.declared
+    if not sources:
+        key = benchmark.asking.id[0]
+        with_suffix = key == "image_name"
+        for position, media in enumerate(folder.all()):
+            name = media.name if with_suffix else Path(media.name).stem
+            yield Record({key: name, "image": media.name}, position, media.name)
+        return
+    for source in sources:
+        if declared is None:
+            yield from _plain_records(benchmark.asking, source)
+        elif declared.set_files is None:
+            several = len(sources) > 1 and declared.split_files is not None
+            split = split_of_file(declared.split_files, source) if several else ""
+            for record in read_records(source):
+                yield _marked(record, declared.split_files, split or "")
+        else:
+            for part in parts_of(declared, source):
+                yield from (
+                    _marked(record, declared.set_files, part.name) for record in part.records
+                )
+
+
+def _marked(record: Record, files: SetFiles | None, name: str) -> Record:
+    """Return a record with the set or split that its file's name says."""
+    if not name or files is None or files.field in record.values:
+        return record
+    return record._replace(values={**record.values, files.field: name})
+
+
+def _plain_records(asking: Asking, source: Path) -> Iterator[Record]:
+    """Yield records; also of a list of ids, and of an object id -> objects or record."""
+    first = next(iter(read_values(source)), None)
+    key = asking.id[0]
+    if first is not None and isinstance(first.value, (str, int)):
+        for position, placed in enumerate(read_values(source)):
+            place = f"{source} line {placed.line}"
+            if not isinstance(placed.value, (str, int)):
+                raise ArchiveError(f"{place}: expected an id like those before it")
+            yield Record({key: placed.value}, position, place)
+        return
+    held = first.value if first is not None else None
+    if (
+        isinstance(held, Mapping)
+        and held
+        and all(
+            isinstance(value, list) or (asking.inside and isinstance(value, Mapping))
+            for value in held.values()
+        )
+    ):
+        for position, (name, value) in enumerate(read_mapping(source, "questions").items()):
+            values = value if isinstance(value, Mapping) else {}
+            yield Record({**values, key: name}, position, f"{source}, {name!r}")
+        return
+    yield from read_records(source)
+
+
+def _needs_options(benchmark: Benchmark) -> bool:
+    tables = benchmark.declared.tables if benchmark.declared is not None else ()
+    return any(table.name == "options" and table.required for table in tables)
+
+
+def _with_options(
+    benchmark: Benchmark, records: Iterable[Record], options: Path | None
+) -> Iterator[Record]:
+    if not _needs_options(benchmark):
+        raise InvalidInputError(f"{benchmark.name} does not use options=…; leave it out")
+    if options is None:
+        raise InvalidInputError(
+            f"{benchmark.name} needs the display order of its captions; give options=…"
+        )
+    shown = read_mapping(options, "display orders")
+    for record in records:
+        key = choose_key(record, None, _id_keys(benchmark), "the id")
+        found = shown.get(str(record.values[key]))
+        if found is None:
+            raise ArchiveError(
+                f"{options}: no display order of {record.values[key]!r:.60}; give the file of the "
+                "same release"
+            )
+        yield record._replace(values={**record.values, "options": found})
+
+
+def _id_keys(benchmark: Benchmark) -> tuple[str, ...]:
+    declared = benchmark.declared.keys.id if benchmark.declared is not None else ()
+    return (*benchmark.asking.id, *declared)
+
+
+class _Maker:
+    """Makes inquiries and records of the archive, by the declaration."""
+
+    def __init__(
+        self, benchmark: Benchmark, folder: MediaFolder, conditions: Sequence[str]
+    ) -> None:
+        self._benchmark = benchmark
+        self._asking = asking = benchmark.asking
+        self._declared = declared = benchmark.declared
+        self._folder = folder
+        self._given = conditions
+        self._ids = _id_keys(benchmark)
+        of_question = (*declared.keys.question, *declared.keys.asked) if declared else ("question",)
+        self._question = (*asking.question, *dict.fromkeys(of_question))
+        of_media = declared.keys.media if declared else ()
+        self._media = (*asking.media, *of_media, "image", "video", "file_name", *self._ids)
+        self._response = asking.response or (declared.keys.response[0] if declared else "response")
+        self.asked: list[Inquiry] = []
+        self.records: list[dict[str, object]] = []
+        if conditions and asking.conditions is None:
+            raise InvalidInputError(
+                f"{benchmark.name} is not asked under conditions; leave {named(conditions)} out"
+            )
+
+    def add(self, record: Record) -> None:
+        """Add the questions of a record."""
+        for out, key in self._records_of(record):
+            for part, name, is_whole in self._parts(out):
+                self.asked.append(self._inquiry(record, out, part, f"{key}{name}", is_whole))
+            self.records.append(out)
+
+    def _records_of(self, record: Record) -> Iterator[tuple[dict[str, object], str]]:
+        """Yield the records of the archive that a record of the questions becomes."""
+        asking, values = self._asking, record.values
+        id_key = choose_key(record, None, self._ids, "the id") if self._needs_id(record) else ""
+        key = str(values.get(id_key, record.place))
+        if asking.inside and asking.inside in values:
+            held = values[asking.inside]
+            for number, inner in enumerate(held if isinstance(held, list) else [], 1):
+                if isinstance(inner, Mapping):
+                    question = _text(inner, self._question)
+                    yield (
+                        {id_key: values[id_key], "question": question},
+                        f"{key}, question {number}",
+                    )
+            return
+        kept = {name: value for name, value in values.items() if self._keeps(name)}
+        if asking.kept is not None:
+            question = _text(values, self._question)
+            asked = {"question": question} if question is not None else {}
+            kept = {
+                id_key: values[id_key],
+                **asked,
+                **{n: values[n] for n in asking.kept if n in values},
+            }
+        for condition in self._conditions(values):
+            where = {asking.conditions.field: condition} if asking.conditions else {}
+            yield {**kept, **where}, f"{key} ({condition})" if condition else key
+
+    def _needs_id(self, record: Record) -> bool:
+        """Return whether a record must have an id: pairs and figures are known by other fields."""
+        bundle = self._declared.bundle if self._declared is not None else None
+        by_fields = bundle is not None and bool(bundle.names or bundle.by or bundle.every)
+        return not by_fields or any(key in record.values for key in self._ids)
+
+    def _keeps(self, name: str) -> bool:
+        """Return whether a key of a question belongs into the archive, as no other model's does."""
+        declared = self._declared
+        if declared is None:
+            return True
+        verdicts = {key for field in declared.keys.verdict for key in declared.keys.fields[field]}
+        whole = declared.bundle.whole
+        return name not in verdicts and (whole is None or name not in whole.keys)
+
+    def _conditions(self, values: Mapping[str, object]) -> tuple[str, ...]:
+        conditions = self._asking.conditions
+        if conditions is None:
+            return ("",)
+        possible = conditions.of(values)
+        if self._given:
+            return tuple(name for name in possible if name in self._given)
+        return tuple(
+            name
+            for name in possible
+            if name == conditions.base or self._folder.inner(name) is not None
+        )
+
+    def _parts(self, out: dict[str, object]) -> Iterator[tuple[dict[str, object], str, bool]]:
+        """Yield the parts of a record that have a question each, with a name for messages."""
+        bundle = self._declared.bundle if self._declared is not None else None
+        if bundle is None:
+            yield out, "", False
+            return
+        nested = [name for name in bundle.names if isinstance(out.get(name), Mapping)]
+        for name in nested:
+            part = out[name] = dict(cast("Mapping[str, object]", out[name]))
+            yield part, f" ({name})", False
+        lists = [name for name in bundle.inside if isinstance(out.get(name), list)]
+        for name in lists or self._usual_list(out):
+            held = cast("list[object]", out[name])
+            parts = [dict(part) for part in held if isinstance(part, Mapping)]
+            out[bundle.inside[0]] = parts
+            yield from ((part, f" ({n})", False) for n, part in enumerate(parts, 1))
+            if bundle.whole is not None and self._asking.whole:
+                yield out, f" ({bundle.whole.name})", True
+        if not nested and not lists and not bundle.inside:
+            yield out, "", False
+
+    def _usual_list(self, out: Mapping[str, object]) -> list[str]:
+        """Return the list of questions of files that have no answers yet."""
+        inside = self._declared.bundle.inside if self._declared is not None else ()
+        return [name for name in ("questions",) if inside and isinstance(out.get(name), list)]
+
+    def _inquiry(
+        self,
+        record: Record,
+        out: dict[str, object],
+        part: dict[str, object],
+        key: str,
+        is_whole: bool,
+    ) -> Inquiry:
+        values = {**record.values, **out, **part}
+        question = "" if is_whole else _text(values, self._question)
+        if question is None and self._benchmark.needs_question:
+            choose_key(record, None, self._question, "the question")
+            raise ArchiveError(f"{record.place}: its question is not a text; correct it")
+        # Of a record that also has answers under the key of another one, or of another model.
+        for name in () if is_whole or self._declared is None else self._declared.keys.response:
+            if name not in self._question and name not in self._labels():
+                part.pop(name, None)
+        keys = self._declared.keys.question if self._declared is not None else ()
+        if question and keys and not any(name in part for name in keys):
+            part[keys[0]] = question
+        options = self._shown(record, values)
+        whole = self._declared.bundle.whole if self._declared is not None and is_whole else None
+        return Inquiry(
+            key=key,
+            slots={
+                "question": well_formed(question or ""),
+                "options": shown_options(options),
+                **self._asking.slots(values),
+            },
+            options=options,
+            media=self._media_of(values),
+            condition=str(out.get(self._asking.conditions.field, ""))
+            if self._asking.conditions
+            else "",
+            into=part,
+            response=whole.response[0] if whole is not None else self._response,
+            is_whole=is_whole,
+        )
+
+    def _labels(self) -> tuple[str, ...]:
+        return self._declared.keys.label if self._declared is not None else ()
+
+    def _shown(self, record: Record, values: Mapping[str, object]) -> Mapping[str, str]:
+        if self._asking.options is not None:
+            with ArchiveError.of_content(f"{record.place}: its options", "correct them"):
+                return self._asking.options(values)
+        if self._declared is None:
+            return {}
+        return options_of(record._replace(values=values), self._declared.keys.options)
+
+    def _media_of(self, values: Mapping[str, object]) -> str | None:
+        conditions = self._asking.conditions
+        if not self._asking.is_shown(values):
+            return None
+        if conditions is not None and values.get(conditions.field) in conditions.blind:
+            return None
+        found = (values.get(key) for key in self._media)
+        return next((str(name) for name in found if _is_name(name)), "")
+
+
+def _is_name(value: object) -> bool:
+    return (isinstance(value, str) and bool(value.strip())) or (
+        isinstance(value, int) and not isinstance(value, bool)
+    )
+
+
+def _text(values: Mapping[str, object], keys: Sequence[str]) -> str | None:
+    """Return the first text under some keys; None without one."""
+    return next((text for key in keys if isinstance(text := values.get(key), str)), None)
+
+
+def shown_options(options: Mapping[str, str]) -> str:
+    """Return options as prompts show them: a line for each."""
+    return "\n".join(f"{letter}. {well_formed(text)}" for letter, text in options.items())

@@ -1,0 +1,267 @@
+"""Frames of videos, sampled as stated, by PyAV.
+
+A sampling chooses among the frames in the order in which they are shown, so that a variable frame
+rate changes nothing but ``fps``. With T frames, numbered from 0:
+
+* ``uniform:N``: frame floor((i + 1/2) T / N) for i = 0 ... N-1: the middle of N equal parts, so
+  that neither end is favoured. All frames if there are at most N.
+* ``ends:N``: frame round(i (T-1) / (N-1)): equal steps from the first frame to the last one.
+* ``fps:R``: the first frame at or after each of the times 0, 1/R, 2/R, ..., counted from the first
+  frame. Of more than 256 frames, ``uniform:256`` is taken.
+* ``all``: every frame; of more than 256, ``uniform:256``.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hallujudge.judge_service.llm.chat import ChatImage
+
+from ..errors import InvalidInputError, MissingExtraError
+from .media_files import MediaError, image_of, open_regular
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+MOST_FRAMES = 256
+"""Frames of one question at most."""
+_MOST_VIDEO_BYTES = 16 << 30
+_MOST_PIXELS = 40_000_000
+_MOST_PACKETS = 20_000_000
+# FFmpeg's scale is from 1, the best, to 31.
+_JPEG_QUALITY = "2"
+# Playlists and scripts are formats too, and would open further files and addresses.
+_FORMATS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,gif"
+_SPEC = re.compile(r"(uniform|ends):([1-9]\d{0,2})|fps:(\d{1,3}(?:\.\d{1,6})?)|all")
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Which frames of a video are sent.
+
+    Args:
+        spec: ``uniform:N``, ``ends:N``, ``fps:R`` or ``all``.
+
+    Raises:
+        InvalidInputError: It is none of these, or N is above 256.
+    """
+
+    spec: str = "uniform:16"
+
+    def __post_init__(self) -> None:
+        found = _SPEC.fullmatch(self.spec)
+        if found is None or int(found[2] or 1) > MOST_FRAMES or not float(found[3] or 1):
+            raise InvalidInputError(
+                f"frames is {self.spec!r:.40}; give uniform:N, ends:N, fps:R or all, with at most "
+                f"{MOST_FRAMES} frames"
+            )
+
+    def chosen(self, times: Sequence[Fraction | float]) -> list[int]:
+        """Return the numbers of the chosen frames, in order.
+
+        Args:
+            times: When each frame is shown, in seconds, in order.
+        """
+        total = len(times)
+        kind, _, text = self.spec.partition(":")
+        if kind == "ends":
+            return _from_end_to_end(total, int(text))
+        if kind == "uniform":
+            return _middles(total, int(text))
+        chosen = list(range(total))
+        if kind == "fps":
+            step = 1 / Fraction(text)
+            count = math.floor((times[-1] - times[0]) / step) + 1
+            shown = [time - times[0] for time in times]
+            chosen = sorted({bisect_left(shown, n * step) for n in range(count)} - {total})
+        if len(chosen) > MOST_FRAMES:
+            chosen = [chosen[n] for n in _middles(len(chosen), MOST_FRAMES)]
+        return chosen
+
+
+def _middles(total: int, count: int) -> list[int]:
+    if total <= count:
+        return list(range(total))
+    return [(2 * n + 1) * total // (2 * count) for n in range(count)]
+
+
+def _from_end_to_end(total: int, count: int) -> list[int]:
+    if total <= count:
+        return list(range(total))
+    if count == 1:
+        return [0]
+    # Halves are rounded up, and not to the next even number.
+    return [(2 * n * (total - 1) + count - 1) // (2 * (count - 1)) for n in range(count)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameSettings:
+    """How frames are taken and sent."""
+
+    sampling: Sampling = Sampling()
+    """Which frames."""
+    format: str = "jpeg"
+    """``jpeg`` (quality 2 of FFmpeg's scale) or ``png``, without loss."""
+
+    def __post_init__(self) -> None:
+        if self.format not in ("jpeg", "png"):
+            raise InvalidInputError(f"frame_format is {self.format!r:.40}; give jpeg or png")
+
+    @property
+    def label(self) -> str:
+        """The settings as signatures name them."""
+        return f"frames={self.sampling.spec},{self.format}"
+
+
+def frames_of(path: Path, settings: FrameSettings) -> list[ChatImage]:
+    """Return the sampled frames of a video as images.
+
+    Raises:
+        MediaError: It is not a video, is broken, or a chosen frame can't be decoded.
+        MissingExtraError: PyAV is not installed.
+    """
+    try:
+        import av
+    except ImportError as err:
+        raise MissingExtraError.of("taking frames of a video", "video") from err
+    try:
+        with _opened(path) as container:
+            stream = _video_stream(container, path)
+            shown = _shown_at(container, stream)
+        if not shown:
+            raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80} has no frames")
+        base = stream.time_base or Fraction(1)
+        numbers = settings.sampling.chosen([time * base for time in shown])
+        with _opened(path) as container:
+            stream = _video_stream(container, path)
+            found = [
+                image_of(_encoded(frame, settings.format), path.name)
+                for frame in _frames_at(container, stream, {shown[n] for n in numbers})
+            ]
+    except (av.FFmpegError, ValueError, MemoryError) as err:
+        detail = " ".join(str(err).split())[:200]
+        raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80}: {detail}") from err
+    if len(found) < len(numbers):
+        raise MediaError(
+            "VIDEO_UNREADABLE",
+            f"{path.name!r:.80}: only {len(found)} of the {len(numbers)} chosen frames can be "
+            "decoded",
+        )
+    return found
+
+
+def estimated_frames(path: Path, settings: FrameSettings) -> list[ChatImage]:
+    """Return images without content, of the number and size that a video's frames will have.
+
+    Raises:
+        MediaError: It is not a video, or is broken.
+    """
+    import av
+
+    try:
+        with _opened(path) as container:
+            stream = _video_stream(container, path)
+            times = [time * (stream.time_base or 1) for time in _shown_at(container, stream)]
+            width, height = stream.width, stream.height
+    except (av.FFmpegError, ValueError) as err:
+        raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80}: {err}") from err
+    if not times:
+        raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80} has no frames")
+    empty = ChatImage(data=b"", media_type=f"image/{settings.format}", width=width, height=height)
+    return [empty] * len(settings.sampling.chosen(times))
+
+
+def _opened(path: Path) -> InputContainer:
+    import av
+
+    file = open_regular(path)
+    if os.fstat(file.fileno()).st_size > _MOST_VIDEO_BYTES:
+        file.close()
+        raise MediaError(
+            "MEDIA_TOO_LARGE", f"{path.name!r:.80} has more than {_MOST_VIDEO_BYTES >> 30} GiB"
+        )
+    try:
+        # A file object instead of a path: nothing else can be opened by its content.
+        options = {"format_whitelist": _FORMATS, "protocol_whitelist": "none"}
+        return av.open(file, mode="r", options=options)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _video_stream(container: InputContainer, path: Path) -> VideoStream:
+    if not container.streams.video:
+        raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80} has no video stream")
+    stream = container.streams.video[0]
+    if stream.width * stream.height > _MOST_PIXELS:
+        raise MediaError(
+            "MEDIA_TOO_LARGE",
+            f"{path.name!r:.80} has frames of {stream.width} x {stream.height} pixels",
+        )
+    stream.thread_type = "AUTO"
+    return stream
+
+
+def _shown_at(container: InputContainer, stream: VideoStream) -> list[int]:
+    """Return when each frame is shown, in order, without decoding any."""
+    times: set[int] = set()
+    packets = 0
+    for packet in container.demux(stream):
+        time = packet.pts if packet.pts is not None else packet.dts
+        packets += bool(packet.size)
+        if time is not None and packet.size and not packet.is_discard:
+            times.add(time)
+        if packets > _MOST_PACKETS:
+            raise ValueError("it has too many frames")
+    # The header of a file that is cut off still says how many frames there were.
+    if packets < stream.frames:
+        raise ValueError(f"it is cut off: {packets} of {stream.frames} frames are there")
+    return sorted(times)
+
+
+def _frames_at(
+    container: InputContainer, stream: VideoStream, times: set[int]
+) -> Iterator[VideoFrame]:
+    """Yield the frames that are shown at some times, in order."""
+    left = set(times)
+    for frame in container.decode(stream):
+        if frame.pts in left:
+            left.discard(frame.pts)
+            yield frame
+        if not left:
+            return
+
+
+def _encoded(frame: VideoFrame, kind: str) -> bytes:
+    """Return a frame as an image, turned upright as players show it."""
+    import av
+    import numpy as np
+
+    turns = round(frame.rotation / 90) % 4
+    if turns:
+        pixels: Any = np.rot90(frame.to_ndarray(format="rgb24"), turns)
+        frame = av.VideoFrame.from_ndarray(pixels.copy(), format="rgb24")
+    name, pixel_format = ("png", "rgb24") if kind == "png" else ("mjpeg", "yuvj420p")
+    frame = frame.reformat(format=pixel_format)
+    frame.pts = 0
+    coder: Any = av.CodecContext.create(name, "w")
+    coder.width, coder.height, coder.pix_fmt = frame.width, frame.height, pixel_format
+    coder.time_base = Fraction(1, 1)
+    if kind != "png":
+        # A fixed quality instead of a bitrate, of which one frame would get too little.
+        coder.options = {"qmin": _JPEG_QUALITY, "qmax": _JPEG_QUALITY}
+    data = io.BytesIO()
+    for packet in (*coder.encode(frame), *coder.encode(None)):
+        data.write(bytes(packet))
+    return data.getvalue()

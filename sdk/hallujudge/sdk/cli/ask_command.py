@@ -1,0 +1,244 @@
+"""``hallujudge ask``: a benchmark's questions, asked of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InvalidInputError
+from ..progress_bar import Progress, shown_progress
+from .app import (
+    ExitCode,
+    app,
+    budget_option,
+    examples,
+    input_option,
+    judge_option,
+    metric_option,
+    output_option,
+    stopped_by,
+)
+from .options import Estimate
+from .output import estimate_line, in_flags
+
+if TYPE_CHECKING:
+    from ..asking import AskResult, AskRun
+
+# A prompt is a page of text; a larger file is a mistake.
+_MOST_PROMPT_BYTES = 400_000
+_SHOWN_REASONS = 8
+
+
+@app.command(
+    epilog=examples(
+        "hallujudge ask pope -R questions.jsonl --images val2014 \\",
+        "    --url http://localhost:8000/v1 --model qwen-vl -o answers.jsonl",
+    ),
+)
+def ask(
+    context: typer.Context,
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="Name of the metric, such as pope.")
+    ],
+    *,
+    references: Annotated[
+        list[Path] | None,
+        input_option("--references", "-R", metavar="FILE", help="File of questions; repeatable."),
+    ] = None,
+    images: Annotated[
+        Path,
+        input_option("--images", metavar="DIR", help="Images or videos.", show_default=False),
+    ],
+    options: Annotated[
+        Path | None,
+        input_option("--options", metavar="FILE", help="Display order of VidHal's captions."),
+    ] = None,
+    limit: Annotated[
+        int | None, input_option("--limit", min=1, help="Only the first N records.")
+    ] = None,
+    url: Annotated[
+        list[str] | None,
+        judge_option("--url", "--llm-url", help="Base URL of the model's server; repeatable."),
+    ] = None,
+    model: Annotated[
+        str | None, judge_option("--model", "--llm-model", help="Name of the model there.")
+    ] = None,
+    dialect: Annotated[
+        str | None, judge_option("--dialect", help="Server: vllm, openai or plain.")
+    ] = None,
+    max_concurrency: Annotated[
+        int | None, judge_option("--max-concurrency", min=1, help="Calls at the same time.")
+    ] = None,
+    temperature: Annotated[
+        float, judge_option("--temperature", min=0, max=10, help="Temperature.")
+    ] = 0.0,
+    max_tokens: Annotated[
+        int | None, judge_option("--max-tokens", min=1, help="Tokens of a reply at most.")
+    ] = None,
+    protocol: Annotated[
+        str, metric_option("--protocol", metavar="NAME", help="Way to ask; --show-prompts lists.")
+    ] = "",
+    prompt: Annotated[
+        list[str] | None,
+        metric_option(
+            "--prompt", metavar="[STEP=]FILE", help="File that replaces a prompt; repeatable."
+        ),
+    ] = None,
+    show_prompts: Annotated[
+        bool, metric_option("--show-prompts", help="Protocols and their prompts; then exit.")
+    ] = False,
+    frames: Annotated[
+        str, metric_option("--frames", help="uniform:N, ends:N, fps:R or all of a video.")
+    ] = "uniform:16",
+    frame_format: Annotated[
+        str, metric_option("--frame-format", help="Format of frames: jpeg or png.")
+    ] = "jpeg",
+    condition: Annotated[
+        list[str] | None,
+        metric_option("--condition", metavar="NAME", help="INFACT's operator; repeatable."),
+    ] = None,
+    out: Annotated[
+        Path,
+        output_option("--out", "-o", metavar="FILE", help="Archive to write.", show_default=False),
+    ],
+    overwrite: Annotated[
+        bool, output_option("--overwrite", help="Replacement of another archive in --out.")
+    ] = False,
+    quiet: Annotated[bool, output_option("--quiet", "-q", help="No progress or notes.")] = False,
+    estimate: Estimate = False,
+    max_calls: Annotated[int | None, budget_option(help="Most calls, with retries.")] = None,
+    max_cost: Annotated[float | None, budget_option(help="Most that calls may cost.")] = None,
+    llm_price_prompt: Annotated[
+        float | None, budget_option(min=0, help="Price of 1M prompt tokens.")
+    ] = None,
+    llm_price_completion: Annotated[
+        float | None, budget_option(min=0, help="Price of 1M completion tokens.")
+    ] = None,
+) -> ExitCode:
+    """Ask a vision language model a benchmark's questions, and write an archive to score.
+
+    Images are sent as they are, videos as sampled frames. A stopped run goes on when the same
+    command is started again. The API key is HALLUJUDGE_LLM_API_KEY.
+    """
+    if show_prompts:
+        typer.echo(_prompts_of(benchmark), nl=False)
+        return ExitCode.OK
+    from ..asking import AskRun, estimate_asking
+
+    settings = {
+        "llm_url": ",".join(url) if url else None,
+        "llm_model": model,
+        "llm_dialect": dialect,
+        "llm_max_concurrency": max_concurrency,
+        "max_calls": max_calls,
+        "max_cost": max_cost,
+        "llm_price_prompt": llm_price_prompt,
+        "llm_price_completion": llm_price_completion,
+    }
+    run = AskRun(
+        benchmark=benchmark,
+        out=out,
+        images=images,
+        references=references or (),
+        options=options,
+        protocol=protocol,
+        prompts=_prompts(prompt or ()),
+        frames=frames,
+        frame_format=frame_format,
+        conditions=condition or (),
+        limit=limit,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        model={name: value for name, value in settings.items() if value is not None},
+        overwrite=overwrite,
+    )
+    if estimate:
+        typer.echo(estimate_line(estimate_asking(run)))
+        return ExitCode.OK
+    return _asked(run, context.obj, quiet=quiet)
+
+
+def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> ExitCode:
+    from ..asking import ask
+
+    try:
+        with nullcontext(Progress(0)) if quiet else shown_progress(0, "answered") as progress:
+            result = ask(run, progress)
+    except KeyboardInterrupt as err:
+        typer.echo(f"stopped by {stopped_by(err)}: {_kept(run)}", err=True)
+        return ExitCode.FAILED
+    except BaseException:
+        if run.files.replies.exists():
+            typer.echo(f"note: {_kept(run)}", err=True)
+        raise
+    for note in () if quiet else _notes(result):
+        typer.echo(f"note: {in_flags(note, typed)}", err=True)
+    typer.echo(f"{result.answered:,} of {result.questions:,} answers written to {result.archive}")
+    return ExitCode.UNSCORED if result.unanswered else ExitCode.OK
+
+
+def _kept(run: AskRun) -> str:
+    from hallujudge.judge_service.llm.cache_file import kept_replies
+
+    replies = run.files.replies
+    return (
+        f"{kept_replies(replies):,} replies are kept in {replies}; start the same command again "
+        "to go on"
+    )
+
+
+def _notes(result: AskResult) -> list[str]:
+    reasons = sorted(result.unanswered.items(), key=lambda entry: -entry[1])
+    notes = [
+        f"{count:,} without an answer: {reason}. Example: {result.examples[reason]}"
+        for reason, count in reasons[:_SHOWN_REASONS]
+    ]
+    if result.unanswered:
+        notes.append("start the same command again to ask those again that no reply came for")
+    if result.reused:
+        notes.append(f"{result.reused:,} replies were known and not asked again")
+    return notes
+
+
+def _prompts(given: Sequence[str]) -> dict[str, str]:
+    """Return step -> text, from ``STEP=FILE`` and ``FILE``, which is of the last step.
+
+    Raises:
+        InvalidInputError: A file can't be read, or a step is given twice.
+    """
+    prompts: dict[str, str] = {}
+    for value in given:
+        step, equals, name = value.partition("=")
+        if not equals or Path(value).exists():
+            step, name = "answer", value
+        if step in prompts:
+            raise InvalidInputError(f"--prompt: two files for the step {step}; give one")
+        try:
+            data = Path(name).read_bytes()[: _MOST_PROMPT_BYTES + 1]
+            prompts[step] = data.decode("utf-8-sig")
+        except OSError as err:
+            raise InvalidInputError(
+                f"--prompt {name}: {err.strerror or err}; give a text file"
+            ) from err
+        except UnicodeDecodeError as err:
+            raise InvalidInputError(f"--prompt {name}: not UTF-8 text; save it as UTF-8") from err
+    return prompts
+
+
+def _prompts_of(benchmark: str) -> str:
+    """Return the protocols of a benchmark with their prompts."""
+    from ..asking.asked_benchmarks import benchmark_of, protocols_of
+
+    lines = []
+    for protocol in protocols_of(benchmark):
+        made = benchmark_of(benchmark, protocol.name)
+        lines.append(f"{protocol.name}: {protocol.meaning}")
+        for step, template in made.templates.items():
+            blind = any(s.name == step and not s.shows for s in protocol.steps)
+            lines.append(f"  {step}{' (without the image)' if blind else ''}:")
+            lines += [f"    {line}" for _, text in template.parts for line in text.splitlines()]
+    return "\n".join(lines) + "\n"
