@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -11,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from support import scripted_llm as llm
-from support.pictures import png
+from support.pictures import number_in, numbered_video, png
 from support.qa_samples import write_lines
-from support.running import BIN, cli, here
+from support.running import BIN, assert_refused, cli, here, read_rows
 from support.threads import eventually
 from support.toll import Toll, verdicts
 
@@ -102,3 +104,196 @@ def test_a_run_of_pope_that_is_killed_twice_asks_nothing_twice(tmp_path: Path) -
     assert (values["accuracy"], values["yes_ratio"], report["coverage"]["items"]) == (0.5, 1, 3_000)
     assert "|prompts:" in report["signature"]
     assert "|asked:chat,plain,max=512|" in report["signature"]
+
+
+def by_prompt(replies: dict[str, str]) -> llm.Step:
+    """Return a step that replies by the first part of the prompt that is known."""
+
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        prompt = llm.prompt_of(body)
+        return llm.completion(next(text for part, text in replies.items() if part in prompt))
+
+    return step
+
+
+def test_each_question_that_cannot_be_asked_or_answered_has_its_reason(tmp_path: Path) -> None:
+    images = folder_of(tmp_path / "images", ["a.png", "b.png", "c.png", "d.png"])
+    (images / "text.jpg").write_text("no image")
+    (images / "half.png").write_bytes(png(1)[:40])
+    (tmp_path / "secret.png").write_bytes(png(9))
+    (images / "link.png").symlink_to(tmp_path / "secret.png")
+    os.mkfifo(images / "pipe.png")
+    names = {
+        "a.png": "",
+        "b.png": "MODEL_REFUSED",
+        "c.png": "REPLY_TRUNCATED",
+        "d.png": "MODEL_REQUEST_REFUSED",
+        "gone.png": "MEDIA_MISSING",
+        "../secret.png": "MEDIA_OUTSIDE",
+        str(tmp_path / "secret.png"): "MEDIA_OUTSIDE",
+        "link.png": "MEDIA_OUTSIDE",
+        "http://127.0.0.1:9/x.png": "MEDIA_OUTSIDE",
+        "data:image/png;base64,aaaa": "MEDIA_OUTSIDE",
+        "text.jpg": "MEDIA_UNREADABLE",
+        "half.png": "MEDIA_UNREADABLE",
+        "pipe.png": "MEDIA_UNREADABLE",
+    }
+    records = [
+        {"question_id": n, "image": name, "text": f"Is there a cat in picture {n}?", "label": "yes"}
+        for n, name in enumerate(names)
+    ]
+    questions = write_lines(tmp_path / "questions.jsonl", records)
+    bad = {
+        png(1): llm.completion(None, refusal="I'd rather not."),
+        png(2): llm.completion("Yes, and so", finish="length"),
+        png(3): llm.error(400, "no such parameter"),
+    }
+
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        return bad.get(llm.images_of(body)[0], llm.completion("Yes."))
+
+    server = llm.ScriptedLlm(step)
+    stop = server.in_thread()
+    out = tmp_path / "answers.jsonl"
+    try:
+        run = here(*ask(server, "pope", "-R", questions, "--images", images, "-o", out))
+    finally:
+        stop()
+    assert run.returncode == 3, run.stderr
+    assert len(server.requests) == 4
+    rows = read_rows(out)
+    found = [row.get("unanswered", {}).get("reason", "") for row in rows]
+    assert found == list(names.values())
+    assert [row["response"] for row in rows] == ["Yes.", *[None] * (len(names) - 1)]
+    assert rows[2]["steps"] == [{"step": "cut_off", "reply": "Yes, and so"}]
+    listed = read_rows(tmp_path / "answers.unanswered.jsonl")
+    assert [row["reason"] for row in listed] == list(names.values())[1:]
+    scored = here("score", "pope", "-r", out, "-o", tmp_path / "scores", "-f", "json")
+    assert scored.returncode == 3, scored.stderr
+    coverage = json.loads(scored.stdout)["coverage"]
+    assert (coverage["scored"], coverage["unscored"]) == (1, len(names) - 1)
+
+
+def test_frames_are_those_of_the_stated_sampling(tmp_path: Path, server: Server) -> None:
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    numbered_video(videos / "v1.mp4", 40)
+    numbered_video(videos / "v2.avi", 7, codec="mpeg4")
+    (videos / "broken.mp4").write_bytes((videos / "v1.mp4").read_bytes()[:900])
+    pairs = [
+        {
+            name: {"video": video, "question": f"Is there a {name} thing?", "answer": answer}
+            for name, answer in (("basic", "yes"), ("hallucination", "no"))
+        }
+        for video in ("v1.mp4", "v2.avi", "broken.mp4")
+    ]
+    questions = tmp_path / "object_relation.json"
+    questions.write_text(json.dumps(pairs))
+    expected = {
+        "uniform:4": [[5, 15, 25, 35], [0, 2, 4, 6]],
+        "ends:4": [[0, 13, 26, 39], [0, 2, 4, 6]],
+        "fps:1": [[0, 10, 20, 30], [0]],
+    }
+    for number, (spec, wanted) in enumerate(expected.items()):
+        server.requests.clear()
+        out = tmp_path / f"{number}.jsonl"
+        run = here(
+            *ask(server, "video-hallucer", "-R", questions, "--images", videos, "-o", out),
+            *("--frames", spec, "--frame-format", "png" if number else "jpeg"),
+        )
+        assert run.returncode == 3, run.stderr
+        seen = {tuple(map(number_in, images)) for _, images in server.shown()}
+        assert seen == set(map(tuple, wanted)), spec
+        assert len(server.requests) == 4
+    rows = read_rows(out)
+    assert rows[0]["basic"]["predict"] == "Yes."
+    assert rows[2]["basic"]["unanswered"]["reason"] == "VIDEO_UNREADABLE"
+    scored = here("score", "video-hallucer", "-r", out, "-o", tmp_path / "s", "-f", "json")
+    report = json.loads(scored.stdout)
+    assert (report["coverage"]["scored"], report["coverage"]["unscored"]) == (2, 1)
+    assert report["scores"]["basic_accuracy"]["value"] == 1
+    assert report["scores"]["hallucination_accuracy"]["value"] == 0
+    assert "frames=fps:1,png" in report["signature"]
+
+
+PROTOCOLS = ("plain", "general-description", "triplet-description", "triplet-with-image")
+SCENES = {
+    str(number): {
+        "instance": [{"question": "What is the man doing?", "answer": "", "triplet": []}],
+        "triplets": ["(man, has, surfboard)", "(man, wears, shorts)", "(dog, on, beach)"],
+        "all_object": ["man", "surfboard", "shorts", "dog", "beach"],
+    }
+    for number in range(1, 13)
+}
+
+
+def test_the_mitigation_of_tri_he_runs_from_questions_to_the_paired_table(tmp_path: Path) -> None:
+    """A model that sees makes a cat up; one that answers from its own triplets does not."""
+    images = folder_of(tmp_path / "images", [f"{image}.jpg" for image in SCENES])
+    questions = tmp_path / "tri-he.json"
+    questions.write_text(json.dumps(SCENES))
+    server = Server(
+        by_prompt(
+            {
+                "Write one fact a line": "(man, has, surfboard)\n(man, wears, shorts)",
+                "without answering it yet": "A man with a surfboard and a cat.",
+                "A man with a surfboard and a cat.": "The man has a cat. The man has a surfboard.",
+                "from the description alone": "The man has a surfboard.",
+                "What is the man doing?": "The man has a cat. The cat has a surfboard.",
+            }
+        )
+    )
+    stop = server.in_thread()
+    runs = {}
+    try:
+        for protocol in (
+            "plain",
+            "general-description",
+            "triplet-description",
+            "triplet-with-image",
+        ):
+            server.requests.clear()
+            out = tmp_path / f"{protocol}.jsonl"
+            run = here(
+                *ask(server, "tri-he", "-R", questions, "--images", images, "-o", out),
+                *("--protocol", protocol),
+            )
+            assert run.returncode == 0, run.stderr
+            shown = server.shown()
+            blind = protocol in ("general-description", "triplet-description")
+            # Steps of one item are in order, and equal blind prompts are sent once.
+            first = [images for prompt, images in shown if "without answering" in prompt]
+            last = [images for prompt, images in shown if "description of" in prompt]
+            assert [len(each) for each in first] == [1] * (0 if protocol == "plain" else 12)
+            assert all(len(each) == (0 if blind else 1) for each in last)
+            assert len(last) == {"plain": 0, "triplet-with-image": 12}.get(protocol, 1)
+            runs[protocol] = tmp_path / f"scores-{protocol}"
+            scored = here(
+                *("score", "tri-he", "-r", out, "-R", questions, "-o", runs[protocol]),
+                "-q",
+            )
+            assert scored.returncode in (0, 3), scored.stderr
+    finally:
+        stop()
+    rows = read_rows(tmp_path / "triplet-description.jsonl")
+    assert rows[0]["steps"][0]["step"] == "description"
+    assert rows[0]["response"] == "The man has a surfboard."
+    pair = ("compare", runs["plain"], runs["triplet-description"], "-f", "json")
+    assert_refused(here(*pair), "prompts")
+    compared = here(*pair, "--allow", "prompts", "--allow", "asked")
+    assert compared.returncode == 0, compared.stderr
+    [result] = json.loads(compared.stdout)["pairs"]
+    found = {each["score"]: each for each in result["differences"]}
+    assert (found["hallu_q"]["first"], found["hallu_q"]["second"]) == (1, 0)
+    assert (found["hallu_q"]["finding"], found["hallu_q"]["clusters"]) == ("better", 12)
+    allowed = ("--allow", "prompts,asked")
+    table = here("table", *runs.values(), *allowed, "--columns", "score", "-f", "csv")
+    assert table.returncode == 0, table.stderr
+    lines = csv.DictReader(table.stdout.splitlines())
+    rates = {row["model"]: float(row["hallu_q"]) for row in lines}
+    assert rates == {
+        "scores-plain": 1,
+        "scores-general-description": 0.5,
+        "scores-triplet-description": 0,
+        "scores-triplet-with-image": 1,
+    }

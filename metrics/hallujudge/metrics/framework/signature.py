@@ -18,6 +18,7 @@ ITEM_SET, REFERENCES = "items", "refs"
 """The fields that say what was scored: which items, and with which references."""
 
 PROMPTS, ASKED = "prompts", "asked"
+OF_ASKING = frozenset({PROMPTS, ASKED})
 """The fields that say how the answering model was asked; archives that ``ask`` wrote have them."""
 
 OF_ITEMS = frozenset({"ci", "n", "unscored", ITEM_SET, REFERENCES})

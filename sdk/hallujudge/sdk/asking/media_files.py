@@ -44,7 +44,7 @@ _MOST_IMAGE_BYTES = 20 << 20
 # A small file can unpack to any number of pixels; larger ones than any camera's are refused.
 _MOST_PIXELS = 100_000_000
 _MOST_FILES = 5_000_000
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:(//|[^/\\]*,)", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|data:", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:^|_)0*(\d+)$")
 
 

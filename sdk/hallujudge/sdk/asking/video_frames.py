@@ -19,6 +19,7 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -182,22 +183,19 @@ def estimated_frames(path: Path, settings: FrameSettings) -> list[ChatImage]:
     return [empty] * len(settings.sampling.chosen(times))
 
 
-def _opened(path: Path) -> InputContainer:
+@contextmanager
+def _opened(path: Path) -> Iterator[InputContainer]:
     import av
 
-    file = open_regular(path)
-    if os.fstat(file.fileno()).st_size > _MOST_VIDEO_BYTES:
-        file.close()
-        raise MediaError(
-            "MEDIA_TOO_LARGE", f"{path.name!r:.80} has more than {_MOST_VIDEO_BYTES >> 30} GiB"
-        )
-    try:
-        # A file object instead of a path: nothing else can be opened by its content.
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > _MOST_VIDEO_BYTES:
+            raise MediaError(
+                "MEDIA_TOO_LARGE", f"{path.name!r:.80} has more than {_MOST_VIDEO_BYTES >> 30} GiB"
+            )
         options = {"format_whitelist": _FORMATS, "protocol_whitelist": "none"}
-        return av.open(file, mode="r", options=options)
-    except BaseException:
-        file.close()
-        raise
+        # A file object instead of a path: nothing else can be opened by its content.
+        with av.open(file, mode="r", options=options) as container:
+            yield container
 
 
 def _video_stream(container: InputContainer, path: Path) -> VideoStream:

@@ -21,6 +21,7 @@ from hallujudge.metrics import (
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.comparison import ComparisonSettings
 from hallujudge.metrics.framework.signature import (
+    OF_ASKING,
     OF_ITEMS,
     REFERENCES,
     SIGNATURE_FIELDS,
@@ -379,7 +380,10 @@ def _refuse_other(first: _Head, second: _Head, names: Sequence[str], allow: Sequ
     different = [
         key
         for key in dict.fromkeys((*one, *other))
-        if one.get(key) != other.get(key) and key not in OF_ITEMS.union(allow)
+        if one.get(key) != other.get(key)
+        and key not in OF_ITEMS.union(allow)
+        # Most archives do not say how their model was asked.
+        and (key not in OF_ASKING or (key in one and key in other))
     ]
     if different:
         fields = "; ".join(_in_words(key, one, other) for key in different)
