@@ -386,7 +386,12 @@ class _Prepared:
         """
         files, model = self.run.files, self.settings.judges.llm_model
         how = self.how(videos=asker.shown.had_videos)
-        about = {"model": model, "prompts": self.benchmark.prompt_hashes, "how": how}
+        about = {
+            "benchmark": self.benchmark.name,
+            "model": model,
+            "prompts": self.benchmark.prompt_hashes,
+            "how": how,
+        }
         for record in self.inquiries.records:
             record["asked"] = about
         reasons = []
@@ -403,7 +408,10 @@ class _Prepared:
             "replied": asker.models,
             "usage": asker.usage.to_json(),
         }
-        _write(files.unanswered, _lines(reasons))
+        if reasons:
+            _write(files.unanswered, _lines(reasons))
+        else:
+            files.unanswered.unlink(missing_ok=True)
         _write(files.manifest, [json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"])
         _write(files.archive, _lines(self.inquiries.records))
 

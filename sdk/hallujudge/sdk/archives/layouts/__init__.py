@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import entry_points
+
+from hallujudge.judge_service.engine.registry import metric_names
 
 from ...errors import ArchiveError
 from ..json_files import named
 from . import benchmarks, harnesses, vidhalluc, vlmevalkit, yes_no_answers
-from .archive_reader import ArchiveReader
+from .archive_reader import ArchiveReader, mapping_at
 
 _ENTRY_POINTS = "hallujudge.archive_readers"
 # The most specific layouts come first: several layouts share keys, and the first match counts.
@@ -61,7 +63,22 @@ def _readers_of(found: object, name: str) -> Iterator[ArchiveReader]:
 
 def recognised(values: Mapping[str, object]) -> ArchiveReader | None:
     """Return the reader of a record; None if its layout is not known."""
+    if own := _asked_for(mapping_at(values, "asked").get("benchmark")):
+        return own
     return next((reader for reader in archive_readers() if _recognises(reader, values)), None)
+
+
+@lru_cache(64)
+def _asked_for(benchmark: object) -> ArchiveReader | None:
+    """Return the reader of archives that ``hallujudge ask`` wrote, which say their benchmark."""
+    if not isinstance(benchmark, str) or benchmark not in metric_names():
+        return None
+    return ArchiveReader(
+        name="an archive that hallujudge ask wrote",
+        keys=("asked",),
+        metrics=(benchmark,),
+        model_key="asked.model",
+    )
 
 
 def _recognises(reader: ArchiveReader, values: Mapping[str, object]) -> bool:
