@@ -50,7 +50,7 @@ def numbered_video(
 
 def number_in(image: bytes) -> int:
     """Return the number of the frame that an image shows."""
-    with av.open(io.BytesIO(image)) as container:
+    with av.open(io.BytesIO(image), mode="r") as container:
         pixels = next(container.decode(video=0)).to_ndarray(format="gray")
     height, width = pixels.shape
     line: Mapping[int, Any] = {

@@ -108,10 +108,10 @@ def _records(
         if declared is None:
             yield from _plain_records(benchmark.asking, source)
         elif declared.set_files is None:
-            several = len(sources) > 1 and declared.split_files is not None
-            split = split_of_file(declared.split_files, source) if several else ""
+            splits = declared.split_files if len(sources) > 1 else None
+            split = split_of_file(splits, source) if splits is not None else ""
             for record in read_records(source):
-                yield _marked(record, declared.split_files, split or "")
+                yield _marked(record, splits, split)
         else:
             for part in parts_of(declared, source):
                 yield from (
