@@ -80,6 +80,8 @@ class ArchiveSummary:
     """Next step where no command scores the file."""
     needs_references: bool = False
     """Whether the command needs further files."""
+    table: str = ""
+    """The option of a metric's archives that takes the file; empty for most files."""
     variant: str = ""
     """The metric's variant that the layout needs; empty for the default."""
     allow_missing: bool = False
@@ -154,6 +156,7 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
         notes=archive.content.notes,
         status=archive.content.status if archive.aborted else "",
         next_step=_next_step(archive, metrics),
+        table="" if reader is None else reader.table,
         variant="" if reader is None else reader.variant,
         allow_missing=reader is not None and reader.allow_missing,
         unknown_keys=_unknown_keys(archive),

@@ -197,7 +197,7 @@ def _scored(
         responses=planned.archive,
         references=references,
         variant=planned.variant,
-        inputs=InputOptions(allow_missing=planned.allow_missing),
+        inputs=InputOptions(allow_missing=planned.allow_missing, own=planned.tables),
         folder=folder,
         keep_items=False,
         workers=workers,

@@ -6,11 +6,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 
 from ..archives.archive_files import aborted_reason
 from ..archives.found_files import FoundFile, found_files, is_url
+from ..archives.inputs import declared_inputs
 from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import folder_files
 from ..errors import ArchiveError
@@ -30,6 +32,8 @@ class LeftOut:
 
 # Names of models come from logs and become folders: slashes and other marks are replaced.
 _UNSAFE = re.compile(r"[^\w.+-]+")
+# What tells files of one run apart.
+_WHAT_IT_HOLDS = re.compile(r"(answer|response|prediction|review)s?", re.IGNORECASE)
 # File systems allow 255 bytes for a name, and a character may take several of them.
 _MAX_NAME_CHARS = 100
 
@@ -56,6 +60,8 @@ class PlannedRun:
     """The metric's variant; empty for the default."""
     allow_missing: bool = False
     """Whether questions without an answer are unscored instead of an error."""
+    tables: Mapping[str, Path] = field(default_factory=dict)
+    """Options of the metric's archives -> files that belong to this one by their names."""
 
     @property
     def folder(self) -> Path:
@@ -107,7 +113,9 @@ def plan_of(folder: str | Path, out: Path, references: Mapping[str, object]) -> 
         for s in aborted
     ]
     for summary in (s for s in kept if s not in aborted):
-        planned = list(_runs_of(summary, paths[summary.path], known, root))
+        path = paths[summary.path]
+        tables = {s.table: paths[s.path] for s in summaries if _belongs(s, paths, path)}
+        planned = list(_runs_of(summary, path, known, root, tables))
         runs += planned
         if not planned:
             left_out.append(_reason(summary))
@@ -213,12 +221,31 @@ def _is_settings(summary: ArchiveSummary, archives: Iterable[Path]) -> bool:
     return one and any(Path(summary.path).parent == archive.parent for archive in archives)
 
 
+def _belongs(companion: ArchiveSummary, paths: Mapping[str, Path], answers: Path) -> bool:
+    """Return whether a file has more on the answers of another: ``a.reviews``, ``a.answers``."""
+    if not companion.table:
+        return False
+    path = paths[companion.path]
+    names = [_WHAT_IT_HOLDS.sub("", each.name) for each in (path, answers)]
+    return path.parent == answers.parent and names[0] == names[1]
+
+
 def _runs_of(
-    summary: ArchiveSummary, path: Path, references: frozenset[str], root: Path
+    summary: ArchiveSummary,
+    path: Path,
+    references: frozenset[str],
+    root: Path,
+    tables: Mapping[str, Path],
 ) -> Iterator[PlannedRun]:
     """Yield the runs of a file: of metrics whose references it carries, or that are known."""
     for metric in summary.metrics:
-        if (summary.needs_references and metric not in references) or summary.unknown_keys:
+        taken = {option.name for option in declared_inputs(metric).own}
+        own = {name: file for name, file in tables.items() if name in taken}
+        command = summary.command
+        for name, file in own.items():
+            command = re.sub(rf"--{name} \S+", f"--{name} {quote(str(file))}", command)
+        lacks = summary.needs_references and metric not in references and not own
+        if lacks or summary.unknown_keys:
             continue
         yield PlannedRun(
             model=_model(summary.model, path.parent, root) or path.name.partition(".")[0],
@@ -227,9 +254,10 @@ def _runs_of(
             archive=path,
             source=summary.path,
             layout=summary.layout,
-            command=summary.command,
+            command=command,
             variant=summary.variant,
             allow_missing=summary.allow_missing,
+            tables=own,
         )
 
 
@@ -246,6 +274,8 @@ def _reason(summary: ArchiveSummary) -> LeftOut:
             if summary.command
             else f"; {summary.next_step}"
         )
+    if not why and "--references" not in summary.command and " -R " not in summary.command:
+        why = f"it is {summary.layout}, which needs more than this file; the command says what"
     if not why:
         metric = summary.metrics[0]
         why = (

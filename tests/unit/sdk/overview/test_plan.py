@@ -132,3 +132,45 @@ def test_junk_among_good_logs_changes_no_score(logs: Path, tmp_path: Path, seed:
     assert {path: found.get(path) for path in before} == before
     scored = {Path(run.archive).name for run in after.runs}
     assert added.keys() <= scored | listed(after)
+
+
+def rated(number: int) -> dict[str, object]:
+    return {
+        "question_type": "attribute",
+        "image_id": str(number),
+        "question": "What color is the cap?",
+        "gt_answer": "It is yellow.",
+        "model_answer": "Yellow.",
+    }
+
+
+def test_reviews_belong_to_the_answers_with_the_same_name(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for model, rating in (("a", 6), ("b", 2)):
+        reviews = [{"object": "x", "model": "j", "choices": [{"text": f"Rating: {rating}"}]}]
+        (folder / f"answer-file-{model}.json").write_text(json.dumps([rated(1)]))
+        (folder / f"review-file-{model}.json").write_text(json.dumps(reviews))
+    (folder / "alone.json").write_text(json.dumps([rated(1)]))
+    overview = overview_of(folder, tmp_path / "out")
+    found = {Path(run.archive).name: run.report.average_score for run in overview.runs}
+    assert found == {"answer-file-a.json": 6, "answer-file-b.json": 2}
+    [left] = overview.left_out
+    assert Path(left.archive).name == "alone.json"
+    assert "--reviews" in left.command
+
+
+def test_a_folder_of_clips_is_one_run_wherever_it_is(tmp_path: Path) -> None:
+    lines = [[1, "He sings a song.", "", "dynamic-action", "", "contradiction"]]
+    result = {"human_caption": "A man sits.", "model_caption": "He sings.", "result_tuple": lines}
+    for model in ("a", "b"):
+        for clip in ("c1", "c2"):
+            file = tmp_path / "logs" / f"evals_{model}" / clip / "REF_human" / f"TAR_{model}.json"
+            file.parent.mkdir(parents=True)
+            file.write_text(json.dumps(result))
+    overview = overview_of(tmp_path / "logs", tmp_path / "out")
+    assert {(run.model, run.report.metric) for run in overview.runs} == {
+        ("evals_a", "argus"), ("evals_b", "argus"),
+    }  # fmt: skip
+    assert [run.report.coverage.items for run in overview.runs] == [4, 4]
+    assert not overview.left_out

@@ -48,6 +48,8 @@ class ArchiveReader:
     """Whether only the labels identify the metric, so that other benchmarks share the layout."""
     role: str = "responses"
     """Role of the file: ``responses``, ``references`` or ``companion``, which repeats another."""
+    table: str = ""
+    """Of a companion: the option of a metric's archives that takes it, such as ``reviews``."""
     also_references: bool = False
     """Whether a file of responses in this layout may be given as references too."""
     convert: Convert | None = None

@@ -233,6 +233,7 @@ READERS = (
         "a judge's chat completions, such as MMHal-Bench's reviews",
         "choices object model",
         "give it with InputOptions(own=dict(reviews=…)), beside MMHal-Bench's answers",
+        table="reviews",
     ),
     _references("AMBER's annotation file", "id type truth hallu", "amber", fields="id=id"),
     _responses(
