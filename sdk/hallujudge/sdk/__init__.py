@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .archives.inputs import Responses as Responses
     from .async_client import AsyncClient as AsyncClient
     from .backends.base import BatchResult as BatchResult
+    from .backends.base import RunHeader as RunHeader
     from .backends.base import ScoringBackend as ScoringBackend
     from .backends.base import ServerInfo as ServerInfo
     from .backends.base import Timeouts as Timeouts
@@ -109,6 +110,9 @@ if TYPE_CHECKING:
     from .score_run import OnBatch as OnBatch
     from .score_run import OnProgress as OnProgress
     from .score_run import ScoreRun as ScoreRun
+    from .scorer import Response as Response
+    from .scorer import ResponseScore as ResponseScore
+    from .scorer import Scorer as Scorer
 
 
 _NAMES = {
@@ -116,7 +120,7 @@ _NAMES = {
     ".archives": "ArchiveReader ArchiveSummary inspect_archives read_items",
     ".archives.inputs": "InputOptions ItemSource References Responses",
     ".async_client": "AsyncClient",
-    ".backends.base": "BatchResult ScoringBackend ServerInfo Timeouts",
+    ".backends.base": "BatchResult RunHeader ScoringBackend ServerInfo Timeouts",
     ".backends.embedded": "EmbeddedBackend",
     ".backends.remote": "RemoteBackend",
     ".calibration": "CalibrateOptions calibrate",
@@ -135,6 +139,7 @@ _NAMES = {
     ),
     ".runs.run_inputs": "PreparedRun",
     ".score_run": "OnBatch OnProgress ScoreRun",
+    ".scorer": "Response ResponseScore Scorer",
     "hallujudge.judge_service.engine.registry": "FoundClaim",
     "hallujudge.judge_service.engine.spec": "GraphSource InlineGraph ScoreSpec ShippedGraph",
     "hallujudge.judge_service.engine.streams": "RunProgress",

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from hallujudge.metrics import Outcome, Report, Tally
+from hallujudge.metrics import Item, Outcome, Report, Tally
 
 from .backends.base import Timeouts, checked_address
-from .errors import UnsupportedError
+from .errors import DeadlineError, UnsupportedError
 from .score_run import OnBatch, OnProgress, ScoreRun, called_with
 
 if TYPE_CHECKING:
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.judge_service.settings.connection import Connection
-    from hallujudge.metrics import Item, ItemResult
+    from hallujudge.metrics import ItemResult
 
-    from .backends.base import BatchResult, ScoringBackend, ServerInfo
+    from .archives import InputOptions, References
+    from .backends.base import BatchResult, RunHeader, ScoringBackend, ServerInfo
     from .backends.remote import RemoteBackend
     from .jobs import JobInfo, OnJobChange, RemoteJobs
     from .runs import RunFolder, RunReport
     from .runs.run_inputs import PreparedRun
     from .runs.scoring import RunWatch
+    from .scorer import Response, ResponseScore
 
 
 class AsyncClient:
@@ -189,6 +191,97 @@ class AsyncClient:
         from .runs.scoring import score_into_folder
 
         return await score_into_folder(await self._connected(), prepared, folder, watch)
+
+    async def header(self, spec: ScoreSpec) -> RunHeader:
+        """Return what is known of a run before its first item: its metric, signature and notes."""
+        return await (await self._connected()).header(spec)
+
+    async def evaluate(
+        self,
+        spec: ScoreSpec,
+        items: Sequence[Item],
+        header: RunHeader | None = None,
+        *,
+        deadline: float | None = None,
+    ) -> list[ItemResult]:
+        """Return the result of each item, in order, without a report.
+
+        Args:
+            spec: How they are scored.
+            items: The items, whose ids differ.
+            header: What :meth:`header` returned for the spec; None to ask for it.
+            deadline: Seconds that all may take; None for no limit.
+
+        Raises:
+            DeadlineError: They took longer.
+        """
+        from .backends.base import BatchResult
+        from .runs.parts import batches_async
+
+        backend = await self._connected()
+        results: list[ItemResult] = []
+        try:
+            async with asyncio.timeout(deadline):
+                header = header or await backend.header(spec)
+                stream = backend.score_stream(spec, header, batches_async(items))
+                async with aclosing(stream) as parts:
+                    async for part in parts:
+                        if isinstance(part, BatchResult):
+                            results += part.results
+        except TimeoutError as err:
+            raise DeadlineError(
+                f"{len(items) - len(results)} of {len(items)} items were not scored within "
+                f"{deadline:g} seconds; raise the deadline, or look at the judge"
+            ) from err
+        return results
+
+    async def score_each(
+        self,
+        metric: str,
+        responses: Sequence[tuple[str, Response]] | Sequence[Response],
+        references: References,
+        *,
+        scores: Sequence[str] = (),
+        variant: str = "",
+        graph: str | Path | Mapping[str, str] | None = None,
+        options: Mapping[str, object] | None = None,
+        inputs: InputOptions | None = None,
+    ) -> list[ResponseScore]:
+        """Return the scores of each response, in order: no folder, no intervals, no report.
+
+        To score many batches about the same references, use :class:`Scorer`, which reads them once.
+
+        Args:
+            metric: The metric's name.
+            responses: Pairs of a reference's id and a response; ids may repeat.
+            references: As for :meth:`score`.
+            scores: Names of the scores that are wanted; empty for the main score.
+            variant: The metric's variant; empty for its default.
+            graph: As for :meth:`score`.
+            options: As for :meth:`score`.
+            inputs: How references are read.
+        """
+        from hallujudge.judge_service.threads import import_in_thread
+
+        await import_in_thread("hallujudge.sdk.scorer")
+        from .scorer import ReferenceItems, pairs_of
+
+        run = ScoreRun(
+            metric,
+            responses=(),
+            references=references,
+            variant=variant,
+            graph=graph,
+            options=options,
+            inputs=inputs,
+        )
+        spec = run.spec()
+        header = await self.header(spec)
+        known = await asyncio.to_thread(ReferenceItems, run, header.metric, scores)
+        pairs = pairs_of(responses, None)
+        items = known.filled(pairs, None)
+        results = await self.evaluate(spec, [i for i in items if isinstance(i, Item)], header)
+        return known.scored(pairs, items, results)
 
     async def extract(
         self,

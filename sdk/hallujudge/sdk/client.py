@@ -108,6 +108,12 @@ class Client:
     """Score items that are already read; see :meth:`AsyncClient.score_items`."""
     score_into = _blocking(AsyncClient.score_into)
     """Score items into an open folder; see :meth:`AsyncClient.score_into`."""
+    header = _blocking(AsyncClient.header)
+    """Return what is known of a run before its first item; see :meth:`AsyncClient.header`."""
+    evaluate = _blocking(AsyncClient.evaluate)
+    """Return the result of each item; see :meth:`AsyncClient.evaluate`."""
+    score_each = _blocking(AsyncClient.score_each)
+    """Return the scores of each response; see :meth:`AsyncClient.score_each`."""
     extract = _blocking(AsyncClient.extract)
     """Return the claims of texts without verdicts; see :meth:`AsyncClient.extract`."""
     judge = _blocking(AsyncClient.judge)

@@ -125,6 +125,13 @@ INPUTS: Mapping[str, DeclaredInputs] = {
 """Metric -> what its reader takes."""
 MAPPED_KEYS = frozenset(OBJECT_KEYS)
 """Keys that may be mapped, those of id and response apart."""
+
+
+def reference_ids(references: References) -> list[str]:
+    """Return the image ids of references, before any caption is known."""
+    return list(read_objects(references))
+
+
 HELPED_READERS: Mapping[str, HelpedReader] = {"chair": read_chair}
 """Metric -> a reader that an earlier check or other processes can help."""
 

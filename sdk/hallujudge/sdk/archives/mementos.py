@@ -83,6 +83,11 @@ MAPPED_KEYS = frozenset((*LISTS, "reference", "domain", "episode_length"))
 """Keys that may be mapped, those of id and response apart."""
 
 
+def reference_ids(references: References) -> list[str]:
+    """Return the image names of human descriptions, before any response is known."""
+    return list(_references(references) or ())
+
+
 def folder_files(folder: Path) -> tuple[Path, ...]:
     """Return the released keyword files of a folder; other texts, such as notes, are not."""
     return tuple(path for path in _texts(folder) if _has_list(path))

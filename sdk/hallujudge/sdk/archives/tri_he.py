@@ -108,6 +108,11 @@ MAPPED_KEYS = frozenset(
 """Keys that may be mapped, those of id and response apart."""
 
 
+def reference_ids(references: References) -> list[str]:
+    """Return the image ids of scene graphs, before any answer is known."""
+    return [identifier for identifier, _ in _scene_records(references)]
+
+
 class _Scene(NamedTuple):
     triplets: tuple[Triplet, ...]
     objects: tuple[str, ...]

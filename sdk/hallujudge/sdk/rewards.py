@@ -1,0 +1,414 @@
+"""Rewards for reinforcement learning: a value for each response, where higher is better.
+
+    from hallujudge.sdk.rewards import Reward, trl_reward
+
+    reward = Reward("chair", "chair_i", min_words=20)
+    trainer = GRPOTrainer(..., reward_funcs=[trl_reward(reward, references="objects")])
+
+A reward is None where there is nothing to judge: an unscored response, an undefined score, a
+reference that is missing. It is never NaN. The adapters return what each trainer calls; none of
+them imports the trainer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from .errors import InvalidInputError
+from .scorer import Scorer
+
+__all__ = [
+    "Gathered",
+    "Reward",
+    "WeightedReward",
+    "openrlhf_reward",
+    "swift_reward",
+    "trl_reward",
+    "verl_reward",
+]
+
+Direction: TypeAlias = Literal["auto", "higher", "lower"]
+"""Which end of the score is better; ``auto`` is what the metric declares."""
+Rewarding: TypeAlias = "Callable[..., list[float | None]]"
+"""A reward: called with responses and their references, or with pairs of an id and a response."""
+
+_NGRAM = 4
+
+
+class Reward:
+    """A score of a metric as a reward.
+
+    The score's own range becomes ``low`` to ``high``, turned round if lower scores are better. A
+    response that a guard refuses gets ``low`` without being scored, so that a model does not learn
+    to say nothing, or the same thing again and again, which hallucinates little.
+
+    Args:
+        metric: The metric's name.
+        score: The score's name; empty for the metric's main score.
+        direction: Which end of the score is better.
+        limits: The score's range; None for the declared one. Scores outside of it count as its
+            ends. A score without an upper limit, such as a length, needs them.
+        low: The reward of the worst score.
+        high: The reward of the best score.
+        min_words: The fewest words of a response.
+        max_repetition: The largest share of a response's sequences of four words that occurred
+            before in it.
+        pattern: A regular expression that the whole response must match, such as a format with
+            tags; its group ``response``, if it has one, is what is scored.
+        **arguments: Arguments of :class:`Scorer`, such as ``references`` and ``server``.
+
+    Raises:
+        HallujudgeError: An argument is wrong; see :class:`Scorer`.
+
+    Example:
+        >>> reward = Reward("chair", "chair_i")
+        >>> reward(["A cat.", "A cat and a dog."], [["cat"], ["cat"]])
+        [1.0, 0.5]
+        >>> reward.scorer.close()
+    """
+
+    def __init__(
+        self,
+        metric: str,
+        score: str = "",
+        *,
+        direction: Direction = "auto",
+        limits: tuple[float, float] | None = None,
+        low: float = 0.0,
+        high: float = 1.0,
+        min_words: int = 0,
+        max_repetition: float = 1.0,
+        pattern: str = "",
+        **arguments: Any,
+    ) -> None:
+        if not -math.inf < low < high < math.inf:
+            raise InvalidInputError(f"low={low!r} and high={high!r}; low must be below high")
+        self.scorer = Scorer(metric, scores=[score] if score else (), **arguments)
+        """Scores the responses."""
+        (self.score,) = self.scorer.scores
+        """The score's name."""
+        self.low, self.high = low, high
+        self._guards = _Guards(min_words, max_repetition, _compiled(pattern))
+        self._limits, self._lower = self._range(direction, limits)
+
+    def _range(
+        self, direction: Direction, limits: tuple[float, float] | None
+    ) -> tuple[tuple[float, float], bool]:
+        """Return the score's range, and whether lower scores are better."""
+        declared = self.scorer.definition(self.score)
+        found = declared.direction if direction == "auto" else direction
+        if found not in ("higher", "lower"):
+            raise InvalidInputError(
+                f"{self.scorer.metric} does not say which end of {self.score} is better; give "
+                "direction='higher' or 'lower'"
+            )
+        low, high = limits or (declared.low, declared.high)
+        if not -math.inf < low < high < math.inf:
+            raise InvalidInputError(
+                f"{self.score} ranges from {low:g} to {high:g}; give limits=(lowest, highest)"
+            )
+        return (low, high), found == "lower"
+
+    def __call__(
+        self, responses: Sequence[Any], references: Sequence[object] | None = None
+    ) -> list[float | None]:
+        """Return the reward of each response, in order.
+
+        Args:
+            responses: Pairs of a reference's id and a response; with ``references``, the responses
+                alone.
+            references: The reference of each response; see :meth:`Scorer.__call__`.
+        """
+        pairs = list(responses) if references is None else [("", text) for text in responses]
+        texts = [self._guards.admitted(text) for _, text in pairs]
+        kept = [at for at, text in enumerate(texts) if text is not _REFUSED]
+        rewards: list[float | None] = [self.low] * len(pairs)
+        scored = (
+            self.scorer([(pairs[at][0], texts[at]) for at in kept])
+            if references is None
+            else self.scorer([texts[at] for at in kept], [references[at] for at in kept])
+        )
+        for at, found in zip(kept, scored, strict=True):
+            rewards[at] = self._reward(found.scores[self.score])
+        return rewards
+
+    def _reward(self, score: float | None) -> float | None:
+        if score is None or not math.isfinite(score):
+            return None
+        low, high = self._limits
+        share = (min(max(score, low), high) - low) / (high - low)
+        return self.low + (self.high - self.low) * (1 - share if self._lower else share)
+
+
+_REFUSED: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _Guards:
+    """What a response must be like to be scored."""
+
+    min_words: int
+    max_repetition: float
+    pattern: re.Pattern[str] | None
+
+    def admitted(self, response: Any) -> Any:
+        """Return what is scored of a response, or ``_REFUSED``."""
+        if not isinstance(response, str):
+            return response
+        if self.pattern is not None:
+            match = self.pattern.fullmatch(response)
+            if match is None:
+                return _REFUSED
+            response = match.groupdict().get("response") or response
+        words = response.lower().split()
+        if len(words) < self.min_words or _repetition(words) > self.max_repetition:
+            return _REFUSED
+        return response
+
+
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern, re.DOTALL) if pattern else None
+    except re.error as err:
+        raise InvalidInputError(f"pattern={pattern!r} is not a regular expression: {err}") from err
+
+
+def _repetition(words: Sequence[str]) -> float:
+    """Return the share of the sequences of four words that occurred before."""
+    found = [tuple(words[at : at + _NGRAM]) for at in range(len(words) - _NGRAM + 1)]
+    return 1 - len(set(found)) / len(found) if found else 0.0
+
+
+class WeightedReward:
+    """The weighted mean of several rewards; None where one of them is None.
+
+    Args:
+        parts: Rewards with their weights, such as ``[(few_hallucinations, 0.7), (recall, 0.3)]``.
+
+    Raises:
+        InvalidInputError: A weight is not above 0.
+    """
+
+    def __init__(self, parts: Sequence[tuple[Rewarding, float]]) -> None:
+        if not parts or not all(0 < weight < math.inf for _, weight in parts):
+            raise InvalidInputError("give at least one reward, each with a weight above 0")
+        total = sum(weight for _, weight in parts)
+        self._parts = [(reward, weight / total) for reward, weight in parts]
+
+    def __call__(
+        self, responses: Sequence[Any], references: Sequence[object] | None = None
+    ) -> list[float | None]:
+        """Return the reward of each response, in order."""
+        columns = [reward(responses, references) for reward, _ in self._parts]
+        weights = [weight for _, weight in self._parts]
+        return [
+            None if None in row else math.fsum(w * v for w, v in zip(weights, row, strict=True))
+            for row in zip(*columns, strict=True)
+        ]
+
+
+class Gathered:
+    """Gathers single calls of many threads and tasks into batches of a reward.
+
+    A batch begins with the first call, and is scored when it is full or when ``max_wait`` has
+    passed. While one batch is scored, the next one is gathered.
+
+    Args:
+        reward: The reward.
+        max_size: The most responses of a batch.
+        max_wait: Seconds that a batch waits for further calls.
+    """
+
+    def __init__(self, reward: Rewarding, *, max_size: int = 256, max_wait: float = 0.005) -> None:
+        if max_size < 1 or not 0 <= max_wait < math.inf:
+            raise InvalidInputError(
+                f"max_size={max_size!r} must be at least 1 and max_wait={max_wait!r} at least 0"
+            )
+        self._reward = reward
+        self._max_size = max_size
+        self._max_wait = max_wait
+        self._begin()
+
+    def _begin(self) -> None:
+        self._waiting: list[tuple[Any, object, Future[float | None]]] = []
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy in another process needs."""
+        return {"reward": self._reward, "size": self._max_size, "wait": self._max_wait}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Gather in this process."""
+        self._reward, self._max_size, self._max_wait = state["reward"], state["size"], state["wait"]
+        self._begin()
+
+    def __call__(self, response: Any, reference: object) -> float | None:
+        """Return the reward of one response."""
+        return self._submit(response, reference).result()
+
+    async def reward(self, response: Any, reference: object) -> float | None:
+        """Return the reward of one response without blocking the event loop."""
+        return await asyncio.wrap_future(self._submit(response, reference))
+
+    def close(self) -> None:
+        """Score what waits, and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+        self._begin()
+
+    def _submit(self, response: Any, reference: object) -> Future[float | None]:
+        future: Future[float | None] = Future()
+        with self._changed:
+            self._waiting.append((response, reference, future))
+            if self._thread is None or not self._thread.is_alive():
+                # A thread that was running when this process was forked is not there any more.
+                self._thread = threading.Thread(
+                    target=self._serve, name="hallujudge-rewards", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify_all()
+        return future
+
+    def _serve(self) -> None:
+        while batch := self._next():
+            responses, references, futures = zip(*batch, strict=True)
+            try:
+                rewards = self._reward(list(responses), list(references))
+            except BaseException as err:
+                for future in futures:
+                    future.set_exception(err)
+                continue
+            for future, reward in zip(futures, rewards, strict=True):
+                future.set_result(reward)
+
+    def _next(self) -> list[tuple[Any, object, Future[float | None]]]:
+        """Return the next batch; an empty one when there will be no more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            self._changed.wait_for(
+                lambda: len(self._waiting) >= self._max_size or self._closed, self._max_wait
+            )
+            batch = self._waiting[: self._max_size]
+            del self._waiting[: self._max_size]
+            return batch
+
+
+def _text_of(completion: object) -> object:
+    """Return the text of a completion: a text, or the messages of a conversation."""
+    if not isinstance(completion, (list, tuple)):
+        return completion
+    contents = [message.get("content") for message in completion if isinstance(message, Mapping)]
+    last = contents[-1] if contents else None
+    if isinstance(last, (list, tuple)):
+        return "".join(str(part.get("text") or "") for part in last if isinstance(part, Mapping))
+    return last
+
+
+def trl_reward(
+    reward: Rewarding, *, references: str, asynchronous: bool = False
+) -> Callable[..., Any]:
+    """Return a reward function for TRL's ``GRPOTrainer(reward_funcs=…)``.
+
+    Args:
+        reward: The reward.
+        references: The column of the dataset that has each prompt's reference.
+        asynchronous: Whether TRL awaits the function with the other asynchronous ones.
+    """
+
+    def rewarded(completions: Sequence[object], **columns: Any) -> list[float | None]:
+        if references not in columns:
+            known = ", ".join(sorted(columns))
+            raise InvalidInputError(
+                f"the dataset has no column {references!r}; trl passes on: {known}"
+            )
+        return reward([_text_of(one) for one in completions], list(columns[references]))
+
+    async def awaited(completions: Sequence[object], **columns: Any) -> list[float | None]:
+        return await asyncio.to_thread(rewarded, completions, **columns)
+
+    chosen: Callable[..., Any] = awaited if asynchronous else rewarded
+    # TRL logs rewards under the function's name.
+    chosen.__name__ = chosen.__qualname__ = getattr(reward, "score", "hallujudge")
+    return chosen
+
+
+def verl_reward(
+    reward: Rewarding, *, unscored: float = 0.0, max_size: int = 256, max_wait: float = 0.005
+) -> Callable[..., Any]:
+    """Return ``compute_score`` for verl's ``reward.custom_reward_function``.
+
+    verl calls it for one response at a time, from several tasks: calls are gathered into batches.
+
+    Args:
+        reward: The reward; verl's ``ground_truth`` is the reference.
+        unscored: What a response without a reward gets, since verl needs a number.
+        max_size: The most responses of a batch.
+        max_wait: Seconds that a batch waits for further calls.
+    """
+    gathered = Gathered(reward, max_size=max_size, max_wait=max_wait)
+
+    async def compute_score(
+        data_source: object,  # noqa: ARG001 - verl's signature
+        solution_str: str,
+        ground_truth: object,
+        extra_info: object = None,  # noqa: ARG001
+        **_: object,
+    ) -> float:
+        found = await gathered.reward(solution_str, ground_truth)
+        return unscored if found is None else found
+
+    return compute_score
+
+
+def openrlhf_reward(reward: Rewarding, *, unscored: float = 0.0) -> Callable[..., dict[str, Any]]:
+    """Return ``reward_func(queries, prompts, labels)`` for OpenRLHF's ``--reward.remote_url``.
+
+    Args:
+        reward: The reward; OpenRLHF's labels are the references.
+        unscored: What a response without a reward gets, since OpenRLHF needs numbers.
+    """
+
+    def reward_func(
+        queries: Sequence[str], prompts: Sequence[str], labels: Sequence[object], **_: object
+    ) -> dict[str, Any]:
+        import torch
+
+        # A query is the prompt with the response behind it.
+        texts = [query.removeprefix(prompt) for query, prompt in zip(queries, prompts, strict=True)]
+        found = reward(texts, list(labels))
+        rewards = torch.tensor([unscored if one is None else one for one in found])
+        missing = torch.tensor([float(one is None) for one in found])
+        return {"rewards": rewards, "scores": rewards, "extra_logs": {"unscored": missing}}
+
+    return reward_func
+
+
+def swift_reward(
+    reward: Rewarding, *, references: str, unscored: float = 0.0
+) -> Callable[..., list[float]]:
+    """Return a reward for ms-swift's ``orms``, with the call of its ``ORM``.
+
+    Args:
+        reward: The reward.
+        references: The column of the dataset that has each prompt's reference.
+        unscored: What a response without a reward gets, since ms-swift needs numbers.
+    """
+    called = trl_reward(reward, references=references)
+
+    def orm(completions: Sequence[object], **columns: Any) -> list[float]:
+        return [unscored if one is None else one for one in called(completions, **columns)]
+
+    return orm
