@@ -97,6 +97,8 @@ if TYPE_CHECKING:
     from .overview import Overview as Overview
     from .overview import ScoredRun as ScoredRun
     from .overview import score_all as score_all
+    from .response_scores import Response as Response
+    from .response_scores import ResponseScore as ResponseScore
     from .runs import Manifest as Manifest
     from .runs import RunFolder as RunFolder
     from .runs import RunItem as RunItem
@@ -110,8 +112,6 @@ if TYPE_CHECKING:
     from .score_run import OnBatch as OnBatch
     from .score_run import OnProgress as OnProgress
     from .score_run import ScoreRun as ScoreRun
-    from .scorer import Response as Response
-    from .scorer import ResponseScore as ResponseScore
     from .scorer import Scorer as Scorer
 
 
@@ -139,7 +139,8 @@ _NAMES = {
     ),
     ".runs.run_inputs": "PreparedRun",
     ".score_run": "OnBatch OnProgress ScoreRun",
-    ".scorer": "Response ResponseScore Scorer",
+    ".response_scores": "Response ResponseScore",
+    ".scorer": "Scorer",
     "hallujudge.judge_service.engine.registry": "FoundClaim",
     "hallujudge.judge_service.engine.spec": "GraphSource InlineGraph ScoreSpec ShippedGraph",
     "hallujudge.judge_service.engine.streams": "RunProgress",

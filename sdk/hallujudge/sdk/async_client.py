@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from .backends.base import BatchResult, RunHeader, ScoringBackend, ServerInfo
     from .backends.remote import RemoteBackend
     from .jobs import JobInfo, OnJobChange, RemoteJobs
+    from .response_scores import Response, ResponseScore
     from .runs import RunFolder, RunReport
     from .runs.run_inputs import PreparedRun
     from .runs.scoring import RunWatch
-    from .scorer import Response, ResponseScore
 
 
 class AsyncClient:
@@ -249,7 +249,7 @@ class AsyncClient:
     ) -> list[ResponseScore]:
         """Return the scores of each response, in order: no folder, no intervals, no report.
 
-        To score many batches about the same references, use :class:`Scorer`, which reads them once.
+        For many batches about the same references, :class:`hallujudge.sdk.Scorer` reads them once.
 
         Args:
             metric: The metric's name.
@@ -263,8 +263,8 @@ class AsyncClient:
         """
         from hallujudge.judge_service.threads import import_in_thread
 
-        await import_in_thread("hallujudge.sdk.scorer")
-        from .scorer import ReferenceItems, pairs_of
+        await import_in_thread("hallujudge.sdk.response_scores")
+        from .response_scores import ReferenceItems, pairs_of
 
         run = ScoreRun(
             metric,

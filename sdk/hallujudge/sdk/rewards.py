@@ -373,24 +373,25 @@ def verl_reward(
     return compute_score
 
 
-def openrlhf_reward(reward: Rewarding, *, unscored: float = 0.0) -> Callable[..., dict[str, Any]]:
+def openrlhf_reward(
+    reward: Rewarding, *, tensor: Callable[[list[float]], Any], unscored: float = 0.0
+) -> Callable[..., dict[str, Any]]:
     """Return ``reward_func(queries, prompts, labels)`` for OpenRLHF's ``--reward.remote_url``.
 
     Args:
         reward: The reward; OpenRLHF's labels are the references.
+        tensor: What makes OpenRLHF's tensors: ``torch.tensor``.
         unscored: What a response without a reward gets, since OpenRLHF needs numbers.
     """
 
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[object], **_: object
     ) -> dict[str, Any]:
-        import torch
-
         # A query is the prompt with the response behind it.
         texts = [query.removeprefix(prompt) for query, prompt in zip(queries, prompts, strict=True)]
         found = reward(texts, list(labels))
-        rewards = torch.tensor([unscored if one is None else one for one in found])
-        missing = torch.tensor([float(one is None) for one in found])
+        rewards = tensor([unscored if one is None else one for one in found])
+        missing = tensor([float(one is None) for one in found])
         return {"rewards": rewards, "scores": rewards, "extra_logs": {"unscored": missing}}
 
     return reward_func
