@@ -42,7 +42,8 @@ class Kept(Reward):
 def tiny_model() -> tuple[Any, Any]:
     """Return a random model of a dozen words and its tokenizer."""
     vocabulary = {word: number for number, word in enumerate(WORDS)}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "eos_token": "[EOS]"}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, names["unk_token"]))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     config = LlamaConfig(
         vocab_size=len(WORDS),
@@ -54,9 +55,7 @@ def tiny_model() -> tuple[Any, Any]:
         eos_token_id=2,
         bos_token_id=None,
     )
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]", eos_token="[EOS]"
-    )
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
     return LlamaForCausalLM(config), fast
 
 
