@@ -270,10 +270,22 @@ def shown_reading() -> Iterator[None]:
     from .archives.local_files import watching_reads
 
     reading = Reading()
+    with watching_reads(reading.opened), shown_line(reading):
+        yield
+
+
+@contextmanager
+def shown_line(progress: Lines) -> Iterator[None]:
+    """Show progress in one line while the block runs.
+
+    Args:
+        progress: What is shown; a terminal has its latest line, elsewhere there is one every ten
+            seconds.
+    """
     terminal = sys.stderr is not None and sys.stderr.isatty()
     write, seconds = (_rewrite, 0.0) if terminal else (_write, PLAIN_SECONDS)
-    lines = PlainLines(reading, write, seconds=seconds)
-    with watching_reads(reading.opened), _ticking(lines.tick):
+    lines = PlainLines(progress, write, seconds=seconds)
+    with _ticking(lines.tick):
         yield
 
 

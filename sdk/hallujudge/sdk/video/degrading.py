@@ -1,0 +1,359 @@
+"""Makes degraded videos for INFACT: what is drawn for a file, and the file made from it.
+
+Each operator draws its parameters from a seed, the file's name and its own name, so that neither
+other files nor their order matter. The parameters alone make the file: a manifest has all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import av
+import PIL
+
+from hallujudge.judge_service.vision_attack import AttackSettings, EncoderEnsemble, fingerprint
+from hallujudge.metrics.infact.operators import BASE, OPERATORS
+
+from ..errors import ArchiveError, InvalidInputError
+from .captions import CaptionSettings, captions, checked_letters, draw_captions
+from .compression import KEPT_SHARE, compress, compression_parameters
+from .pixel_operators import (
+    BlurSettings,
+    FrameChange,
+    NoiseSettings,
+    Parameters,
+    blur,
+    draw_blur,
+    draw_noise,
+    noise,
+)
+from .reordering import Step, draw_shuffle, draw_steps, reorder
+from .subtitles import SubtitleSettings, corrupted, draw_corruption, plain_text, read_subtitles
+from .video_files import VideoInfo, frame_of, probe, read_frames, rgb_of
+from .video_writer import Encoding, VideoWriter, write_whole
+
+if TYPE_CHECKING:
+    from av import VideoFrame
+
+PROCEDURAL = "procedural_counterfactual"
+"""The operator that is no condition of a question, but makes videos of wrong procedures."""
+MADE = tuple(name for name in OPERATORS if name not in (BASE, "text_only"))
+"""The operators that make videos."""
+NEED_FILES = {
+    "subtitle_corruption": "subtitles",
+    "adversarial_noise": "encoders",
+    PROCEDURAL: "steps",
+}
+"""Operators that need more than videos -> the field of the settings with it."""
+ENCODING = Encoding()
+"""How frames are encoded, unless noted otherwise."""
+# Adversarial noise is a last bit here and there, which a lower quality would remove.
+_FINE = Encoding(options={"preset": "ultrafast", "crf": "10"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DegradeSettings:
+    """What operators draw from."""
+
+    seed: int = 0
+    """The seed."""
+    noise: NoiseSettings = field(default_factory=NoiseSettings)
+    """Gaussian noise."""
+    blur: BlurSettings = field(default_factory=BlurSettings)
+    """Motion blur."""
+    kept_share: float = KEPT_SHARE
+    """Compression: share of the bitrate that stays."""
+    captions: CaptionSettings = field(default_factory=CaptionSettings)
+    """Caption injection, without misleading lines."""
+    misleading: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Caption injection: video -> lines that mislead about it."""
+    corruption: SubtitleSettings = field(default_factory=SubtitleSettings)
+    """Subtitle corruption."""
+    subtitles: Mapping[str, Path] = field(default_factory=dict)
+    """Subtitle corruption: video -> its subtitles."""
+    attack: AttackSettings = field(default_factory=AttackSettings)
+    """Adversarial noise."""
+    encoders: tuple[Path, ...] = ()
+    """Adversarial noise: folders of vision encoders."""
+    steps: Mapping[str, Sequence[Step]] = field(default_factory=dict)
+    """Procedures: video -> its steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """A file to make."""
+
+    source: Path
+    """The video."""
+    name: str
+    """Its path among the videos, by which it is known."""
+    operator: str
+    """The operator."""
+    folder: Path
+    """Where the file is written."""
+    settings: DegradeSettings | None = None
+    """What to draw from; None for a file that a manifest describes."""
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """Its line in a manifest from which it is made again; empty for a new file."""
+
+    @property
+    def target(self) -> Path:
+        """The video to write."""
+        return self.folder / Path(self.name).with_suffix(".mp4")
+
+
+def make(making: Making) -> dict[str, Any]:
+    """Make a file, and return its line of the manifest.
+
+    Raises:
+        ArchiveError: The video or its subtitles can't be read.
+        InvalidInputError: The settings do not fit the video.
+        OutputError: The file can't be written.
+    """
+    source_hash = hash_of(making.source)
+    if making.described and making.described["source_sha256"] != source_hash:
+        raise ArchiveError(f"{making.source} is not the video that the manifest names")
+    info = probe(making.source)
+    parameters = making.described.get("parameters") or _drawn(making, info)
+    files, encoding = _OPERATORS[making.operator](making, info, parameters)
+    made = probe(making.target)
+    return {
+        "operator": making.operator,
+        "video": making.name,
+        "source": str(making.source),
+        "source_sha256": source_hash,
+        "settings": settings_of(making),
+        "parameters": parameters,
+        "encoding": encoding.to_json(),
+        "files": {
+            path.relative_to(making.folder).as_posix(): hash_of(path)
+            for path in (making.target, *files)
+        },
+        "frames": made.frames,
+        "bit_rate_share": round(made.bit_rate / info.bit_rate, 4),
+        "libraries": libraries(making.operator),
+    }
+
+
+def settings_of(making: Making) -> dict[str, Any]:
+    """Return the settings of a file's operator, as JSON has them."""
+    settings = making.settings
+    if settings is None:
+        return dict(making.described["settings"])
+    font = str(settings.captions.font) if settings.captions.font else None
+    of_operator: Mapping[str, Callable[[], Mapping[str, Any]]] = {
+        "gaussian_noise": lambda: asdict(settings.noise),
+        "motion_blur": lambda: asdict(settings.blur),
+        "compression": lambda: {"kept_share": settings.kept_share},
+        "caption_injection": lambda: {
+            "kind": settings.captions.kind,
+            "misleading": list(settings.misleading.get(making.name, ())),
+            "font": font,
+        },
+        "subtitle_corruption": lambda: {
+            **asdict(settings.corruption),
+            "subtitles": str(settings.subtitles[making.name]),
+            "font": font,
+        },
+        "adversarial_noise": lambda: {
+            **asdict(settings.attack),
+            "encoders": [str(folder) for folder in settings.encoders],
+        },
+        PROCEDURAL: lambda: {
+            "steps": [[step.start, step.end] for step in settings.steps[making.name]]
+        },
+    }
+    return {"seed": settings.seed, **of_operator.get(making.operator, dict)()}
+
+
+def _seed_of(making: Making, seed: int) -> int:
+    """Return where the random numbers of a file start."""
+    text = "\0".join((str(seed), making.name, making.operator))
+    return int.from_bytes(sha256(text.encode()).digest()[:8], "big")
+
+
+def hash_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        found = sha256()
+        while part := file.read(1 << 20):
+            found.update(part)
+    return found.hexdigest()
+
+
+def libraries(operator: str) -> dict[str, str]:
+    """Return the versions that decide about the bytes of a file."""
+    parts = ("libavcodec", "libavformat", "libswscale")
+    found = {name: ".".join(map(str, av.library_versions[name])) for name in parts}
+    found["av"] = av.__version__
+    if operator in ("caption_injection", "subtitle_corruption"):
+        found["pillow"] = PIL.__version__
+    if operator == "adversarial_noise":
+        import torch
+        import transformers
+
+        device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+        found |= {"torch": torch.__version__, "transformers": transformers.__version__}
+        found["device"] = device
+    return found
+
+
+def link_base(source: Path, target: Path) -> None:
+    """Give the clean video a place among the degraded ones: a link, or a copy if there is none."""
+    if target.exists() and target.samefile(source):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    with suppress(OSError):
+        os.link(source, target)
+        return
+    shutil.copyfile(source, target)
+
+
+def _drawn(making: Making, info: VideoInfo) -> Parameters:
+    """Return the parameters of a file, drawn for the first time."""
+    settings = making.settings
+    assert settings is not None
+    draw = Random(_seed_of(making, settings.seed))  # noqa: S311 - no secret
+    match making.operator:
+        case "gaussian_noise":
+            return draw_noise(draw, settings.noise)
+        case "motion_blur":
+            return draw_blur(draw, settings.blur)
+        case "compression":
+            return compression_parameters(info, settings.kept_share)
+        case "caption_injection":
+            lines = settings.misleading.get(making.name, ())
+            return draw_captions(draw, info, replace(settings.captions, misleading=lines))
+        case "subtitle_corruption":
+            path = settings.subtitles[making.name]
+            return {
+                "subtitles": str(path),
+                "subtitles_sha256": hash_of(path),
+                "font": str(settings.captions.font) if settings.captions.font else None,
+                **draw_corruption(draw, settings.corruption),
+            }
+        case "adversarial_noise":
+            encoders = {str(folder): fingerprint(folder) for folder in settings.encoders}
+            start = draw.getrandbits(63)
+            return {"encoders": encoders, **asdict(settings.attack), "start": start}
+        case "shuffle":
+            return draw_shuffle(draw)
+        case "reverse":
+            return {"reversed": True}
+        case _:
+            return draw_steps(draw, settings.steps[making.name])
+
+
+def _changed(making: Making, info: VideoInfo, change: FrameChange) -> tuple[list[Path], Encoding]:
+    """Write a video whose frames are changed one by one."""
+    encoding = _encoding(making, ENCODING)
+    with VideoWriter(making.target, info, encoding) as writer:
+        for frame in read_frames(info.path):
+            writer.write(change(frame))
+    return [], encoding
+
+
+def _encoding(making: Making, usual: Encoding) -> Encoding:
+    described = making.described.get("encoding")
+    return Encoding.from_json(described) if described else usual
+
+
+def _noise(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
+    return _changed(making, info, noise(parameters))
+
+
+def _blur(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
+    return _changed(making, info, blur(parameters))
+
+
+def _captions(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
+    return _changed(making, info, captions(parameters))
+
+
+def _compression(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
+    return [], compress(info, making.target, parameters)
+
+
+def _reordered(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
+    encoding = _encoding(making, ENCODING)
+    reorder(info, making.target, making.operator, parameters, encoding)
+    return [], encoding
+
+
+def _subtitles(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
+    """Write corrupted subtitles, and a video on which they are drawn."""
+    path = Path(parameters["subtitles"])
+    subtitles = read_subtitles(path)
+    if hash_of(path) != parameters["subtitles_sha256"]:
+        raise ArchiveError(f"{path} is not the file that the manifest names; give that one")
+    wrong = corrupted(subtitles, parameters)
+    shown = [
+        {"start": cue.start / 1000, "end": cue.end / 1000, "text": text}
+        for cue in wrong.cues
+        if (text := plain_text(cue.text).strip())
+    ]
+    checked_letters((str(caption["text"]) for caption in shown), parameters["font"])
+    found = _changed(making, info, captions({"captions": shown, "font": parameters["font"]}))
+    target = making.target.with_suffix(path.suffix.lower())
+    write_whole(target, wrong.to_text().encode())
+    return [target], found[1]
+
+
+def _attacked(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
+    """Write a video with adversarial noise; as many frames are held as encoders take together."""
+    encoding = _encoding(making, _FINE)
+    ensemble = _ensemble(tuple(parameters["encoders"].items()))
+    attack = AttackSettings(**{name: parameters[name] for name in asdict(AttackSettings())})
+    with VideoWriter(making.target, info, encoding) as writer:
+        for place, held in enumerate(_chunks(read_frames(info.path), ensemble.chunk)):
+            import numpy as np
+
+            clean = np.stack([rgb_of(frame) for frame in held])
+            noisy = ensemble.attack(clean, attack, parameters["start"] + place)
+            for pixels, frame in zip(noisy, held, strict=True):
+                writer.write(frame_of(np.ascontiguousarray(pixels), frame))
+    return [], encoding
+
+
+@lru_cache(maxsize=1)
+def _ensemble(encoders: tuple[tuple[str, str], ...]) -> EncoderEnsemble:
+    """Return the encoders of a manifest; loading them takes longer than most videos."""
+    for folder, known in encoders:
+        if fingerprint(Path(folder)) != known:
+            raise InvalidInputError(f"{folder} is not the encoder that the manifest names")
+    return EncoderEnsemble([Path(folder) for folder, _ in encoders])
+
+
+def _chunks(frames: Iterator[VideoFrame], size: int) -> Iterator[list[VideoFrame]]:
+    held: list[VideoFrame] = []
+    for frame in frames:
+        held.append(frame)
+        if len(held) == size:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+_Made = tuple[list[Path], Encoding]
+_OPERATORS: Mapping[str, Callable[[Making, VideoInfo, Parameters], _Made]] = {
+    "gaussian_noise": _noise,
+    "motion_blur": _blur,
+    "compression": _compression,
+    "caption_injection": _captions,
+    "subtitle_corruption": _subtitles,
+    "adversarial_noise": _attacked,
+    "shuffle": _reordered,
+    "reverse": _reordered,
+    PROCEDURAL: _reordered,
+}
