@@ -77,6 +77,7 @@ def needs() -> Iterator[Need]:
     yield Need(extra="remote", command=f"{chair} o6 -r s3://bucket/captions.jsonl")
     page = "report run --format html --images . --embed-images -o page.html"
     yield Need(extra="images", command=page)
+    yield Need(extra="video", command="build infact clip.mp4 -o degraded")
 
 
 def write_inputs() -> None:

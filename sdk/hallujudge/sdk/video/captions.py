@@ -181,7 +181,7 @@ class _Drawn:
         """Draw a text for frames of a size."""
         width, height = size
         points = max(12, height // 16)
-        face: Any = ImageFont.truetype(font, points) if font else ImageFont.load_default(points)
+        face = _face(font, points)
         pen = ImageDraw.Draw(Image.new("L", (1, 1)))
         wrapped = _wrapped(text, lambda line: pen.textlength(line, font=face), width * 0.9)
         left, above, right, below = pen.multiline_textbbox((0, 0), wrapped, face, align="center")
@@ -214,6 +214,15 @@ class _Drawn:
         mixed = colours[:, rows].astype(np.uint16) * (256 - half) + half * np.uint16(_GREY)
         colours[:, rows] = mixed >> 8
         return found
+
+
+def _face(font: str | None, points: int) -> Any:
+    if font is None:
+        return ImageFont.load_default(points)
+    try:
+        return ImageFont.truetype(font, points)
+    except OSError as err:
+        raise InvalidInputError(f"{font} is not a font: {err}; give a TrueType font") from err
 
 
 def _wrapped(text: str, width_of: Any, most: float) -> str:

@@ -119,10 +119,10 @@ def make(making: Making) -> dict[str, Any]:
         InvalidInputError: The settings do not fit the video.
         OutputError: The file can't be written.
     """
+    info = probe(making.source)
     source_hash = hash_of(making.source)
     if making.described and making.described["source_sha256"] != source_hash:
         raise ArchiveError(f"{making.source} is not the video that the manifest names")
-    info = probe(making.source)
     parameters = making.described.get("parameters") or _drawn(making, info)
     files, encoding = _OPERATORS[making.operator](making, info, parameters)
     made = probe(making.target)

@@ -19,8 +19,9 @@ from hallujudge.metrics.answers.closed_questions import Answer
 from hallujudge.metrics.infact import BENCHMARK
 from hallujudge.metrics.infact.operators import INVARIANT, TEXT_ONLY
 
+from ..archives.local_files import read_bytes
 from ..archives.question_files import options_of
-from ..archives.records import Record, choose_key, id_under, optional_text, read_records
+from ..archives.records import choose_key, id_under, optional_text, read_records
 from ..errors import ArchiveError, InvalidInputError
 from .degraded_folders import MANIFEST, manifest_lines
 from .degrading import PROCEDURAL
@@ -283,21 +284,20 @@ def collected(sheets: Sequence[Path]) -> list[dict[str, Any]]:
 
 def _filled(sheet: Path) -> Iterator[tuple[tuple[str, str, str], str | None]]:
     """Yield the choice of each row of a sheet; None for a question that can't be answered."""
-    for record in read_records(sheet):
-        choice = _cell(record, "choice").strip()
+    # Spreadsheets write a mark of UTF-8 before the first column.
+    text = read_bytes(sheet).decode("utf-8-sig", "replace")
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    if missing := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
+        raise ArchiveError(
+            f"{sheet} has no column {missing[0]}; give a sheet with {', '.join(_COLUMNS)}, "
+            "separated by commas"
+        )
+    for row in rows:
+        choice = (row["choice"] or "").strip()
         if not choice:
             raise ArchiveError(
-                f"{record.place}: there is no choice; write a letter, or {NOT_ANSWERABLE} for a "
-                "question that can't be answered"
+                f"{sheet}:{rows.line_num}: there is no choice; write a letter, or {NOT_ANSWERABLE} "
+                "for a question that can't be answered"
             )
-        key = _cell(record, "operator"), _cell(record, "subtype"), _cell(record, "question_id")
+        key = row["operator"], row["subtype"], row["question_id"]
         yield key, None if choice.lower() == NOT_ANSWERABLE else choice
-
-
-def _cell(record: Record, name: str) -> str:
-    if name not in record.values:
-        raise ArchiveError(
-            f"{record.place}: no column {name}; give a sheet with {', '.join(_COLUMNS)}"
-        )
-    value = record.values[name]
-    return "" if value is None else str(value)

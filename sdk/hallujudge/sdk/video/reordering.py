@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, MutableSequence, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice, pairwise
@@ -179,7 +180,9 @@ class FrameFile:
 
     def __exit__(self, *_: object) -> None:
         """Remove the file."""
-        self._file.close()
+        # Closing writes what a full disk refused before, and nobody will read it.
+        with suppress(OSError):
+            self._file.close()
 
     def add(self, frame: VideoFrame) -> None:
         """Write a frame.

@@ -7,7 +7,7 @@ while a file is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 Pixels: TypeAlias = NDArray[np.uint8]
 """Pixels: height, width and the channels red, green and blue; or the planes of yuv420p."""
 
-# Without these flags the last bit of a conversion depends on the processor.
+# Quicker conversions make frames darker by one or two of 255, or depend on the processor.
 EXACT = (
     av.video.reformatter.Interpolation.BILINEAR
+    | av.video.reformatter.Interpolation.FULL_CHR_H_INT
     | av.video.reformatter.Interpolation.ACCURATE_RND
     | av.video.reformatter.Interpolation.BITEXACT
 )
@@ -167,14 +168,16 @@ def _decoded(path: Path) -> Iterator[VideoFrame]:
 
 
 def _upright(frame: VideoFrame, path: Path) -> VideoFrame:
-    turn = round(frame.rotation)
-    if turn % 360 == 0:
-        return frame
-    if turn % 90:
+    # PyAV cuts off what is behind the decimal point.
+    quarters = round(frame.rotation / 90)
+    if abs(frame.rotation - 90 * quarters) > 1:
         raise ArchiveError(
-            f"{path} asks to be shown rotated by {turn} degrees; rotate it by a multiple of 90"
+            f"{path} asks to be shown rotated by {frame.rotation} degrees; rotate its frames by a "
+            "multiple of 90"
         )
-    turned = np.ascontiguousarray(np.rot90(rgb_of(frame), turn // 90))
+    if quarters % 4 == 0:
+        return frame
+    turned = np.ascontiguousarray(np.rot90(rgb_of(frame), quarters))
     upright = av.VideoFrame.from_ndarray(turned, "rgb24")
     upright.colorspace = frame.colorspace
     return upright
@@ -226,12 +229,12 @@ def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
     """
     if not path.is_file():
         raise ArchiveError(f"{path} is not a file; give a video")
-    with _of_file(path):
-        # A file object instead of a path: nothing else can be opened by its content.
-        limits = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "none"}
-        file = path.open("rb")
-        container = av.open(file, options=limits)
-    with file, container:
+    with ExitStack() as stack:
+        with _of_file(path):
+            # A file object instead of a path: nothing else can be opened by its content.
+            file = stack.enter_context(path.open("rb"))
+            limits = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "none"}
+            container = stack.enter_context(av.open(file, options=limits))
         streams = [each for each in container.streams.video if not _is_cover(each)]
         if not streams:
             kinds = ", ".join(sorted({each.type for each in container.streams})) or "none"

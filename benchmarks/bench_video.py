@@ -1,0 +1,120 @@
+"""Degrading a video for INFACT: seconds of video per second of the processor, and memory.
+
+    python benchmarks/bench_video.py [OPERATOR ...] [--seconds 40] [--height 360] [--source VIDEO]
+
+Makes a clip of 30 frames a second with moving textures and camera noise, as a phone films it, and
+runs each operator in a process of its own, which uses one core. The peak of its memory is that of
+the whole process; twice as long a clip should not raise it. ``adversarial_noise`` is left out: it
+depends on its encoders alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import needs
+
+needs.packages("av", "PIL")
+
+import av  # noqa: E402
+import numpy as np  # noqa: E402
+
+from hallujudge.sdk.video.degrading import (  # noqa: E402
+    MADE,
+    PROCEDURAL,
+    DegradeSettings,
+    Making,
+    make,
+)
+from hallujudge.sdk.video.reordering import Step  # noqa: E402
+from hallujudge.sdk.video.video_files import probe  # noqa: E402
+
+RATE = 30
+LEFT_OUT = ("adversarial_noise", "subtitle_corruption")
+
+
+def write_clip(path: Path, seconds: float, height: int) -> None:
+    """Write a clip at about the quality of a phone's."""
+    width = height * 16 // 9 // 2 * 2
+    draw = np.random.default_rng(0)
+    small = draw.integers(40, 216, (height // 8 + 2, width // 2, 3))
+    texture = np.kron(small, np.ones((8, 8, 1))).astype(np.uint8)[:height]
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream(
+            "libx264", rate=RATE, options={"crf": "23", "preset": "veryfast"}
+        )
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for index in range(int(seconds * RATE)):
+            left = 2 * index % (texture.shape[1] - width)
+            pixels = texture[:, left : left + width].astype(np.int16)
+            # A square moves against the camera.
+            at = 5 * index % (width - 100)
+            pixels[height // 3 : height // 2, at : at + 100] = (230, 60, 40)
+            pixels += draw.integers(-3, 4, pixels.shape, np.int16)
+            frame = av.VideoFrame.from_ndarray(pixels.clip(0, 255).astype(np.uint8), "rgb24")
+            frame.pts, frame.time_base = index, Fraction(1, RATE)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+
+
+def measure(operator: str, source: Path, out: Path) -> None:
+    """Make one file in this process, and print the time it took and the memory."""
+    info = probe(source)
+    third = info.seconds / 3
+    steps = [Step(start=third * place, end=third * (place + 1)) for place in range(3)]
+    settings = DegradeSettings(steps={source.name: steps})
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    make(Making(source=source, name=source.name, operator=operator, folder=out, settings=settings))
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    found = {
+        "seconds": after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime,
+        "memory": after.ru_maxrss / 1024,
+    }
+    print(json.dumps(found))
+
+
+def main() -> None:
+    """Measure the operators."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    known = [name for name in (*MADE, PROCEDURAL) if name not in LEFT_OUT]
+    parser.add_argument("operators", nargs="*", metavar="OPERATOR", help=", ".join(known))
+    parser.add_argument("--seconds", type=float, default=40.0)
+    parser.add_argument("--height", type=int, default=360)
+    parser.add_argument("--source", type=Path, help="a video in place of the clip")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        measure(given.one, given.source, given.out)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source = given.source or folder / "clip.mp4"
+        if given.source is None:
+            write_clip(source, given.seconds, given.height)
+        info = probe(source)
+        print(
+            f"{info.seconds:.0f} s, {float(info.rate):.0f} frames a second, "
+            f"{info.bit_rate / 1e6:.2f} Mbit/s"
+        )
+        print(f"{'operator':<28}{'x real time':>12}{'ms a frame':>12}{'MB memory':>12}")
+        for operator in given.operators or known:
+            command = [sys.executable, __file__, "--one", operator, "--source", str(source)]
+            done = subprocess.run(
+                [*command, "--out", str(folder / operator)], check=True, capture_output=True
+            )
+            found = json.loads(done.stdout)
+            speed, frame = info.seconds / found["seconds"], 1000 * found["seconds"] / info.frames
+            print(f"{operator:<28}{speed:>12.1f}{frame:>12.2f}{found['memory']:>12.0f}")
+
+
+if __name__ == "__main__":
+    main()
