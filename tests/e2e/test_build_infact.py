@@ -7,7 +7,7 @@ import json
 import os
 import resource
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def hashes(folder: Path) -> dict[str, str]:
     }
 
 
-def manifest(out: Path, operator: str) -> list[Mapping[str, Any]]:
+def manifest(out: Path, operator: str) -> Sequence[Mapping[str, Any]]:
     return read_rows(out / operator / "manifest.jsonl")
 
 

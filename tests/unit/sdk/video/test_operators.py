@@ -103,7 +103,8 @@ def test_blur_spreads_an_edge_over_its_length(tmp_path: Path) -> None:
 
 def test_blur_equals_a_plain_mean_along_the_line(tmp_path: Path) -> None:
     rows, columns = np.mgrid[:96, :128]
-    picture = np.uint8(128 + 60 * np.sin(rows / 5) * np.cos(columns / 7))
+    waves = 128 + 60 * np.sin(rows / 5) * np.cos(columns / 7)
+    picture = np.asarray(waves, np.uint8)
     source = write_clip(tmp_path / "a.mp4", [np.repeat(picture[..., None], 3, 2)])
     before = shown(source)[0].astype(float)
     parameters = draw_blur(Random(5), BlurSettings(shortest=15, longest=15))

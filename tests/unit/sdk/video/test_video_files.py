@@ -16,7 +16,7 @@ from hallujudge.sdk.video.video_files import frame_of, probe, read_frames, rgb_o
 
 def test_a_file_is_described_by_its_packets(tmp_path: Path) -> None:
     info = probe(clip(tmp_path / "a.mp4", 50))
-    assert (info.frames, info.rate, info.seconds) == (50, 25, 2.0)
+    assert (info.frames, info.rate, info.seconds) == (50, Fraction(25), 2.0)
     assert 0 < info.video_bytes < (tmp_path / "a.mp4").stat().st_size
     assert info.bit_rate == 8 * info.video_bytes / 2
 
