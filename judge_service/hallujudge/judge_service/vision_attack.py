@@ -102,6 +102,19 @@ class EncoderEnsemble:
         return found
 
 
+def attack_versions() -> dict[str, str]:
+    """Return the versions and the device that decide about the bytes of noise."""
+    import torch
+    import transformers
+
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    return {
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "device": device,
+    }
+
+
 def fingerprint(folder: Path) -> str:
     """Return a hash of an encoder's weights and configuration.
 

@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Any
 import av
 import PIL
 
-from hallujudge.judge_service.vision_attack import AttackSettings, EncoderEnsemble, fingerprint
+from hallujudge.judge_service.vision_attack import (
+    AttackSettings,
+    EncoderEnsemble,
+    attack_versions,
+    fingerprint,
+)
 from hallujudge.metrics.infact.operators import BASE, OPERATORS
 
 from ..errors import ArchiveError, InvalidInputError
@@ -198,12 +203,7 @@ def libraries(operator: str) -> dict[str, str]:
     if operator in ("caption_injection", "subtitle_corruption"):
         found["pillow"] = PIL.__version__
     if operator == "adversarial_noise":
-        import torch
-        import transformers
-
-        device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-        found |= {"torch": torch.__version__, "transformers": transformers.__version__}
-        found["device"] = device
+        found |= attack_versions()
     return found
 
 
