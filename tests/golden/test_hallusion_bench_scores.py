@@ -50,6 +50,18 @@ def report(goldens: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("part", ["all", "VD", "VS"])
+def test_the_leaderboards_mean_is_of_three_accuracies(
+    goldens: Path, report: Any, part: str
+) -> None:
+    file = goldens / "hallusion_bench" / "expected_scores.json"
+    expected = json.loads(file.read_text())["drawn_1"][part]
+    scores = report["scores"] if part == "all" else report["groups"]["category"][part]
+    names = ("question_accuracy", "figure_accuracy", "pair_accuracy")
+    mean = sum(expected[name] for name in names) / len(names)
+    assert scores["mean_accuracy"]["value"] == pytest.approx(mean, abs=1e-9)
+
+
+@pytest.mark.parametrize("part", ["all", "VD", "VS"])
 def test_every_number_of_the_released_script(goldens: Path, report: Any, part: str) -> None:
     file = goldens / "hallusion_bench" / "expected_scores.json"
     expected = json.loads(file.read_text())["drawn_1"][part]

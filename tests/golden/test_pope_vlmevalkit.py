@@ -79,6 +79,8 @@ def test_the_table_is_vlmevalkits(goldens: Path) -> None:
     assert_line(report.scores, wanted.pop("Overall"))
     assert report.scores["accuracy"].n == 9000, "one row for each category of a question"
     assert report.coverage.items == len(rows) < 9000
+    [note] = [note for note in report.notes if "rows" in note]
+    assert f"9,000 rows of {len(rows):,} questions" in note
     assert set(report.groups["category"]) == set(wanted) == set(SPLITS)
     for category, line in wanted.items():
         assert_line(report.groups["category"][category], line)
@@ -111,6 +113,7 @@ def test_other_variants_count_a_question_once_overall(goldens: Path) -> None:
     rows = archive(goldens)
     report = scored(rows)
     assert report.scores["accuracy"].n == len(rows)
+    assert not any("rows of" in note for note in report.notes)
     assert sum(scores["accuracy"].n for scores in report.groups["category"].values()) == 9000
 
 

@@ -104,12 +104,17 @@ def scores(rows: Sequence[Row]) -> dict[str, float | None]:
     hard = grouped([row for row in rows if row["visual_input"] == 2], pair_of)
     wrong = [row for row in rows if not is_right(row)]
     yes = [is_right(row) == (row["gt"] == 1) for row in rows]
-    return {
+    three = {
         "question_accuracy": share([is_right(row) for row in rows]),
         "pair_accuracy": share([all(pair) for pair in grouped(rows, pair_of)]),
+        "figure_accuracy": share([all(figure) for figure in figures]),
+    }
+    known = [value for value in three.values() if value is not None]
+    return {
+        **three,
+        "mean_accuracy": sum(known) / 3 if len(known) == 3 else None,
         "easy_pair_accuracy": share([all(pair) for pair in easy]),
         "hard_pair_accuracy": share([all(pair) for pair in hard]),
-        "figure_accuracy": share([all(figure) for figure in figures]),
         "figure_wrong": share([not any(figure) for figure in figures]),
         "figure_inconsistent": share([any(f) and not all(f) for f in figures]),
         "figure_score": share([sum(figure) / len(figure) for figure in figures]),
@@ -125,8 +130,9 @@ def kit_table(rows: Sequence[Row]) -> dict[str, float]:
     shown = [row for row in rows if row["visual_input"] != 0]
     pairs = grouped(shown, lambda row: pair_of(row)[1:])
     figures = grouped(shown, lambda row: figure_of(row)[1:])
-    return {
+    three = {
         "question_accuracy": sum(map(is_right, shown)) / len(shown),
         "pair_accuracy": sum(map(all, pairs)) / len(pairs),
         "figure_accuracy": sum(map(all, figures)) / len(figures),
     }
+    return {**three, "mean_accuracy": sum(three.values()) / 3}

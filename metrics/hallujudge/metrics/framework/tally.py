@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
@@ -258,6 +258,7 @@ class Tally:
             notes=(
                 *notes,
                 *metric.notes_on(totals),
+                *self._repeat_notes(totals, coverage),
                 *cascade_notes(counted.judging),
                 *small_sample_notes(counted.overall.clusters_by_score(), counted.sizes),
             ),
@@ -309,6 +310,16 @@ class Tally:
             return table
         place = list(self._groups).index(self._repeated_by)
         return table.repeated(self._groups[self._repeated_by].times(self._rows.codes[place]))
+
+    def _repeat_notes(self, totals: Mapping[str, float], coverage: Coverage) -> Iterator[str]:
+        """Yield how many rows of items the overall scores count, if these are more than items."""
+        rows, unit = totals.get(self._metric.unit, 0), self._metric.unit
+        if self._repeated_by and rows > coverage.scored:
+            yield (
+                f"The overall scores count {rows:,.0f} rows of {coverage.scored:,} {unit}: "
+                f"{self._metric.variant} counts each once for every {self._repeated_by} that it "
+                "has. Other variants count it once."
+            )
 
     def _coverage(self, table: Table) -> Coverage:
         unscored = self._reasons.total()

@@ -12,6 +12,7 @@ figure (category VS, figure 0), otherwise as wrong.
 * ``figure_accuracy`` (fAcc) = figures with right answers to all questions / figures;
   ``figure_wrong``, ``figure_inconsistent``: figures with no right answer, and with some;
   ``figure_score``: the mean over figures of the share of right answers
+* ``mean_accuracy`` = (aAcc + fAcc + qAcc) / 3, by which the leaderboard of VLMEvalKit sorts
 * ``yes_percent_difference`` = share of yes answers - share of yes labels, and
   ``false_positive_ratio`` = wrong answers with the label no / wrong answers. As in the script,
   a right answer counts as its label, and any other answer as the opposite.
@@ -50,6 +51,7 @@ from ..answers.answer_scores import (
     Bundle,
     Count,
     ReadAnswer,
+    combined,
     count,
     credit,
     share,
@@ -290,6 +292,7 @@ _MADE_SHARES = (
     ("easy_pair_accuracy", "pair_accuracy over original figures and questions without one", "easy"),
     ("hard_pair_accuracy", "pair_accuracy over edited figures", "hard"),
 )
+_MEANT = ("pair_accuracy", "figure_accuracy")
 _FIGURES = (
     ("figure_inconsistent", "figures with right and wrong answers / figures", "figures_mixed"),
     ("figure_wrong", "figures with wrong answers only / figures", "figures_wrong"),
@@ -299,7 +302,7 @@ _CAUSES = (
     ("question_", "wrong answers, judged one by one", "failures", "never"),
     ("pair_", "wrong pairs", "pairs_wrong", "pairs_unknown"),
 )
-_MADE_SCORES = (
+_MADE_DEFINITIONS = (
     *(framework.share(name, meaning, f"{of}_right", of) for name, meaning, of in _MADE_SHARES),
     *(framework.share(*each, "figures", direction="lower", bounded=False) for each in _FIGURES),
     framework.share(
@@ -314,6 +317,21 @@ _CAUSE_SCORES = [_cause(prefix, cause, *of) for prefix, *of in _CAUSES for cause
 
 def _made(definition: ScoreDefinition) -> AnswerScore:
     return AnswerScore(definition=definition, counts=_COLUMNS)
+
+
+_QUESTION_ACCURACY = share(
+    "question_accuracy",
+    "right answers / answers (aAcc)",
+    count("right", "right answers; also unclear ones without a figure", credit, integral=False),
+    _ANSWERED,
+    own=True,
+)
+_MADE_SCORES = tuple(map(_made, _MADE_DEFINITIONS))
+
+
+def _mean(*accuracies: FloatArray) -> FloatArray:
+    first, *others = accuracies
+    return sum(others, first) / len(accuracies)
 
 
 def _first(name: str) -> Callable[[AnswersItem], str]:
@@ -425,20 +443,18 @@ BENCHMARK = ClosedQuestions(
         counted="answered",
     ),
     scores=(
-        share(
-            "question_accuracy",
-            "right answers / answers (aAcc)",
-            count(
-                "right",
-                "right answers; also unclear ones without a figure",
-                credit,
-                integral=False,
-            ),
-            _ANSWERED,
-            own=True,
-        ),
+        _QUESTION_ACCURACY,
         # They are made from whole tables of these columns.
-        *map(_made, _MADE_SCORES),
+        *_MADE_SCORES,
+        combined(
+            "mean_accuracy",
+            "mean of aAcc, fAcc and qAcc, by which VLMEvalKit's leaderboard sorts",
+            _mean,
+            (
+                _QUESTION_ACCURACY,
+                *(s for s in _MADE_SCORES if s.definition.name in _MEANT),
+            ),
+        ),
         *yes_bias("labelled", "labelled_wrong", among=lambda answer: bool(answer.label)),
         *map(_made, _CAUSE_SCORES),
         share(
@@ -460,6 +476,7 @@ BENCHMARK = ClosedQuestions(
         "figure_accuracy",
         "easy_pair_accuracy",
         "hard_pair_accuracy",
+        "mean_accuracy",
     ),
     trial=AnswersItem(
         id="1",
