@@ -53,7 +53,7 @@ Call: TypeAlias = Callable[[], Awaitable[object]]
 SCORE = "/hallujudge.judge.v1.JudgeService/Score"
 _EXTRACT = "/hallujudge.judge.v1.JudgeService/Extract"
 _STREAM = "/hallujudge.judge.v1.JudgeService/ScoreStream"
-_ECHO = "/echo.Echo/Echo"
+ECHO_METHOD = "/echo.Echo/Echo"
 _ATTACKERS = 4
 _HEALTH = "/grpc.health.v1.Health/Check"
 _CLIENTS = (1, 8, 32, 128)
@@ -374,7 +374,7 @@ async def attacks(address: str, echo_address: str, key: str, count: int) -> None
     async with channel(address) as to, channel(echo_address) as echo_to:
         ask = health_pb2.HealthCheckRequest().SerializeToString()
         health: Any = to.unary_unary(_HEALTH)
-        echoing: Any = echo_to.unary_unary(_ECHO)
+        echoing: Any = echo_to.unary_unary(ECHO_METHOD)
 
         async def told(when: str) -> None:
             seconds: dict[str, list[float]] = {"health": [], "echo": []}
@@ -426,7 +426,7 @@ async def compare(
     raw, pids = score(1), {"score": server[0], "echo": echoes[0]}
     async with channel(server[1]) as to, channel(echoes[1]) as echo_to:
         scoring: Any = to.unary_unary(SCORE)
-        echoing: Any = echo_to.unary_unary(_ECHO)
+        echoing: Any = echo_to.unary_unary(ECHO_METHOD)
         calls: dict[str, list[Call]] = {
             "score": [lambda: scoring(raw, metadata=_bearer(key))] * max(_CLIENTS),
             "echo": [lambda: echoing(raw, metadata=_bearer(key))] * max(_CLIENTS),

@@ -16,6 +16,7 @@ import asyncio
 import math
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ Rewarding: TypeAlias = "Callable[..., list[float | None]]"
 """A reward: called with responses and their references, or with pairs of an id and a response."""
 
 _NGRAM = 4
+# A batch ends after a pause of this part of its longest wait: who calls at once has called then.
+_PAUSES = 10
 
 
 class Reward:
@@ -167,7 +170,7 @@ class _Guards:
             if match is None:
                 return _REFUSED
             response = match.groupdict().get("response") or response
-        words = response.lower().split()
+        words = response.lower().split() if self.min_words or self.max_repetition < 1 else []
         if len(words) < self.min_words or _repetition(words) > self.max_repetition:
             return _REFUSED
         return response
@@ -217,13 +220,14 @@ class WeightedReward:
 class Gathered:
     """Gathers single calls of many threads and tasks into batches of a reward.
 
-    A batch begins with the first call, and is scored when it is full or when ``max_wait`` has
-    passed. While one batch is scored, the next one is gathered.
+    A batch begins with the first call. It is scored when it is full, when no call came for a tenth
+    of ``max_wait``, or when ``max_wait`` has passed. While one batch is scored, the next one is
+    gathered.
 
     Args:
         reward: The reward.
         max_size: The most responses of a batch.
-        max_wait: Seconds that a batch waits for further calls.
+        max_wait: The most seconds that a batch waits for further calls.
     """
 
     def __init__(self, reward: Rewarding, *, max_size: int = 256, max_wait: float = 0.005) -> None:
@@ -298,12 +302,21 @@ class Gathered:
         """Return the next batch; an empty one when there will be no more."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
-            self._changed.wait_for(
-                lambda: len(self._waiting) >= self._max_size or self._closed, self._max_wait
-            )
+            self._gather()
             batch = self._waiting[: self._max_size]
             del self._waiting[: self._max_size]
             return batch
+
+    def _gather(self) -> None:
+        """Wait for further calls, until the batch is full or no call came for a while."""
+        end = time.monotonic() + self._max_wait
+        count = 0
+        while count < len(self._waiting) < self._max_size and time.monotonic() < end:
+            count = len(self._waiting)
+            self._changed.wait_for(
+                lambda: len(self._waiting) >= self._max_size or self._closed,
+                self._max_wait / _PAUSES,
+            )
 
 
 def _text_of(completion: object) -> object:

@@ -1,0 +1,146 @@
+"""Rewards of captions in this process, at a server on this machine, and gathered from many threads.
+
+    python benchmarks/bench_rewards.py [--rounds 20] [--captions 64]
+
+Prints medians of rounds that take turns: a batch of captions scored by the engine alone, by a
+``Reward`` in this process, and by one at a server, beside a plain echo of the same bytes; then
+1,024 calls for one caption each from 64 threads, with and without gathering them into batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import grpc
+import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+from bench_server_load import ECHO_METHOD
+
+from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine.resources import Resources
+from hallujudge.metrics import ChairItem
+from hallujudge.sdk import ScoreRun
+from hallujudge.sdk.rewards import Gathered, Reward
+
+NOUNS = ["dog", "cat", "man", "woman", "table", "chair", "car", "bus", "sofa", "pizza", "tree"]
+OTHERS = ["a", "the", "is", "of", "on", "with", "near", "and", "very", "small", "red", "walking"]
+OBJECTS = ["dog", "person", "couch", "car"]
+COMMAND = Path(sys.executable).parent / "hallujudge"
+WORDS = 90
+CALLS, THREADS = 1024, 64
+
+
+def captions(count: int) -> list[str]:
+    """Return captions of the length that trained models write."""
+    rng = random.Random(count)
+    return [
+        " ".join(rng.choice(NOUNS if n % 6 == 5 else OTHERS) for n in range(WORDS))
+        for _ in range(count)
+    ]
+
+
+def in_turns(rounds: int, **works: Callable[[], object]) -> dict[str, float]:
+    """Return the median seconds of each work; every round does all of them."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            began = time.perf_counter()
+            work()
+            seconds[name].append(time.perf_counter() - began)
+    return {name: statistics.median(taken) for name, taken in seconds.items()}
+
+
+def started(*command: str) -> tuple[subprocess.Popen[str], str]:
+    """Start a server; return its process and address, which its first line ends with."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None, "a pipe"
+    return process, process.stdout.readline().rsplit(" ", 1)[-1].strip()
+
+
+def batches(rounds: int, count: int) -> None:
+    """Print the times of a batch."""
+    texts = captions(count)
+    references: list[object] = [OBJECTS] * count
+    items = [
+        ChairItem(id=str(n), response=text, reference_objects=tuple(OBJECTS))
+        for n, text in enumerate(texts)
+    ]
+    folder = Path(__file__).parent
+    server, address = started(
+        str(Path(sys.executable).parent / "hallujudge"), "serve", "--port", "0"
+    )
+    echo, echoes = started(sys.executable, str(folder / "bench_server_load.py"), "--echo")
+    loop = asyncio.new_event_loop()
+    session = loop.run_until_complete(
+        Engine(Resources()).open(ScoreRun("chair", responses=()).spec())
+    )
+    sent = json.dumps([texts, references]).encode()
+    try:
+        with grpc.insecure_channel(echoes) as channel:
+            call = channel.unary_unary(ECHO_METHOD)
+            here, there = Reward("chair", "chair_i"), Reward("chair", "chair_i", server=address)
+            median = in_turns(
+                rounds,
+                engine=lambda: loop.run_until_complete(session.evaluate(items)),
+                here=lambda: here(texts, references),
+                there=lambda: there(texts, references),
+                echo=lambda: call(sent),
+            )
+            here.scorer.close()
+            there.scorer.close()
+    finally:
+        for process in (server, echo):
+            process.terminate()
+            process.wait()
+        loop.close()
+    for name, seconds in median.items():
+        print(f"{name:7} {1000 * seconds:6.1f} ms for {count} captions of {WORDS} words")
+    print(f"here / engine {median['here'] / median['engine']:.2f}")
+    print(f"there / (echo + engine) {median['there'] / (median['echo'] + median['engine']):.2f}")
+
+
+def single_calls(rounds: int) -> None:
+    """Print the times of calls for one caption each at a server."""
+    server, address = started(str(COMMAND), "serve", "--port", "0")
+    reward = Reward("chair", "chair_i", server=address)
+    gathered = Gathered(reward)
+    texts = captions(CALLS)
+    with ThreadPoolExecutor(THREADS) as pool:
+        each = partial(pool.map, lambda text: reward([text], [OBJECTS]))
+        batched = partial(pool.map, lambda text: gathered(text, OBJECTS))
+        median = in_turns(
+            max(1, rounds // 10),
+            alone=lambda: list(each(texts)),
+            gathered=lambda: list(batched(texts)),
+        )
+    gathered.close()
+    reward.scorer.close()
+    server.terminate()
+    server.wait()
+    for name, seconds in median.items():
+        print(f"{CALLS} calls of {THREADS} threads, {name}: {CALLS / seconds:.0f}/s")
+    print(f"gathered is {median['alone'] / median['gathered']:.1f} times as fast")
+
+
+def main() -> None:
+    """Print all figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--captions", type=int, default=64)
+    options = parser.parse_args()
+    batches(options.rounds, options.captions)
+    single_calls(options.rounds)
+
+
+if __name__ == "__main__":
+    main()
