@@ -21,16 +21,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-import grpc
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
-from bench_server_load import ECHO_METHOD
 
-from hallujudge.judge_service.engine import Engine
-from hallujudge.judge_service.engine.resources import Resources
-from hallujudge.metrics import ChairItem
-from hallujudge.sdk import ScoreRun
-from hallujudge.sdk.rewards import Gathered, Reward
+# The sentence above comes first.
+import grpc  # noqa: E402
+from bench_server_load import ECHO_METHOD  # noqa: E402
+
+from hallujudge.judge_service.engine import Engine  # noqa: E402
+from hallujudge.judge_service.engine.resources import Resources  # noqa: E402
+from hallujudge.metrics import ChairItem  # noqa: E402
+from hallujudge.sdk import ScoreRun  # noqa: E402
+from hallujudge.sdk.rewards import Gathered, Reward  # noqa: E402
 
 NOUNS = ["dog", "cat", "man", "woman", "table", "chair", "car", "bus", "sofa", "pizza", "tree"]
 OTHERS = ["a", "the", "is", "of", "on", "with", "near", "and", "very", "small", "red", "walking"]
@@ -87,7 +90,7 @@ def batches(rounds: int, count: int) -> None:
     sent = json.dumps([texts, references]).encode()
     try:
         with grpc.insecure_channel(echoes) as channel:
-            call = channel.unary_unary(ECHO_METHOD)
+            call: Any = channel.unary_unary(ECHO_METHOD)
             here, there = Reward("chair", "chair_i"), Reward("chair", "chair_i", server=address)
             median = in_turns(
                 rounds,
