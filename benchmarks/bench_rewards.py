@@ -23,9 +23,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+import needs
 
-# The sentence above comes first.
+needs.packages("grpc_health")
 import grpc  # noqa: E402
 from bench_server_load import ECHO_METHOD  # noqa: E402
 
