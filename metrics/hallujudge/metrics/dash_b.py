@@ -44,6 +44,7 @@ from .answers.closed_questions import (
     one_answer,
 )
 from .answers.yes_no import YES_NO_PARSERS
+from .framework.asking import YES_OR_NO, Asking, plain
 from .framework.metric import Paper
 
 if TYPE_CHECKING:
@@ -103,6 +104,13 @@ def _harmonic(one: FloatArray, other: FloatArray) -> FloatArray:
 _POSITIVE = _rate("true_positive_rate", "yes", "with the object")
 _NEGATIVE = _rate("true_negative_rate", "no", "without the object")
 
+
+def _question(record: Mapping[str, object]) -> Mapping[str, str]:
+    """Return the question of a record without one: the lists of images name the object alone."""
+    name = str(record.get("object_name", record.get("object", "")))
+    return {} if "question" in record else {"question": f"Does this image show a {name}?"}
+
+
 BENCHMARK = ClosedQuestions(
     name="dash-b",
     summary="Objects that images seem to show, and objects that they show.",
@@ -131,6 +139,9 @@ BENCHMARK = ClosedQuestions(
         values={"label": {"1": "yes", "0": "no", "true": "yes", "false": "no"}},
     ),
     bundle=Bundling(by=("label", "object", "file")),
+    asking=Asking(
+        protocols=plain(YES_OR_NO), media=("image", "img_id", "question_id"), slots=_question
+    ),
     listed=listed_images,
     variants=(
         AnswerVariant(

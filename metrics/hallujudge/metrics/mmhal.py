@@ -44,6 +44,7 @@ from .answers.closed_questions import (
     Keys,
     Parsed,
 )
+from .framework.asking import Asking, plain
 from .framework.metric import OptionDefinition, Paper
 
 if TYPE_CHECKING:
@@ -185,6 +186,8 @@ BENCHMARK = ClosedQuestions(
     seen=("review",),
     kept=("reference",),
     labels=(),
+    # The released addresses of images are not called: the files are named by the image's id.
+    asking=Asking(protocols=plain("{{question}}"), media=("image_id",)),
     size=QUESTIONS,
     complete=_with_review,
     tables=(

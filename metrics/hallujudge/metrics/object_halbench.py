@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from .chair import ChairEvidence, ChairItem, ChairMetric, FoundMention
+from .framework.asking import Asking, plain
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from .framework.metric import PUBLISHED, OptionDefinition, Paper, VariantDefinition
 from .framework.results import CanonicalRecord, ItemRecords, ScoredItem
@@ -167,3 +168,17 @@ class ObjectHalBenchMetric(ChairMetric):
         made = dict(ChairMetric.extreme(self, observed, best=best))
         made["answers_with_hallucination"] = made.pop("captions_with_hallucination")
         return made | {"answers_with_objects": 1.0}
+
+
+ASKING = {
+    "object-halbench": Asking(
+        protocols=plain("{{question}}"),
+        question=("question", "prompt"),
+        id=("image_id", "id"),
+        media=("image",),
+        response="response",
+        kept=(),
+        max_tokens=1024,
+    )
+}
+"""How its questions are asked."""

@@ -40,6 +40,7 @@ from .answers.closed_questions import (
     Keys,
     Parsed,
 )
+from .framework.asking import Asking, plain
 from .framework.metric import OptionDefinition, Paper
 
 NO_MATCH = "<NAN>"
@@ -159,6 +160,7 @@ BENCHMARK = ClosedQuestions(
     labels=(),
     seen=("judgement", "accepted"),
     question_files=True,
+    asking=Asking(protocols=plain("{{question}}\nAnswer with a word or a short phrase.")),
     complete=_with_answers,
     variants=(
         AnswerVariant(

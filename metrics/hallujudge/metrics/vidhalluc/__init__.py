@@ -45,6 +45,7 @@ from ..answers.closed_questions import (
     Keys,
     compared_by,
 )
+from ..framework.asking import Asking, plain
 from . import action_parsers, scene_changes
 
 _Records: TypeAlias = Sequence[Mapping[str, object]]
@@ -81,7 +82,8 @@ def _clips(records: _Records, _key: str) -> _Unfolded:
             yield place, values
             continue
         for name, each in clips.items():
-            yield place, {**each, "id": f"{values['id']}_{name}", "video": values["id"]}
+            own = {"id": f"{values['id']}_{name}", "video": values["id"], "clip": name}
+            yield place, {**each, **own}
 
 
 def _with_order(answer: Answer, _record: Mapping[str, object]) -> Answer:
@@ -137,6 +139,7 @@ BINARY = ClosedQuestions(
         unparsed_rate("answers", "answers of clips"),
     ),
     main_score="accuracy",
+    asking=Asking(media=("clip",)),
     trial=AnswersItem(id="1", answers=(Answer(response="Yes.", label="yes", name="1"),)),
 )
 """Binary questions."""
@@ -159,6 +162,11 @@ CHOICES = replace(
     incomplete=False,
     unfold=_clips,
     complete=_with_order,
+    asking=Asking(
+        # A clip's id is that of its question and its own.
+        media=("clip", "video"),
+        protocols=plain("{{question}}\n{{options}}\nAnswer with the letters of all right ones."),
+    ),
     kept=("order",),
     variants=_variants(action_parsers.choices_published, action_parsers.choices_corrected),
     trial=AnswersItem(
@@ -175,6 +183,11 @@ ORDER = replace(
     labels=("AB", "BA"),
     choices=False,
     complete=None,
+    asking=Asking(
+        protocols=plain(
+            "{{question}}\nAnswer AB if action A comes first, and BA if action B comes first."
+        )
+    ),
     kept=(),
     unfold=None,
     variants=_variants(

@@ -54,6 +54,7 @@ from ..answers.closed_questions import (
     Keys,
     Parsed,
 )
+from ..framework.asking import Asking, plain
 from ..framework.columns_and_scores import ScoreDefinition
 from ..framework.metric import OptionDefinition, Paper
 from ..framework.results import ScoredItem
@@ -330,6 +331,13 @@ BENCHMARK = ClosedQuestions(
     question_files=True,
     incomplete=True,
     questions_name="scene_changes.json",
+    asking=Asking(
+        protocols=plain(
+            "Does the scene change in this video? If it does, answer in the form: Scene change: "
+            "Yes, Locations: from (the first place) to (the last place). If not, answer: Scene "
+            "change: No, Locations: None."
+        )
+    ),
     tables=(
         InputTable(
             name="similarities",

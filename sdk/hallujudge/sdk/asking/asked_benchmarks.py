@@ -140,7 +140,7 @@ def _default_prompt(declared: ClosedQuestions | None) -> str:
         return YES_OR_NO
     if labels:
         return f"{{{{question}}}}\nAnswer with one of these words: {', '.join(labels)}."
-    return ONE_LETTER
+    return ONE_LETTER if declared is not None and declared.choices else "{{question}}"
 
 
 def _template(what: str, text: str, own: str | None) -> Template:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from hallujudge.metrics.answers.closed_questions import SetFiles
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
 from hallujudge.metrics.framework.asking import Asking
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..archives.joins import read_mapping
 from ..archives.json_files import named, read_values
-from ..archives.question_files import options_of
+from ..archives.question_files import options_of, unfolded
 from ..archives.records import Record, choose_key, no_records, read_records
 from ..archives.set_files import parts_of, split_of_file
 from ..errors import ArchiveError, InvalidInputError
@@ -110,13 +110,29 @@ def _records(
         elif declared.set_files is None:
             splits = declared.split_files if len(sources) > 1 else None
             split = split_of_file(splits, source) if splits is not None else ""
-            for record in read_records(source):
-                yield _marked(record, splits, split)
+            for record in unfolded(declared, read_records(source), "label"):
+                yield from _by_columns(declared, _marked(record, splits, split))
         else:
             for part in parts_of(declared, source):
                 yield from (
                     _marked(record, declared.set_files, part.name) for record in part.records
                 )
+
+
+def _by_columns(declared: ClosedQuestions, record: Record) -> Iterator[Record]:
+    """Yield a record for each answer of one that has them in columns, such as clip -> label."""
+    columns = {
+        single: held
+        for column, single in declared.bundle.columns.items()
+        if isinstance(held := record.values.get(column), Mapping)
+    }
+    names = dict.fromkeys(name for held in columns.values() for name in held)
+    if not names:
+        yield record
+    for name in names:
+        rest = {k: v for k, v in record.values.items() if k not in declared.bundle.columns}
+        own = {single: held[name] for single, held in columns.items() if name in held}
+        yield record._replace(values={**rest, declared.bundle.name[0]: name, **own})
 
 
 def _marked(record: Record, files: SetFiles | None, name: str) -> Record:
@@ -307,7 +323,8 @@ class _Maker:
     ) -> Inquiry:
         values = {**record.values, **out, **part}
         question = "" if is_whole else _text(values, self._question)
-        if question is None and self._benchmark.needs_question:
+        slots = self._asking.slots(values)
+        if question is None and "question" not in slots and self._benchmark.needs_question:
             choose_key(record, None, self._question, "the question")
             raise ArchiveError(f"{record.place}: its question is not a text; correct it")
         # Of a record that also has answers under the key of another one, or of another model.
@@ -324,7 +341,7 @@ class _Maker:
             slots={
                 "question": well_formed(question or ""),
                 "options": shown_options(options),
-                **self._asking.slots(values),
+                **slots,
             },
             options=options,
             media=self._media_of(values),

@@ -44,6 +44,8 @@ _MOST_IMAGE_BYTES = 20 << 20
 # A small file can unpack to any number of pixels; larger ones than any camera's are refused.
 _MOST_PIXELS = 100_000_000
 _MOST_FILES = 5_000_000
+# Longer names are errors of the system and not only missing.
+_MOST_NAME_CHARS = 250
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|data:", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:^|_)0*(\d+)$")
 
@@ -120,11 +122,16 @@ class MediaFolder:
         """
         self._refuse_odd(name)
         parts = PurePosixPath(name.replace("\\", "/")).parts
+        if len(name) > _MOST_NAME_CHARS:
+            raise MediaError("MEDIA_MISSING", f"{name!r:.40} is too long for a path")
         for start in range(len(parts)):
             # Released files name paths below another folder than the user's.
             path = self._real.joinpath(*parts[start:])
             if path.is_file() or (path.is_dir() and path != self._real):
                 return self._media(path)
+            # Frames of what a picture shows in one lie in a folder of its name.
+            if path.suffix.lower() in IMAGE_SUFFIXES and path.with_suffix("").is_dir():
+                return self._media(path.with_suffix(""))
         return self._by_stem(name, parts[-1] if parts else "")
 
     def all(self) -> list[Media]:
@@ -172,7 +179,10 @@ class MediaFolder:
 
     def _by_stem(self, name: str, last: str) -> Media:
         stem = last.casefold()
-        found = self._stems.get(stem) or self._stems.get(stem.rpartition(".")[0])
+        found = self._stems.get(stem)
+        if Path(stem).suffix in IMAGE_SUFFIXES | VIDEO_SUFFIXES:
+            stem = stem.rpartition(".")[0]
+            found = found or self._stems.get(stem)
         if not found and (number := _NUMBER.search(stem)):
             found = self._numbers.get(int(number[1]))
         if not found:

@@ -1,0 +1,461 @@
+"""Every benchmark: its questions are asked with their images, and the archive is scored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import scripted_llm as llm
+from support.pictures import png
+from support.running import read_rows
+
+from hallujudge.metrics.families import add_benchmarks, remove_benchmarks
+from hallujudge.sdk import Client, InputOptions
+from hallujudge.sdk.asking import AskResult, AskRun, ask, asked_metrics, estimate_asking
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError, NotFoundError
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file of questions, and what is expected of asking and scoring it."""
+
+    metric: str
+    questions: Any
+    files: tuple[str, ...]
+    """Images and videos; videos stand as images here, since only names matter."""
+    prompts: tuple[str, ...]
+    """All different prompts, by their beginnings."""
+    reply: str | Callable[[str], str] = "Yes."
+    score: Mapping[str, float] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+    again: bool = False
+    """Whether scoring needs the questions too."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    shown: tuple[int, ...] = (1,)
+    """How many images calls may have."""
+
+
+PAIR = {
+    name: {"video": "1.png", "question": f"Is there a {name}?", "answer": answer}
+    for name, answer in (("basic", "yes"), ("hallucination", "no"))
+}
+FIGURE = {
+    **{"category": "VS", "subcategory": "map", "set_id": "0", "question": "Is it red?"},
+    **{"question_id": "0", "gt_answer": "1", "filename": "./hallusion_bench/VS/map/0_1.png"},
+}
+SHOWN = {"captions": {"1": "A man sits.", "2": "A man runs.", "3": "A man sings."}}
+CHOICE = {"question_id": 1, "video": "v1", "question": "What?", "label": "B", "options": ["x", "y"]}
+
+
+def prefers_caption_1(prompt: str) -> str:
+    """Return the letter of the most faithful caption that a prompt shows."""
+    lines = [line for line in prompt.splitlines() if line[1:3] == ". "]
+    ranked = sorted(lines, key=lambda line: list(SHOWN["captions"].values()).index(line[3:]))
+    return ranked[0][0] if "best?" in prompt else ", ".join(line[0] for line in ranked)
+
+
+CASES = {
+    "pope": Case(
+        "pope",
+        [{"question_id": 1, "image": "a.png", "text": "Is there a cat?", "label": "yes"}],
+        ("a.png",),
+        ("Is there a cat?\nAnswer with yes or no.",),
+        score={"accuracy": 1},
+    ),
+    "chair": Case(
+        "chair",
+        {"310196": ["cat"], "42": ["dog"]},
+        ("val2014/COCO_val2014_000000310196.jpg", "val2014/COCO_val2014_000000000042.jpg"),
+        ("Describe this image.",),
+        "A cat.",
+        {"chair_i": 0.5, "chair_s": 0.5},
+        again=True,
+    ),
+    "mementos": Case(
+        "mementos",
+        [{"image_name": "seq_1.png", "gt_description": "A dog runs."}],
+        ("seq_1/10.png", "seq_1/9.png", "seq_1/1.png"),
+        ("This is a sequence of images",),
+        "A dog runs.",
+        {"object_f1": 1},
+        again=True,
+        shown=(3,),
+    ),
+    "tri-he": Case(
+        "tri-he",
+        {"7": {"instance": [{"question": "Who?"}], "triplets": ["(man, has, hat)"], "object": []}},
+        ("7.jpg",),
+        ("Who?",),
+        "The man has a hat.",
+        {"hallu_q": 0},
+        again=True,
+    ),
+    "vidhal-mcqa": Case(
+        "vidhal-mcqa",
+        [{"video": "count_1", "aspect": "attribute", **SHOWN}],
+        ("count_1.png",),
+        ("Which caption describes this video best?\nA. A man runs.\nB. A man sits.",),
+        prefers_caption_1,
+        {"accuracy": 1},
+        again=True,
+        own={"options": {"count_1": {"A": "2", "B": "1", "C": "3"}}},
+    ),
+    "vidhal-ordering, naive": Case(
+        "vidhal-ordering",
+        [{"video": "count_1", "aspect": "attribute", **SHOWN}],
+        ("count_1.png",),
+        ("Order these captions",),
+        prefers_caption_1,
+        {"ndcg": 1},
+        again=True,
+        own={"options": {"count_1": {"A": "2", "B": "1", "C": "3"}}},
+    ),
+    "vidhal-ordering, relative": Case(
+        "vidhal-ordering",
+        [{"video": "count_1", "aspect": "attribute", **SHOWN}],
+        ("count_1.png",),
+        (
+            "Which caption describes this video best?\nA. A man runs.\nB. A man sits.\nAnswer",
+            "Which caption describes this video best?\nB. A man sits.\nC. A man sings.\nAnswer",
+            "Which caption describes this video best?\nA. A man runs.\nC. A man sings.\nAnswer",
+        ),
+        prefers_caption_1,
+        {"ndcg": 1},
+        more={"protocol": "relative"},
+        again=True,
+        own={"options": {"count_1": {"A": "2", "B": "1", "C": "3"}}},
+    ),
+    "infact": Case(
+        "infact",
+        [{**CHOICE, "order_sensitive": True}, {**CHOICE, "question_id": 2, "question": "Who?"}],
+        ("base/v1.png", "shuffle/v1.png", "compression/v1.png"),
+        ("What?\nA. x\nB. y\nAnswer with the letter", "Who?"),
+        "B",
+        {"base_accuracy": 1, "rr_compression": 1, "tss_shuffle": 0},
+    ),
+    "hallusion-bench": Case(
+        "hallusion-bench",
+        [
+            {**FIGURE, "visual_input": "1", "figure_id": "1"},
+            {**FIGURE, "visual_input": "0", "figure_id": "0", "filename": None},
+        ],
+        ("VS/map/0_1.png",),
+        ("Is it red?",),
+        score={"question_accuracy": 1},
+        shown=(0, 1),
+    ),
+    "event-hallusion": Case(
+        "event-hallusion",
+        [
+            {
+                "id": "entire_001",
+                "split": "entire",
+                "questions": [{"question": "Is it a dog?", "answer": "Yes."}],
+            }
+        ],
+        ("entire_001.png",),
+        ("Is it a dog?", "Describe what happens"),
+        score={"question_accuracy": 1},
+    ),
+    "video-hallucer": Case(
+        "video-hallucer",
+        {"temporal": [PAIR]},
+        ("1.png",),
+        ("Is there a basic?", "Is there a hallucination?"),
+        lambda prompt: "Yes." if "basic" in prompt else "No.",
+        {"pair_accuracy": 1},
+    ),
+    "amber": Case(
+        "amber",
+        [{"id": 1005, "image": "AMBER_1.jpg", "query": "Is the sky sunny in this image?"}],
+        ("AMBER_1.jpg",),
+        ("Is the sky sunny in this image?\nAnswer with one word",),
+        "Yes",
+    ),
+    "dash-b": Case(
+        "dash-b",
+        [{"img_id": "88.jpg", "object_name": "cup", "gt": "yes"}],
+        ("88.jpg",),
+        ("Does this image show a cup?",),
+        score={"accuracy": 1},
+    ),
+    "elv-halluc": Case(
+        "elv-halluc",
+        [
+            {
+                **{"video_id": "v", "aspect": "object", "caption_type": kind},
+                **{"question": f"Is {kind} right?", "ref_answer": answer},
+            }
+            for kind, answer in (("ground_truth", "Yes"), ("in_video", "No"), ("out_video", "No"))
+        ],
+        ("v.png",),
+        ("Is ground_truth right?", "Is in_video right?", "Is out_video right?"),
+        lambda prompt: "Yes." if "ground" in prompt else "No.",
+        {"in_video_accuracy": 1, "out_video_accuracy": 1},
+    ),
+    "mmhal": Case(
+        "mmhal",
+        [
+            {
+                **{"question_type": "attribute", "image_id": "ab12", "gt_answer": "It is red."},
+                **{"image_src": "https://localhost/x.jpg", "question": "What color is it?"},
+            }
+        ],
+        ("ab12.jpg",),
+        ("What color is it?",),
+        "Red.",
+    ),
+    "vqa": Case(
+        "vqa",
+        [{"question_id": 1, "image": "5.jpg", "question": "What?", "direct_answers": ["cat"]}],
+        ("5.jpg",),
+        ("What?\nAnswer with a word or a short phrase.",),
+        "cat",
+    ),
+    "vidhalluc-bqa": Case(
+        "vidhalluc-bqa",
+        {"0": [{"q": "Is a man running?", "a": {"c1": "Yes", "c2": "No"}}]},
+        ("c1.png", "c2.png"),
+        ("Is a man running?\nAnswer with yes or no.",),
+        score={"accuracy": 0},
+    ),
+    "vidhalluc-mcq": Case(
+        "vidhalluc-mcq",
+        {
+            "0": {
+                "c1": {
+                    **{"Question": "What?", "Choices": {"A": "run", "B": "sit"}},
+                    **{"Correct Answer": "AB"},
+                }
+            }
+        },
+        ("c1.png",),
+        ("What?\nA. run\nB. sit\nAnswer with the letters",),
+        "A, B",
+        {"accuracy": 1},
+    ),
+    "vidhalluc-tsh": Case(
+        "vidhalluc-tsh",
+        {"0": {"video": "v", "Question": "Which is first?", "Correct Answer": "AB"}},
+        ("v.png",),
+        ("Which is first?\nAnswer AB if action A",),
+        "AB",
+        {"accuracy": 1},
+    ),
+    "vidhalluc-sth": Case(
+        "vidhalluc-sth",
+        {"v": {"Scene change": "No", "Locations": "None"}},
+        ("v.png",),
+        ("Does the scene change in this video?",),
+        "Scene change: No, Locations: None.",
+        again=True,
+    ),
+    "object-halbench": Case(
+        "object-halbench",
+        [{"image_id": 42, "question": "What is there?"}],
+        ("000000000042.jpg",),
+        ("What is there?",),
+        "A cat.",
+    ),
+}
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Iterator[Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]]:
+    stops = []
+
+    def run(case: Case) -> tuple[AskResult, llm.ScriptedLlm]:
+        def step(_number: int, body: llm.Body) -> llm.Reply:
+            prompt = llm.prompt_of(body)
+            return llm.completion(case.reply(prompt) if callable(case.reply) else case.reply)
+
+        server = llm.ScriptedLlm(step)
+        stops.append(server.in_thread())
+        result = ask(run_of(case, tmp_path, server.url))
+        return result, server
+
+    yield run
+    for stop in stops:
+        stop()
+
+
+def run_of(case: Case, folder: Path, url: str, **more: Any) -> AskRun:
+    for seed, name in enumerate(case.files):
+        (folder / "images" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "images" / name).write_bytes(png(seed))
+    (folder / "questions.json").write_text(json.dumps(case.questions))
+    if "options" in case.own:
+        (folder / "options.json").write_text(json.dumps(case.own["options"]))
+        more["options"] = folder / "options.json"
+    return AskRun(
+        benchmark=case.metric,
+        references=folder / "questions.json",
+        images=folder / "images",
+        out=folder / "answers.jsonl",
+        model={"llm_url": url, "llm_model": "m"},
+        **{**case.more, **more},
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_benchmark_is_asked_and_its_archive_scored(
+    name: str, tmp_path: Path, asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]
+) -> None:
+    case = CASES[name]
+    result, server = asked(case)
+    assert not result.unanswered, result.examples
+    prompts = {llm.prompt_of(body) for body in server.requests}
+    assert len(prompts) == len(case.prompts)
+    assert all(any(p.startswith(start) for p in prompts) for start in case.prompts), prompts
+    assert {len(llm.images_of(body)) for body in server.requests} == set(case.shown)
+    if not case.score:
+        return
+    with Client.embedded() as client:
+        report = client.score(
+            case.metric,
+            responses=tmp_path / "answers.jsonl",
+            references=tmp_path / "questions.json" if case.again else None,
+            inputs=InputOptions(own=case.own) if case.own else None,
+        )
+    assert report.coverage.unscored == 0
+    for score, value in case.score.items():
+        assert getattr(report, score) == pytest.approx(value), score
+    assert "|asked:chat," in report.signature
+
+
+def test_all_benchmarks_with_questions_are_tried() -> None:
+    assert {case.metric for case in CASES.values()} == set(asked_metrics())
+
+
+def test_frames_of_a_folder_are_sent_in_their_order(
+    asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]],
+) -> None:
+    _, server = asked(CASES["mementos"])
+    [body] = server.requests
+    assert llm.images_of(body) == [png(2), png(1), png(0)]
+
+
+def test_a_question_of_infact_is_asked_under_each_operator_that_has_a_folder(
+    tmp_path: Path, asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]
+) -> None:
+    case = CASES["infact"]
+    asked(case)
+    rows = read_rows(tmp_path / "answers.jsonl")
+    assert [(row["question_id"], row["operator"]) for row in rows] == [
+        *((1, "base"), (1, "compression"), (1, "shuffle")),
+        *((2, "base"), (2, "compression")),
+    ]
+    only = Case(case.metric, case.questions, case.files, (), more={"conditions": ["text_only"]})
+    with pytest.raises(InvalidInputError, match="was not asked in this way"):
+        asked(only)
+    (tmp_path / "answers.jsonl").unlink()
+    _, server = asked(only)
+    assert [len(llm.images_of(body)) for body in server.requests] == [0, 0]
+
+
+def test_pairs_are_asked_until_the_order_is_known(
+    tmp_path: Path, asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]
+) -> None:
+    asked(CASES["vidhal-ordering, relative"])
+    [row] = read_rows(tmp_path / "answers.jsonl")
+    assert row["response"] == "B, A, C"
+    assert row["steps"] == [
+        {"step": "A or B", "reply": "B"},
+        {"step": "B or C", "reply": "B"},
+    ]
+
+
+def test_prompts_and_protocols_are_checked(tmp_path: Path) -> None:
+    case, url = CASES["pope"], "http://127.0.0.1:9/v1"
+
+    def refused(match: str, kind: type[Exception] = InvalidInputError, **more: Any) -> None:
+        with pytest.raises(kind, match=match):
+            ask(run_of(case, tmp_path, url, **more))
+
+    refused("no protocol 'x'", protocol="x")
+    refused("no step description", prompts={"description": "Describe."})
+    refused("needs the slots {{question}}; it has none", prompts={"answer": "Is it?"})
+    refused("it has {{objects}}", prompts={"answer": "{{objects}}"})
+    refused("give uniform:N", frames="uniform:999")
+    refused("jpeg or png", frame_format="bmp")
+    refused("is not asked under conditions", conditions=["shuffle"])
+    refused("does not use options", options=tmp_path / "questions.json")
+    case = Case("chairs", [], (), ())
+    refused("does not exist", NotFoundError)
+    case = Case("pope", [{"question_id": 1, "image": "a.png", "label": "yes"}], ("a.png",), ())
+    refused("no key for the question: tried question", ArchiveError)
+    case = Case("vidhal-mcqa", CASES["vidhal-mcqa"].questions, ("count_1.png",), ())
+    refused("needs the display order")
+
+
+def test_own_prompts_are_sent_and_named_by_their_hash(
+    tmp_path: Path, asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]
+) -> None:
+    pope = CASES["pope"]
+    own = "--- system ---\nBe brief.\n--- user ---\nLook: {{question}}"
+    case = Case("pope", pope.questions, pope.files, (), more={"prompts": {"answer": own}})
+    _, server = asked(case)
+    [body] = server.requests
+    assert body["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert llm.prompt_of(body) == "Look: Is there a cat?"
+    assert llm.images_of(body) == [png(0)]
+    manifest = json.loads((tmp_path / "answers.asked.json").read_text())
+    prompt = manifest["prompts"]["answer"]
+    assert [message["content"] for message in prompt["messages"]] == [
+        "Be brief.",
+        "Look: {{question}}",
+    ]
+    [row] = read_rows(tmp_path / "answers.jsonl")
+    assert row["asked"]["prompts"] == prompt["sha256"][:12]
+
+
+def test_a_budget_that_ends_leaves_reasons_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    questions = [
+        {"question_id": n, "image": "a.png", "text": f"Is there a cat, {n}?", "label": "yes"}
+        for n in range(5)
+    ]
+    case = Case("pope", questions, ("a.png",), ())
+    server = llm.ScriptedLlm(llm.saying("Yes."))
+    stop = server.in_thread()
+    try:
+        run = run_of(case, tmp_path, server.url)
+        limited = replace(run, model={**run.model, "max_calls": 2})
+        estimate = estimate_asking(limited)
+        assert (estimate.calls, estimate.cached, server.chats) == (5, 0, 0)
+        assert estimate.prompt_tokens >= 5 * 256
+        first = ask(limited)
+        assert (first.answered, dict(first.unanswered)) == (2, {"MODEL_BUDGET_EXHAUSTED": 3})
+        assert estimate_asking(run).cached == 2
+        second = ask(run)
+        assert (second.answered, second.calls, second.reused) == (5, 3, 2)
+        assert not (tmp_path / "answers.unanswered.jsonl").exists()
+        assert server.chats == 5
+    finally:
+        stop()
+
+
+def test_a_benchmark_from_outside_is_asked_by_its_labels(
+    asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]],
+) -> None:
+    case = Case(
+        "my-sides",
+        [{"question_id": 1, "image": "a.png", "question": "Where is the cat?", "side": "left"}],
+        ("a.png",),
+        (),
+        "left",
+    )
+    add_benchmarks([str(ROOT / "examples" / "my_benchmark.py")])
+    try:
+        result, server = asked(case)
+    finally:
+        remove_benchmarks()
+    assert result.answered == 1
+    assert llm.prompt_of(server.requests[0]) == (
+        "Where is the cat?\nAnswer with one of these words: left, right."
+    )
