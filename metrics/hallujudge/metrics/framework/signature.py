@@ -151,6 +151,20 @@ def parsed_signature(signature: str) -> dict[str, str]:
     return dict(part.partition(":")[::2] for part in signature.split("|")[1:])
 
 
+def differing_fields(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """Return the fields of two signatures that say that items were scored in different ways.
+
+    How the model was asked counts if both say it; most archives do not.
+    """
+    return [
+        key
+        for key in dict.fromkeys((*one, *other))
+        if one.get(key) != other.get(key)
+        and key not in OF_ITEMS
+        and (key not in OF_ASKING or (key in one and key in other))
+    ]
+
+
 def signature_field(signature: str, key: str) -> str:
     """Return the value of a field of a printed signature; empty without the field."""
     return parsed_signature(signature).get(key, "")

@@ -21,10 +21,9 @@ from hallujudge.metrics import (
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.comparison import ComparisonSettings
 from hallujudge.metrics.framework.signature import (
-    OF_ASKING,
-    OF_ITEMS,
     REFERENCES,
     SIGNATURE_FIELDS,
+    differing_fields,
     media_name,
     parsed_signature,
 )
@@ -377,15 +376,7 @@ def _refuse_other(first: _Head, second: _Head, names: Sequence[str], allow: Sequ
             f"and {second.metric.name}; give runs of one metric"
         )
     one, other = parsed_signature(first.signature), parsed_signature(second.signature)
-    different = [
-        key
-        for key in dict.fromkeys((*one, *other))
-        if one.get(key) != other.get(key)
-        and key not in OF_ITEMS.union(allow)
-        # Most archives do not say how their model was asked.
-        and (key not in OF_ASKING or (key in one and key in other))
-    ]
-    if different:
+    if different := [key for key in differing_fields(one, other) if key not in allow]:
         fields = "; ".join(_in_words(key, one, other) for key in different)
         raise InvalidInputError(
             f"{names[0]} and {names[1]} can't be compared: {fields}. Score both in the same way, "

@@ -19,7 +19,7 @@ from hallujudge.sdk.errors import InvalidInputError
 
 def encoded(kind: str, size: tuple[int, int], **options: object) -> bytes:
     data = io.BytesIO()
-    Image.effect_noise(size, 60).convert("RGB").save(data, kind, **options)  # type: ignore[arg-type]  # options of a coder
+    Image.effect_noise(size, 60).convert("RGB").save(data, kind, **options)
     return data.getvalue()
 
 
