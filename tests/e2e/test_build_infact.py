@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.running import BIN, here, read_rows
 from support.video_clips import clip, counted, shown
@@ -219,6 +220,30 @@ def test_files_that_name_other_videos_are_refused(tmp_path: Path) -> None:
     assert "[start, end]" in build(tmp_path / "out", source, "--steps", given, code=2).stderr
     clip(source / "clip0.mkv", 3)
     assert "the same file" in build(tmp_path / "out", source, code=2).stderr
+
+
+@pytest.mark.slow
+def test_adversarial_noise_survives_encoding_and_is_made_twice(tmp_path: Path) -> None:
+    tiny_encoders = pytest.importorskip("support.tiny_encoders")
+    encoders = tiny_encoders.write_encoders(tmp_path)
+    source = videos(tmp_path, 1, frames=20)
+    given = [part for folder in encoders for part in ("--encoder", folder)]
+    chosen = ("--operator", "adversarial_noise", *given)
+    build(tmp_path / "one", source, *chosen)
+    build(tmp_path / "two", source, *chosen)
+    assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
+    listed = tmp_path / "one" / "adversarial_noise" / "manifest.jsonl"
+    build(tmp_path / "three", "--manifest", listed)
+    assert hashes(tmp_path / "one") == hashes(tmp_path / "three")
+    build(tmp_path / "noise", source, "--operator", "gaussian_noise", "--sigma", "8")
+    clean, attacked, noisy = (
+        np.stack(shown(tmp_path / folder / "clip0.mp4")[:8])
+        for folder in ("one/base", "one/adversarial_noise", "noise/gaussian_noise")
+    )
+    assert np.abs(attacked.astype(int) - clean).mean() < 8
+    for folder in encoders:
+        far = tiny_encoders.moved(folder, clean, attacked)
+        assert far > 1.5 * tiny_encoders.moved(folder, clean, noisy), folder.name
 
 
 def test_procedures_come_with_questions(tmp_path: Path) -> None:
