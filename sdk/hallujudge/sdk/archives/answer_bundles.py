@@ -366,7 +366,7 @@ class _Bundles:
             if entry.empty:
                 continue
             if entry.name in answers:
-                self._faults.add(_TWICE, placed(entry))
+                self._faults.add(_SHIFTED if self._bundle.every else _TWICE, placed(entry))
             answers[entry.name] = self._maker.answer(entry)
             media.append(self._media_of(entry))
         if self._bundle.same and len(answers) == len(entries):
@@ -450,6 +450,7 @@ def _are_objects(value: object) -> bool:
 
 _OTHER_COLUMNS = "records have columns that are no lists of one length, and no objects"
 _CUT = "bundles lack records"
+_SHIFTED = "consecutive records have one name twice, as after a lost or doubled record"
 _NO_SET = "records have no set that is known"
 _NO_ANSWER = "records lack an answer"
 _TWICE = "questions are answered more than once"
@@ -468,6 +469,7 @@ def _remedies(declared: ClosedQuestions) -> dict[str, str]:
         _OTHER_COLUMNS: "Write "
         f"{named(list(declared.bundle.columns))} with a value for each answer",
         _CUT: "Give every record, in the order of the benchmark",
+        _SHIFTED: f"Give every record once: {declared.bundle.every} in their order count together",
         _NO_ANSWER: f"Write each record as an object with {names}",
         _TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",

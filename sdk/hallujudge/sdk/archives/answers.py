@@ -111,7 +111,9 @@ def _notes_on_lists(
         lists = {str(name): content for name, content in references.items()}
     else:
         files = references if are_paths(references) else [references]
-        paths = [Path(str(file)) for file in files]
+        paths = [Path(file) for file in files if isinstance(file, (str, Path))]
+        if not paths:
+            raise ArchiveError("the references are not lists of the benchmark; give its JSON files")
         lists = {path.stem: read_json(path) for path in paths}
     listed: set[str] = set()
     for name, content in lists.items():

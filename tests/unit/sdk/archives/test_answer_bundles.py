@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from hallujudge.metrics.answers.closed_questions import (
     Keys,
 )
 from hallujudge.metrics.pope import BENCHMARK
+from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.archives.answers import read_answers
 from hallujudge.sdk.archives.inputs import InputOptions, inputs_of
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
@@ -218,3 +221,47 @@ def test_questions_and_answers_may_lack_each_other_where_the_benchmark_says_how(
     assert ["3" in source.notes[-2], "1 of the 2" in source.notes[-1]] == [True, True]
     with pytest.raises(ArchiveError, match="No answer could be joined"):
         read_answers(TOLERANT, answers[1:], questions, InputOptions(), ())
+
+
+CAPTIONS = ("ground_truth", "in_video", "out_video")
+
+
+def captions(*names: str) -> list[dict[str, str]]:
+    return [
+        {"aspect": "object", "caption_type": name, "ref_answer": "No", "model_response": "No."}
+        for name in names
+    ]
+
+
+def test_a_lost_record_is_not_taken_for_a_duplicate_question() -> None:
+    with pytest.raises(ArchiveError, match=r"lost or doubled record: 1 \(ground_truth\)") as caught:
+        read_items("elv-halluc", captions(*CAPTIONS[:2], *CAPTIONS), None)
+    assert "3 in their order" in str(caught.value)
+
+
+def test_captions_of_a_triplet_may_be_in_any_order_and_their_number_is_the_id() -> None:
+    items = list(read_items("elv-halluc", captions(*CAPTIONS[::-1], *CAPTIONS, "in-video"), None))
+    assert [item.id for item in items] == ["1", "2", "3"]
+    names = [[answer.name for answer in item.answers] for item in items]  # type: ignore[attr-defined]  # answers
+    assert names == [list(CAPTIONS), list(CAPTIONS), ["in_video"]]
+
+
+def test_lists_of_images_must_be_the_benchmarks(tmp_path: Path) -> None:
+    rows = [{"img_id": "1.jpg", "object_name": "cup", "gt": "no", "response": "No."}]
+    for name, content, said in (
+        ("images_neg", {"coco": {"cup": ["1.jpg", "2.jpg"]}}, ""),
+        ("images", {"coco": {"cup": ["1.jpg"]}}, "_pos or _neg"),
+        ("images_pos", {"coco": {"cup": "1.jpg"}}, "list of image files"),
+        ("images_neg", [{"coco": 1}], "list of image files"),
+    ):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(content))
+        if said:
+            with pytest.raises(ArchiveError, match=said):
+                read_items("dash-b", rows, path)
+        else:
+            [note] = read_items("dash-b", rows, path).notes
+            assert note == "1 of 2 questions in the references have no answer"
+    (tmp_path / "images_neg.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ArchiveError, match="JSON files"):
+        read_items("dash-b", rows, tmp_path / "images_neg.csv")
