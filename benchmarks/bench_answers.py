@@ -217,6 +217,24 @@ def orders_of_actions(size: int) -> Archive:
     }
 
 
+def rated_answers(size: int) -> Archive:
+    """Answers of MMHal-Bench, and the chat completions of their judge."""
+    texts = ("It agrees.\n\nRating: 4", "**Rating:** 3", "Rating: 1, somewhat", "It is good.")
+    answers = rows(
+        size,
+        lambda n, rng: {
+            "question_type": ("attribute", "holistic")[n % 2],
+            "image_id": f"image_{n}",
+            "image_content": ["Cap", "Hydrant"],
+            "question": f"What color is cap {n % 96}?",
+            "gt_answer": "The cap is yellow.",
+            "model_answer": f"It is {rng.choice(('red', 'yellow'))}.",
+        },
+    )
+    said = rows(size, lambda _, rng: {"choices": [{"message": {"content": rng.choice(texts)}}]})
+    return {"-r": answers, "--reviews": said}
+
+
 FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "pope": ("pope", pope),
     "pope-joined": ("pope", pope_joined),
@@ -230,6 +248,7 @@ FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "amber": ("amber", amber),
     "dash-b": ("dash-b", dash_b),
     "elv-halluc": ("elv-halluc", elv_halluc),
+    "mmhal": ("mmhal", rated_answers),
     "vidhalluc-bqa": ("vidhalluc-bqa", binary_clips),
     "vidhalluc-mcq": ("vidhalluc-mcq", chosen_actions),
     "vidhalluc-tsh": ("vidhalluc-tsh", orders_of_actions),

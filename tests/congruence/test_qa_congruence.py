@@ -61,6 +61,22 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
     lines[0]["response"] = "I cannot tell"
     for name, content in (("orders", orders), ("display", display), ("videos", videos)):
         (folder / name).write_text(json.dumps(content))
+    captions = [
+        {
+            "clip": str(n),
+            "mode": mode,
+            "human_caption": "A man opens a wooden box. Then he takes out a small key.",
+            "model_caption": text,
+            "result_tuple": [
+                [1, str(text), "a wooden box", "dynamic-action", "", "entailment"],
+                [2, "Then he takes a ‘key’ 🐕.", "small key", "dynamic-action", "", "entailment"],
+                [3, "A man opens a box.", "opens a box", "dynamic-action", "", "entailment"],
+                [4, "He sings a song.", "", "summary", "", "contradiction"],
+            ][: n % 5],
+        }
+        for n, text in enumerate(AWKWARD[:-1])
+        for mode in ("hallucination", "omission")
+    ]
     rated = [
         {
             "question_type": "attribute",
@@ -119,6 +135,7 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         "vidhal-ordering": (*given, "--options", folder / "display"),
         "infact": ("--responses", write_lines(folder / "lines", lines)),
         "mmhal": ("--responses", write_lines(folder / "rated", rated)),
+        "argus": ("--responses", write_lines(folder / "captions", captions)),
         "vqa": ("--responses", write_lines(folder / "open", opened)),
     }
 
@@ -140,6 +157,8 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         ("vqa", "paper"),
         ("mmhal", "published"),
         ("mmhal", "corrected"),
+        ("argus", "published"),
+        ("argus", "corrected"),
         ("dash-b", "published"),
         ("dash-b", "corrected"),
         ("elv-halluc", "published"),

@@ -100,16 +100,41 @@ def _type_by_place(item: AnswersItem) -> str:
 
 def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with its review, from its record or from the file of reviews."""
-    found = (record.get(key) for key in ("reviews", *_REVIEW_KEYS))
-    review = _text_of(next((each for each in found if each is not None), None))
+    given = record.get("reviews")
+    for key in _REVIEW_KEYS:
+        given = record.get(key) if given is None else given
+    review = given if isinstance(given, str) else _text_of(given)
     if review is None and (rating := _number(record.get("rating"))):
         review = f"Rating: {rating}"
-    others = {name: text for name, text in answer.fields.items() if name != "review"}
-    # An empty review is not a missing one: the blank keeps them apart.
-    own = {} if review is None else {"review": review or " "}
     shown = record.get("image_content")
-    objects = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown or "")
-    return answer._replace(fields={**others, "objects": objects, **own})
+    fields = dict(answer.fields)
+    fields["objects"] = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown or "")
+    if review is None:
+        fields.pop("review", None)
+    else:
+        # An empty review is not a missing one: the blank keeps them apart.
+        fields["review"] = review or " "
+    return answer._replace(fields=fields)
+
+
+def _text_of(review: object) -> str | None:
+    """Return the text of a review, which may be a judge's chat completion."""
+    if isinstance(review, Mapping):
+        choices = review.get("choices")
+        if isinstance(choices, list):
+            review = choices[0] if choices else None
+        for key in ("message", "content", "review", "text"):
+            if isinstance(review, Mapping) and key in review:
+                review = review[key]
+    if review is None or isinstance(review, str):
+        return review
+    if rating := _number(review):
+        return f"Rating: {rating}"
+    raise ValueError(
+        "reviews are neither a text nor a chat completion",
+        "Write each one as a text, or as an object with choices[0].message.content",
+        review,
+    )
 
 
 def _number(rating: object) -> str:

@@ -143,3 +143,10 @@ def test_a_rating_alone_is_a_review() -> None:
     report = scored(records)
     assert report.scores["average_score"].value == 3
     assert report.scores["informativeness"].value == pytest.approx(1 / 3)
+
+
+def test_an_empty_review_of_a_record_is_unreadable_and_not_missing() -> None:
+    records = [record(0, review=""), record(1, review=None), record(2, review="Rating: 4")]
+    published = scored(records)
+    assert published.scores["average_score"].value == 2
+    assert published.coverage.reasons == {"VERDICT_NULL": 1}

@@ -109,17 +109,15 @@ class AnswerMaker:
         if self._bundle.inside and response_key not in record.values:
             found_keys = f"found {named(sorted(entry.inner.values))}"
             self._faults.add(f"answers have no {response_key!r}", f"{placed(entry)} ({found_keys})")
-        both = Record(entry.whole, 0, record.place)
+        both = Record(entry.whole, record.position, record.place)
         answer = Answer(
             response=text_of(record, response_key),
             label=label_of(self._declared, record.values.get(label_key)) or "",
             name=entry.name,
             question=optional_text(record, self._keys.question),
             options=self._choices(record),
-            fields={name: self.field(name, both) for name in self._fields},
+            fields=self._fields_of(both),
         )
-        if place := self._declared.place_field:
-            answer = answer._replace(fields={**answer.fields, place: str(record.position + 1)})
         answer = self._completed(entry, answer)
         if self._keys.label and not answer.label and not self._asked.is_special(entry.outer):
             self._refuse_label(answer, entry, record.values.get(label_key))
@@ -136,6 +134,13 @@ class AnswerMaker:
         if self._declared.choices and not self._declared.question_files:
             choose_key(record, None, self._keys.options, "the choices")
         return options_of(record, self._keys.options)
+
+    def _fields_of(self, record: Record) -> dict[str, str]:
+        """Return the declared fields of an answer, and its place if the order counts."""
+        found = {name: self.field(name, record) for name in self._fields}
+        if place := self._declared.place_field:
+            found[place] = str(record.position + 1)
+        return found
 
     def _refuse_label(self, answer: Answer, entry: Entry, found: object) -> None:
         """Note a label that is not valid, or is missing unless a verdict came with the answer."""
