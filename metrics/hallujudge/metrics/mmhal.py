@@ -143,22 +143,6 @@ def _number(rating: object) -> str:
     return str(rating).strip().removesuffix(".0") if known else ""
 
 
-def _text_of(review: object) -> str | None:
-    """Return the text of a review, which may be a judge's chat completion."""
-    if isinstance(review, Mapping) and isinstance(choices := review.get("choices"), list):
-        review = choices[0] if choices else None
-    for key in ("message", "content", "review", "text"):
-        if isinstance(review, Mapping) and key in review:
-            review = review[key]
-    if review is None or isinstance(review, str):
-        return review
-    raise ValueError(
-        "reviews are neither a text nor a chat completion",
-        "Write each one as a text, or as an object with choices[0].message.content",
-        review,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ratings(AnswersMetric):
     """A metric whose unscored answers have the best rating, or the worst."""
