@@ -97,6 +97,15 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         }
         for n, text in enumerate(AWKWARD)
     ]
+    judged = [
+        {
+            "image_id": n,
+            "gt_caption": "A dog.",
+            "generated_objs": ["dog", "photo", "猫"][: n % 4],
+            "judge_texts": [text or "", "no", "Yes."][: n % 4],
+        }
+        for n, text in enumerate(AWKWARD)
+    ]
     given = ("--responses", folder / "orders", "--references", folder / "videos")
     (folder / "events").write_text(json.dumps(EVENT_VIDEOS))
     tables: dict[str, object] = {
@@ -134,6 +143,7 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         "vidhal-mcqa": (*given, "--options", folder / "display"),
         "vidhal-ordering": (*given, "--options", folder / "display"),
         "infact": ("--responses", write_lines(folder / "lines", lines)),
+        "openchair": ("--responses", write_lines(folder / "judged", judged)),
         "mmhal": ("--responses", write_lines(folder / "rated", rated)),
         "argus": ("--responses", write_lines(folder / "captions", captions)),
         "vqa": ("--responses", write_lines(folder / "open", opened)),
@@ -155,6 +165,8 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         ("event-hallusion", "published"),
         ("event-hallusion", "corrected"),
         ("vqa", "paper"),
+        ("openchair", "published"),
+        ("openchair", "corrected"),
         ("mmhal", "published"),
         ("mmhal", "corrected"),
         ("argus", "published"),

@@ -156,6 +156,19 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     ),
     "mmhal": ("mmhal", [RATED], None),
     "vqa": ("vqa", [{"question_id": 1, "response": "A cat."}], [PEOPLE]),
+    "openchair": (
+        "openchair",
+        [
+            {
+                "id": "1",
+                "gt_caption": "A dog.",
+                "generated_caption": "A dog and a cat.",
+                "generated_objs": ["dog", "cat"],
+                "judge_texts": ["yes", "no"],
+            }
+        ],
+        None,
+    ),
     "vidhalluc-bqa": ("vidhalluc-bqa", [CLIP], None),
     "vidhalluc-bqa, joined": (
         "vidhalluc-bqa",
@@ -193,6 +206,7 @@ def options_of(name: str) -> InputOptions | None:
 OPTIONAL = {
     *("image", "video", "text", "question", "Question", "prompt"),
     *("desc", "judgement", "review", "objs"),
+    *("gt_caption", "generated_caption", "judge_texts"),
 }
 
 
@@ -221,7 +235,7 @@ def cases() -> Iterator[tuple[str, str, int]]:
             ids = {"video"} if "vidhal-" in name else set()
             for key in sorted(set(keys_of(archive)) - OPTIONAL | ids):
                 # The id of answers that carry their labels joins nothing.
-                if (name, key) != ("pope, alone", "question_id"):
+                if (name, key) not in (("pope, alone", "question_id"), ("openchair", "id")):
                     yield name, key, place
 
 
@@ -292,6 +306,10 @@ def test_a_renamed_key_is_an_error_with_the_tried_and_the_found_keys(
         ("event-hallusion", "qa", "qa", 0),
         ("event-hallusion", "description", "desc", 0),
         ("event-hallusion", "judgement", "judgement", 0),
+        ("openchair", "generated_objs", "generated_objs", 0),
+        ("openchair", "judge_texts", "judge_texts", 0),
+        ("openchair", "reference", "gt_caption", 0),
+        ("openchair", "id", "id", 0),
         ("vidhalluc-bqa", "clip", "clip", 0),
         ("vidhalluc-bqa", "id", "id", 0),
         ("vidhalluc-bqa", "response", "response", 0),

@@ -26,6 +26,7 @@ FILES = {
     "pope/llava-1.5-7b_coco_random_greedy.answers.jsonl": ("responses", "pope", 3000),
     "tri_he/tri-he.json": ("responses", "tri-he", 300),
     "video_hallucer/drawn_1/temporal.json": ("responses", "video-hallucer", 176),
+    "openchair/drawn_1.jsonl": ("responses", "openchair", 400),
     "vidhalluc/drawn_1.bqa_answers.json": ("responses", "vidhalluc-bqa", 79),
     "vidhalluc/drawn_1.mcq.json": ("responses", "vidhalluc-mcq", 90),
     "vidhalluc/drawn_1.sth_answers.json": ("responses", "vidhalluc-sth", 136),

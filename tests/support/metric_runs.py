@@ -116,6 +116,25 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
             for number in range(4)
         ],
     },
+    "openchair": lambda: {
+        "responses": [
+            {
+                "image_id": str(number),
+                "gt_caption": "A dog sleeps on a sofa.",
+                "generated_caption": f"A {' and a '.join(things)}.",
+                "generated_objs": things,
+                "judge_texts": texts,
+            }
+            for number, (things, texts) in enumerate(
+                [
+                    (["dog", "cat"], ["yes", "No."]),
+                    (["wall", "photo", "sea"], ["unsure", "no", "?"]),
+                    ([], []),
+                    (["dog"], None),
+                ]
+            )
+        ],
+    },
     "vidhalluc-bqa": lambda: {
         "responses": {"0": [{"q": "Is it running?", "a": {"c1": "Yes."}}]},
         "references": {

@@ -46,6 +46,7 @@ FAMILIES = [
     "elv_halluc",
     "vqa",
     "vidhalluc",
+    "openchair",
     "argus",
 ]
 """Names of the families, in the order of tables and listings."""

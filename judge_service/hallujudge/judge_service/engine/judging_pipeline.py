@@ -7,7 +7,7 @@ may hold already.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from hallujudge.metrics.answers.closed_questions import (
 )
 from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.framework.results import JsonValue, ScoredItem
 
 from ..errors import InvalidInputError
 from ..threads import map_cpu
@@ -289,8 +289,34 @@ def _judged_in(benchmark: ClosedQuestions) -> JudgedAnswers:
     return benchmark.judged
 
 
-def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
-    """Return the registration of a benchmark of which a language model may judge answers."""
+def judging_of(chosen: Iterable[Chosen]) -> tuple[dict[str, JsonValue], ...]:
+    """Return the judges that were asked several questions about an item, each with all of them."""
+    from ..judges.judge_interface import Asked
+    from ..llm.budget import Usage
+
+    parts: dict[str, list[Asked]] = {}
+    for asked in (part for each in chosen for part in each.asked):
+        parts.setdefault(asked.judge, []).append(asked)
+    return tuple(
+        Asked(
+            judge=judge,
+            answered=sum(part.answered for part in asked),
+            declined=tuple(each for part in asked for each in part.declined),
+            usage=Usage.total(part.usage for part in asked),
+        ).to_json()
+        for judge, asked in parts.items()
+    )
+
+
+def declared_entry(
+    benchmark: ClosedQuestions, pipeline: type[JudgedAnswersPipeline] = JudgedAnswersPipeline
+) -> MetricEntry:
+    """Return the registration of a benchmark of which a language model may judge answers.
+
+    Args:
+        benchmark: The benchmark.
+        pipeline: Scores its items.
+    """
     how, metric = _judged_in(benchmark), metric_of(benchmark)
 
     def opened(spec: ScoreSpec, resources: Resources) -> JudgedAnswersPipeline:
@@ -309,7 +335,7 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         elif getattr(made, how.option) == GIVEN:
             notes = (given_verdicts_note(*how.rests_on),)
         own = filter(None, [benchmark.variant(made.variant).note])
-        return JudgedAnswersPipeline(made, responses, judge, (*notes, *own))
+        return pipeline(made, responses, judge, (*notes, *own))
 
     entry = MetricEntry(
         metric=metric,

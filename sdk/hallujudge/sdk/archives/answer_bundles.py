@@ -151,7 +151,14 @@ class _Bundles:
         fields = self._fields(part, record)
         if fields is None:
             return
-        if columns := [key for key in self._bundle.columns if key in record.values]:
+        named_first = next(iter(self._bundle.columns), "")
+        if named_first and not (self._bundle.by or self._bundle.name):
+            choose_key(record, None, (named_first,), "the answers")
+            if record.values[named_first] is None:
+                self._faults.add(_OTHER_COLUMNS, f"{record.place} ({named_first} of null)")
+                return
+        columns = [key for key in self._bundle.columns if record.values.get(key) is not None]
+        if columns:
             yield from self._in_columns(columns, fields, record)
             return
         if self._flat is None:

@@ -281,6 +281,7 @@ async def test_no_attempt_in_either_description_leaves_its_fence(attempt: str, s
 CHOICE_PROMPTS = {
     "hallusion_bench": (("question", "reference", "prediction"), ("correct", "unclear")),
     "mmhal": (("question", "objects", "reference", "answer"), ("6", "0")),
+    "openchair": (("caption", "object"), ("yes", "unsure")),
     "argus": (("source", "caption", "line"), ("summary", "action 12")),
     **{
         f"event_hallusion_{split}": (("event", "description"), ("yes", "no"))

@@ -126,6 +126,7 @@ ORDER = {"video": "v", "Correct Answer": "AB", "Model Answer": "AB"}
         ({"0": {"c": CLIP}}, "vidhalluc-mcq"),
         ([{"id": "c", **CLIP}], "vidhalluc-mcq"),
         ({"0": ORDER}, "vidhalluc-tsh"),
+        ([{"gt_caption": "A dog.", "generated_objs": ["dog"]}], "openchair"),
         (VIDEO, "event-hallusion"),
         ([VIDEO], "event-hallusion"),
         ({**VIDEO, "qa": json.dumps(QA)}, "event-hallusion"),

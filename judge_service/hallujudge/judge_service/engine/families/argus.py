@@ -18,16 +18,15 @@ from hallujudge.metrics.argus import (
 )
 from hallujudge.metrics.argus.caption_lines import is_heading, lines_of
 from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import JsonValue, ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem
 
 from ...judges.choice_judge import ChoiceJudge, Chosen
-from ...judges.judge_interface import Asked, payer_of
+from ...judges.judge_interface import payer_of
 from ...judges.prompts_and_replies import Question
-from ...llm.budget import Usage
 from ...llm.estimate import Estimate
 from ...threads import map_cpu
 from ..judge_quality import asked_judge_note, given_verdicts_note
-from ..judging_pipeline import choice_judge, choice_question, prompt_option
+from ..judging_pipeline import choice_judge, choice_question, judging_of, prompt_option
 from ..pipelines import TextPipeline, checked_items, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
@@ -170,7 +169,7 @@ class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
         failed = failed or self.metric.problem(item)
         made = None if failed else self.metric.score(item)
         evidence = made.evidence if made else _NOTHING
-        evidence = replace(evidence, judging=_judging(chosen))
+        evidence = replace(evidence, judging=judging_of(chosen))
         if failed is None and made is not None:
             return self.made_result(item, made._replace(evidence=evidence))
         assert failed is not None, "one of the two"
@@ -187,22 +186,6 @@ def _line(text: str, choice: str, sources: Sequence[str]) -> JudgedLine:
         return JudgedLine(text, sources[place], ACTION, ENTAILED)
     verdict, kind = _ANSWERS.get(choice, ("", ""))
     return JudgedLine(text, "", kind, verdict)
-
-
-def _judging(chosen: Sequence[Chosen]) -> tuple[dict[str, JsonValue], ...]:
-    """Return the judges that were called about an item, each with all lines."""
-    parts: dict[str, list[Asked]] = {}
-    for asked in (part for each in chosen for part in each.asked):
-        parts.setdefault(asked.judge, []).append(asked)
-    return tuple(
-        Asked(
-            judge=judge,
-            answered=sum(part.answered for part in asked),
-            declined=tuple(each for part in asked for each in part.declined),
-            usage=Usage.total(part.usage for part in asked),
-        ).to_json()
-        for judge, asked in parts.items()
-    )
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> ArgusPipeline:

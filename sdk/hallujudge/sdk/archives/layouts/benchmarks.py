@@ -235,6 +235,7 @@ READERS = (
         "give it with InputOptions(own=dict(reviews=…)), beside MMHal-Bench's answers",
         table="reviews",
     ),
+    _responses("OpenCHAIR's captions with their objects", "generated_objs", "openchair"),
     _references("AMBER's annotation file", "id type truth hallu", "amber", fields="id=id"),
     _responses(
         "Tri-HE's own file",

@@ -1,0 +1,257 @@
+"""OpenCHAIR: objects of captions, of any kind, that a judge does not find in the image's caption.
+
+Ben-Kish et al., 2023; released scripts ``OpenCHAIR/evaluate.py`` and ``utils.py``. An item is a
+caption with the objects that were extracted from it and the judge's answer about each: whether the
+image contains the object, by its ground-truth caption. A repeated object counts again.
+
+* ``openchair`` = no / (yes + no), over all mentions of all captions
+* ``unsure_rate``, ``ignored_rate``, ``unparsed_rate`` = mentions with such an answer / mentions
+
+The objects painting, drawing, photo, picture, portrait and photograph are ignored, whatever the
+judge says. Captions without objects add nothing.
+
+* ``published`` follows the script: commas, full stops and semicolons are deleted, and "yes", "no"
+  or "not", and "unsure" are looked for in this order among the words between single blanks. "I am
+  not sure" is therefore no, and "No!" is nothing. The script stops where no answer is yes, or none
+  is no: the score is undefined.
+* ``corrected`` takes the first of the words yes, no and unsure, and knows "not sure" and "not
+  clear" as unsure. The score is 0 or 1 where one side is empty.
+
+The script extracts objects with spaCy and a table of concreteness, and judges with Llama-2-70b.
+Here objects are given, and judged by any language model, with a prompt of our own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .answers.answer_scores import AnswerScore, Count, ReadAnswer, count, share
+from .answers.answers_metric import AnswersMetric, metric_of
+from .answers.closed_questions import (
+    Answer,
+    AnswersItem,
+    AnswerVariant,
+    Bundling,
+    ClosedQuestions,
+    JudgedAnswers,
+    Keys,
+    Parsed,
+)
+from .framework.metric import OptionDefinition, Paper
+
+if TYPE_CHECKING:
+    from .answers.answer_scores import Bundle
+    from .framework.columns_and_scores import FloatArray, ScoreDefinition, Sums
+
+IGNORED = frozenset(("painting", "drawing", "photo", "picture", "portrait", "photograph"))
+"""Objects that are ignored."""
+IGNORE = "ignore"
+"""The parsed answer of ignored objects."""
+_FIRST = re.compile(r"\b(?:(yes|no)|unsure|not\s+sure|not\s+clear)\b", re.IGNORECASE)
+_DELETED = str.maketrans({",": "", ".": "", ";": "", "\n": " "})
+
+
+def _published(text: str) -> str | None:
+    words = text.strip().lower().translate(_DELETED).split(" ")
+    if "yes" in words:
+        return "yes"
+    return "no" if "no" in words or "not" in words else "unsure" if "unsure" in words else None
+
+
+def _corrected(text: str) -> str | None:
+    found = _FIRST.search(text)
+    return None if found is None else (found[1] or "unsure").lower()
+
+
+def _parsed(answer: Answer, value: str | None, how: str) -> Parsed:
+    value = IGNORE if answer.response in IGNORED else value
+    return Parsed(value, value == "yes", how)
+
+
+def _parse_published(answer: Answer) -> Parsed:
+    return _parsed(answer, _published(answer.fields.get("judgement", "")), "words")
+
+
+def _parse_corrected(answer: Answer) -> Parsed:
+    return _parsed(answer, _corrected(answer.fields.get("judgement", "")), "first word")
+
+
+def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
+    """Return a mention whose judgement is absent, rather than empty, if there is none."""
+    fields = {name: text for name, text in answer.fields.items() if name in record or text}
+    return answer._replace(fields=fields)
+
+
+def _said(name: str, value: str | None) -> Count:
+    # Answers that are neither yes nor no do not count in the score, so that they are "unread".
+    return count(name, f"mentions: {name}", lambda a: a.value == value, unread=True)
+
+
+_NO = _said("no", "no")
+_JUDGED = count("judged", "mentions that are judged yes or no")
+_MENTIONS = count("mentions", "mentions of objects", unread=True)
+_CORRECTED = share(
+    "openchair",
+    "mentions judged no / mentions judged yes or no",
+    _NO,
+    _JUDGED,
+    direction="lower",
+    bounded=False,
+    own=True,
+)
+
+
+def _of_both(sums: Sums) -> FloatArray:
+    import numpy as np
+
+    # The released script stops with a key error without a yes, or without a no.
+    no, judged = sums["no"], sums["judged"]
+    both = (no > 0) & (no < judged)
+    return np.where(both, no / np.where(both, judged, 1), np.nan)
+
+
+_PUBLISHED = replace(_CORRECTED.definition, value=_of_both)
+
+
+def _rate(name: str, value: str | None, meaning: str) -> AnswerScore:
+    counted = _said(name, value)
+    return share(
+        f"{name}_rate",
+        f"{meaning} / mentions",
+        counted,
+        _MENTIONS,
+        direction="lower",
+        bounded=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mentions(AnswersMetric):
+    """Scores captions by the mentions that a judge affirms or denies, if there are any."""
+
+    @property
+    def scores(self) -> tuple[ScoreDefinition, ...]:
+        """Return the scores, whose first depends on the variant."""
+        first, *others = (score.definition for score in self.benchmark.scores)
+        return (_PUBLISHED if self.variant == "published" else first, *others)
+
+    def read(self, answer: Answer) -> ReadAnswer:
+        """Parse the judgement of a mention, which may count in no score."""
+        found = AnswersMetric.read(self, answer)
+        counts = found.value in ("yes", "no")
+        return found if counts else found._replace(counted=False, unparsed="unscored")
+
+    def _counts_bundle(self, bundle: Bundle) -> bool:  # noqa: ARG002
+        return True
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return why the score is undefined, where the released script stops."""
+        notes, judged = AnswersMetric.notes_on(self, totals), totals["judged"]
+        if self.variant != "published" or 0 < totals["no"] < judged or not totals["mentions"]:
+            return notes
+        lacking = "no" if judged else "yes or no"
+        lacking = "yes" if totals["no"] else lacking
+        return (
+            *notes,
+            f"openchair is undefined: no mention is judged {lacking}, where the released script "
+            "stops. The variant corrected has a score if any mention is judged",
+        )
+
+
+BENCHMARK = ClosedQuestions(
+    name="openchair",
+    summary="Objects of captions that a judge does not find in the image's caption.",
+    title="OpenCHAIR: objects of any kind in captions, each judged.",
+    papers=(
+        Paper(
+            title="Mitigating Open-Vocabulary Caption Hallucinations",
+            authors="Ben-Kish et al.",
+            year=2023,
+            link="arXiv:2312.03631",
+            where="OpenCHAIR/evaluate.py",
+        ),
+    ),
+    unit="captions",
+    keys=Keys(
+        response=("object",),
+        label=(),
+        id=("id", "image_id"),
+        media=("image", "image_id"),
+        own_media=True,
+        fields={
+            "judgement": ("judgement",),
+            "reference": ("gt_caption", "reference"),
+            "caption": ("generated_caption", "caption"),
+        },
+        optional=("judgement", "reference", "caption"),
+    ),
+    labels=(),
+    bundle=Bundling(columns={"generated_objs": "object", "judge_texts": "judgement"}, empty=True),
+    seen=("judgement",),
+    kept=("reference",),
+    complete=_completed,
+    variants=(
+        AnswerVariant(
+            name="published",
+            meaning="The released script: not sure is no; undefined without a yes or a no.",
+            parse=_parse_published,
+            unparsed="unscored",
+        ),
+        AnswerVariant(
+            name="corrected",
+            meaning="The first of the words yes, no and unsure.",
+            parse=_parse_corrected,
+            unparsed="unscored",
+        ),
+    ),
+    options=(
+        OptionDefinition(
+            name="judgements",
+            default="given",
+            choices=("given", "llm", "router"),
+            meaning="Judgements of objects.",
+            details="given uses those of the file; llm and router are judges.",
+        ),
+    ),
+    judged=JudgedAnswers(
+        noun="objects",
+        option="judgements",
+        verdict="judgement",
+        choices={"yes": "yes", "no": "no", "unsure": "unsure"},
+        prompts={"": "openchair"},
+        slots={
+            "caption": lambda answer: answer.fields.get("reference", ""),
+            "object": lambda answer: answer.response or "",
+        },
+        reference="caption",
+        lacking="the image's own caption is not known; give 'gt_caption'",
+        rests_on=("Every score rests", "judge_texts"),
+        counted="mentions",
+    ),
+    scores=(
+        _CORRECTED,
+        _rate("unsure", "unsure", "unsure answers"),
+        _rate("ignored", IGNORE, "ignored objects"),
+        _rate("unparsed", None, "answers that could not be parsed"),
+    ),
+    main_score="openchair",
+    trial=AnswersItem(
+        id="1",
+        answers=tuple(
+            Answer(
+                response=thing,
+                name=str(number),
+                fields={"judgement": said, "reference": "A brown dog sleeps on a sofa."},
+            )
+            for number, (thing, said) in enumerate([("dog", "yes"), ("airplane", "no")], 1)
+        ),
+    ),
+    base=_Mentions,
+)
+"""The declaration."""
+BENCHMARKS = (BENCHMARK,)
+OpenchairMetric = metric_of(BENCHMARK)
+"""The metric."""
