@@ -21,8 +21,8 @@ Li et al., 2024; released script ``eval_sth.py``. An item is a video.
 ``corrected`` reads the first yes or no, after "Scene change" if it is there, and places up to the
 last " to ". Missing and unreadable answers are wrong.
 
-Similarities are given, or those of a sentence encoder (the script's is SimCSE). Equal places have
-the similarity 1. Places whose similarity is not known do not count, and a note says so.
+Similarities are given, or those of a sentence encoder (the script's is SimCSE). Places whose
+similarity is not known do not count, equal ones included, and a note says so.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class SceneChanges(AnswersMetric):
         known = json.loads(answer.fields.get("similarities") or "{}")
         found = places_of(answer, self.variant)
         for side, place in zip(SIDES, found, strict=False):
-            similarity = 1.0 if place.said == place.true else known.get(place.key)
+            similarity = known.get(place.key)
             read = ReadAnswer(
                 side,
                 place.said,
@@ -373,10 +373,10 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     scores=(
+        OVERALL,
         MCC,
         CLASSIFICATION,
         DESCRIPTION,
-        OVERALL,
         unparsed_rate("videos_asked", "videos that count", among=named("")),
     ),
     main_score="overall_score",

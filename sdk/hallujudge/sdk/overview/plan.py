@@ -94,7 +94,9 @@ def plan_of(folder: str | Path, out: Path, references: Mapping[str, object]) -> 
     """
     known = frozenset(references)
     own = Path(os.path.realpath(out))
-    given = {Path(each).resolve() for each in references.values() if isinstance(each, (str, Path))}
+    listed = ((each if isinstance(each, list) else [each]) for each in references.values())
+    paths_given = (each for part in listed for each in part if isinstance(each, (str, Path)))
+    given = {Path(each).resolve() for each in paths_given}
     files = [
         file
         for file in _files(folder)

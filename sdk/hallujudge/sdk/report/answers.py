@@ -102,19 +102,28 @@ def _show(item: Item, result: ItemResult) -> ItemView:
     assert isinstance(evidence, AnswersEvidence)
     asked: Sequence[Answer] = getattr(item, "answers", ())
     verdicts = evidence.answers
-    named = [f"{_named(verdict)}{_WORDS[verdict.correct]}" for verdict in verdicts]
+    shown = _named_by_text(asked, verdicts)
+    named = [f"{_named(verdict)}{_WORDS[verdict.correct]}" for verdict in shown]
     alone = verdicts[0] if len(verdicts) == 1 else None
-    wrong = [verdict.name for verdict in verdicts if verdict.correct is False]
+    wrong = [verdict.name for verdict in shown if verdict.correct is False]
     return ItemView(
         summary=f"{alone.answer or 'unreadable'}, {_verdict(alone)}" if alone else ", ".join(named),
         passages=list(_passages(asked, verdicts)),
         lists=list(_right_answer(asked)),
-        claims=_claims(evidence, named=not alone),
+        claims=_claims(replace(evidence, answers=shown), named=not alone),
         facts=[*item_facts(item, without=("answers",)), *_facts(item, asked)],
         wrong=len(wrong),
         total=len(verdicts),
         facets={
-            **(_facets(alone) if alone else {"bundle": _outcome(named, len(wrong))}),
+            **(
+                _facets(alone)
+                if alone
+                else {
+                    "bundle": _outcome(
+                        named if shown is verdicts else [], len(wrong), len(verdicts)
+                    )
+                }
+            ),
             **{name: item.fields[name] for name in _GROUPS if name in item.fields},
         },
         measures={} if evidence.margin is None else {"margin": evidence.margin},
@@ -122,9 +131,19 @@ def _show(item: Item, result: ItemResult) -> ItemView:
     )
 
 
-def _outcome(named: Sequence[str], wrong: int) -> str:
+def _named_by_text(
+    asked: Sequence[Answer], verdicts: tuple[AnswerVerdict, ...]
+) -> tuple[AnswerVerdict, ...]:
+    """Return verdicts on numbered answers without labels, such as objects, named by their texts."""
+    texts = {answer.name: answer.response or "" for answer in asked}
+    if any(verdict.label or not verdict.name.isdigit() for verdict in verdicts):
+        return verdicts
+    return tuple(each._replace(name=texts.get(each.name) or each.name) for each in verdicts)
+
+
+def _outcome(named: Sequence[str], wrong: int, total: int) -> str:
     """Return the outcome of a bundle as a facet, which must not have hundreds of values."""
-    return ", ".join(named) if len(named) <= _MOST_NAMED else f"{wrong} of {len(named)} wrong"
+    return ", ".join(named) if 0 < len(named) <= _MOST_NAMED else f"{wrong} of {total} wrong"
 
 
 def _right_answer(asked: Sequence[Answer]) -> Iterator[Listing]:
