@@ -152,3 +152,71 @@ def test_all_parsers_side_by_side(tmp_path: Path) -> None:
     assert "vlmevalkit" in run.stdout
     assert pope(tmp_path, rows).returncode == 3
     assert not (tmp_path / "out" / "parsers.json").exists(), "another run's table"
+
+
+SEEN = {
+    "a.jpg": [{"label": "puppy", "score": 0.9}, {"label": "couch", "score": 0.8}],
+    "b.jpg": [{"label": "dog", "score": 0.7}, {"label": "cat", "score": 0.6}],
+    "c.jpg": [{"label": "cat", "score": 0.9}, {"label": "car", "score": 0.8}],
+    "d.jpg": [{"label": "car", "score": 0.9}, {"label": "bus", "score": 0.2}],
+}
+
+
+def built(folder: Path, *arguments: str | Path) -> Any:
+    return here("build", "pope", *arguments, "--questions", "4", "-o", folder / "built.jsonl")
+
+
+def test_questions_are_built_from_detections(tmp_path: Path) -> None:
+    path = tmp_path / "seen.json"
+    path.write_text(json.dumps(SEEN))
+    given = ("--detections", path, "--graph", "coco", "--min-score", "0.5")
+    run = built(tmp_path, *given, "--sampling", "popular")
+    assert run.returncode == 0, run.stderr
+    assert "1 detections have a lower score" in run.stderr
+    assert "1 images have no questions, such as d.jpg" in run.stderr
+    rows = [json.loads(line) for line in (tmp_path / "built.jsonl").read_text().splitlines()]
+    yes = {(row["image"], row["object"]) for row in rows if row["label"] == "yes"}
+    # The graph joins puppy with dog.
+    assert yes == {(image, name) for image, names in JOINED.items() for name in names}
+    assert all(row["object"] not in JOINED[row["image"]] for row in rows if row["label"] == "no")
+    # The same objects in a file of objects give the same questions.
+    objects = tmp_path / "objects.json"
+    objects.write_text(json.dumps({**JOINED, "d.jpg": ["car"]}))
+    before = (tmp_path / "built.jsonl").read_bytes()
+    assert built(tmp_path, "--objects", objects, "--sampling", "popular").returncode == 0
+    assert (tmp_path / "built.jsonl").read_bytes() == before
+
+
+JOINED = {"a.jpg": ["couch", "dog"], "b.jpg": ["cat", "dog"], "c.jpg": ["car", "cat"]}
+
+
+def test_questions_are_built_from_instances(tmp_path: Path) -> None:
+    names = {1: "dog", 2: "cat", 3: "couch", 4: "car"}
+    content = {
+        "images": [{"id": n, "file_name": f"{n}.jpg"} for n in (1, 2, 3)],
+        "categories": [{"id": key, "name": name} for key, name in names.items()],
+        "annotations": [
+            {"image_id": image, "category_id": kind}
+            for image, kinds in {1: (1, 3), 2: (2, 1), 3: (4, 2)}.items()
+            for kind in kinds
+        ],
+    }
+    path = tmp_path / "instances_val.json"
+    path.write_text(json.dumps(content))
+    run = built(tmp_path, "--instances", path)
+    assert run.returncode == 0, run.stderr
+    rows = [json.loads(line) for line in (tmp_path / "built.jsonl").read_text().splitlines()]
+    yes = {(row["image"], row["object"]) for row in rows if row["label"] == "yes"}
+    assert {name for image, name in yes if image == "1"} == {"couch", "dog"}
+
+
+def test_one_source_of_objects_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "seen.json"
+    path.write_text(json.dumps(SEEN))
+    assert_refused(built(tmp_path), "--objects, --instances and --detections")
+    both = built(tmp_path, "--objects", path, "--detections", path)
+    assert_refused(both, "--objects, --instances and --detections")
+    assert_refused(built(tmp_path, "--objects", path, "--min-score", "0.5"), "--min-score")
+    assert_refused(built(tmp_path, "--detections", path, "--graph", "none"), "graph 'none'")
+    run = here("build", "pope", "--detections", path, "-o", path)
+    assert_refused(run, "is one of the inputs")

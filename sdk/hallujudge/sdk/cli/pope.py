@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hallujudge.judge_service.engine.resources import read_graph
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 
+from ..archives.chair_references import read_coco
+from ..archives.detected_objects import DetectedObjects, read_detections
 from ..archives.joins import read_mapping
 from ..errors import ArchiveError, InvalidInputError
+from ..spec_parts import graph_source
 from .app import (
     ExitCode,
     build_app,
@@ -23,6 +28,9 @@ from .app import (
     statistics_option,
 )
 from .output import write_file
+
+if TYPE_CHECKING:
+    from hallujudge.synonym_graphs import SynonymGraph
 
 
 @build_app.command(
@@ -35,8 +43,26 @@ from .output import write_file
 def build_pope_command(
     *,
     objects: Annotated[
-        Path, input_option("--objects", help="JSON file: image -> the objects that it shows.")
-    ],
+        Path | None,
+        input_option("--objects", metavar="FILE", help="JSON: image -> the objects that it shows."),
+    ] = None,
+    instances: Annotated[
+        list[Path] | None,
+        input_option("--instances", metavar="FILE", help="COCO's instances_*.json; repeatable."),
+    ] = None,
+    detections: Annotated[
+        Path | None,
+        input_option(
+            "--detections", metavar="FILE", help="Labels with scores, by a detector or SEEM."
+        ),
+    ] = None,
+    min_score: Annotated[
+        float, input_option("--min-score", help="Lowest score of a detection that counts.")
+    ] = 0.0,
+    graph: Annotated[
+        str | None,
+        input_option("--graph", metavar="NAME", help="Synonym graph that joins labels, or a file."),
+    ] = None,
     sampling: Annotated[
         str, metric_option("--sampling", help=f"Absent: {', '.join(SAMPLINGS)}.")
     ] = "random",
@@ -58,9 +84,15 @@ def build_pope_command(
     ],
 ) -> ExitCode:
     """POPE: balanced questions about objects in images."""
-    if os.path.realpath(objects) == os.path.realpath(out):
-        raise InvalidInputError(f"--out {out} is the file of objects; name another file")
-    shown = _read_objects(objects)
+    given = [path for path in (objects, *(instances or ()), detections) if path is not None]
+    if len(given) != max(1, len(instances or ())):
+        raise InvalidInputError("give one of --objects, --instances and --detections")
+    if os.path.realpath(out) in map(os.path.realpath, given):
+        raise InvalidInputError(f"--out {out} is one of the inputs; name another file")
+    if detections is None and min_score:
+        raise InvalidInputError("--min-score is for --detections; leave it out")
+    known = read_graph(graph_source(graph)) if graph is not None else None
+    shown = _shown(objects, instances, detections, min_score, known)
     try:
         built = build_pope(
             shown,
@@ -79,7 +111,7 @@ def build_pope_command(
             if any(shown.values())
             else "no image has an object; check the file"
         )
-        raise ArchiveError(f"{objects}: {few}")
+        raise ArchiveError(f"{given[0]}: {few}")
     _write_questions(built, out)
     typer.echo(f"{len(built.questions)} questions written to {out}")
     if built.skipped:
@@ -89,6 +121,41 @@ def build_pope_command(
             err=True,
         )
     return ExitCode.OK
+
+
+def _shown(
+    objects: Path | None,
+    instances: Sequence[Path] | None,
+    detections: Path | None,
+    min_score: float,
+    graph: SynonymGraph | None,
+) -> Mapping[str, list[str]]:
+    """Return the objects of images, from whichever file was given."""
+    if detections is not None:
+        found = read_detections(detections, min_score=min_score, graph=graph)
+        _say(found)
+        return found.objects
+    shown = read_coco(instances or ()) if objects is None else _read_objects(objects)
+    if graph is None:
+        return shown
+    return {
+        image: sorted({graph.root_of(name) or name for name in names})
+        for image, names in shown.items()
+    }
+
+
+def _say(found: DetectedObjects) -> None:
+    if found.below:
+        typer.echo(f"note: {found.below:,} detections have a lower score", err=True)
+    if found.unscored and found.below:
+        typer.echo(f"note: {found.unscored:,} detections have no score, and count", err=True)
+    if found.unknown:
+        most = max(found.unknown, key=lambda name: found.unknown[name])
+        typer.echo(
+            f"note: the graph does not know {len(found.unknown):,} labels, which stay as they are; "
+            f"the most frequent is {most!r:.60}, in {found.unknown[most]:,} images",
+            err=True,
+        )
 
 
 def _read_objects(path: Path) -> dict[str, list[str]]:
