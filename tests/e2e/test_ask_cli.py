@@ -297,3 +297,76 @@ def test_the_mitigation_of_tri_he_runs_from_questions_to_the_paired_table(tmp_pa
         "scores-triplet-description": 0,
         "scores-triplet-with-image": 1,
     }
+
+
+def one_question(folder: Path) -> tuple[object, ...]:
+    """Return the arguments of a run with one question."""
+    images = folder_of(folder / "images", ["a.png"])
+    record = {"question_id": 1, "image": "a.png", "text": "Is there a cat?", "label": "yes"}
+    questions = write_lines(folder / "questions.jsonl", [record])
+    return ("pope", "-R", questions, "--images", images, "-o", folder / "answers.jsonl")
+
+
+def test_a_users_mistake_is_one_sentence(tmp_path: Path) -> None:
+    given = one_question(tmp_path)
+    assert_refused(here("ask", "pope"), "missing option --images")
+    assert_refused(here("ask", *given[:-2]), "missing option --out")
+    assert_refused(here("ask", *given), "set --llm-url, the base address")
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("Is there a cat?")
+    model = ("--url", "http://127.0.0.1:9/v1", "--model", "m")
+    assert_refused(here("ask", *given, *model, "--prompt", prompt), "needs the slots {{question}}")
+    assert_refused(here("ask", *given, *model, "--prompt", "gone.txt"), "--prompt gone.txt")
+    assert_refused(here("ask", *given, *model, "--frames", "12"), "give uniform:N")
+    refusing = llm.ScriptedLlm(llm.always(llm.error(401, "no such key")))
+    stop = refusing.in_thread()
+    try:
+        done = here(*ask(refusing, *given))
+    finally:
+        stop()
+    assert_refused(done, "HALLUJUDGE_LLM_API_KEY is the model's")
+
+
+def test_the_estimate_and_the_prompts_are_printed_without_a_call(
+    tmp_path: Path, server: Server
+) -> None:
+    given = one_question(tmp_path)
+    prices = ("--llm-price-prompt", "1", "--llm-price-completion", "2")
+    done = here(*ask(server, *given), "--estimate", *prices)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("m: 1 calls (0 answered by the cache, 0 repeated), ")
+    assert "cost at most 0.0013" in done.stdout
+    assert not (tmp_path / "answers.replies.sqlite").exists()
+    shown = here("ask", "tri-he", "--show-prompts")
+    assert "answer (without the image):" in shown.stdout
+    assert server.requests == []
+
+
+def test_an_interrupted_run_says_what_it_keeps(tmp_path: Path) -> None:
+    images = folder_of(tmp_path / "images", ["a.png"])
+    records = [
+        {"question_id": n, "image": "a.png", "text": f"Is {n} there?", "label": "no"}
+        for n in range(20)
+    ]
+    questions = write_lines(tmp_path / "questions.jsonl", records)
+    toll = Toll(llm.saying("No."), key_of)
+    toll.allowed = 5
+    server = llm.ScriptedLlm(toll.step)
+    stop = server.in_thread()
+    given = ("pope", "-R", questions, "--images", images, "-o", tmp_path / "answers.jsonl")
+    try:
+        process = subprocess.Popen(
+            [BIN / "hallujudge", *ask(server, *given), "--max-concurrency", "2"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert eventually(lambda: len(toll.held) == 2)
+        assert eventually(lambda: verdicts(tmp_path, "answers.replies.sqlite") == 5)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate()
+    finally:
+        toll.drop()
+        stop()
+    assert process.returncode == 1
+    assert "stopped by SIGTERM: 5 replies are kept in " in said
+    assert "start the same command again to go on" in said

@@ -112,12 +112,19 @@ class Patience:
         policy: How often and how long.
         outages: Each caller's failures since the judge last answered it.
         tools: Clock, randomness and sleep.
+        role: What messages call it.
     """
 
     def __init__(
-        self, *, judge: str, policy: RetryPolicy, outages: ByCaller[Outage], tools: Tools
+        self,
+        *,
+        judge: str,
+        policy: RetryPolicy,
+        outages: ByCaller[Outage],
+        tools: Tools,
+        role: str = "judge",
     ) -> None:
-        self._judge = judge
+        self._judge, self._role = judge, role
         self._policy = policy
         self._outages = outages
         self._tools = tools
@@ -191,7 +198,7 @@ class Patience:
             return ""
         left = max(0.0, self._policy.give_up_after - waited)
         return (
-            f"judge {self._judge}: no answer for {waited:.0f} s ({cause.detail}); "
+            f"{self._role} {self._judge}: no answer for {waited:.0f} s ({cause.detail}); "
             f"calls answered so far: {self._outage.answers}; trying again, giving up in "
             f"{left:.0f} s"
         )
@@ -232,9 +239,9 @@ class Patience:
         foreign = cause.kind is FailureKind.NOT_THE_API
         check = "Check that the address is that of an OpenAI-compatible API. " if foreign else ""
         return UnavailableError(
-            f"judge {self._judge} answered no call for {seconds:g} s: {cause.detail}; "
+            f"{self._role} {self._judge} answered no call for {seconds:g} s: {cause.detail}; "
             f"calls answered before: {self._outage.answers}. {check}Start the run again when the "
-            "judge answers; calls that are in the verdict cache are not repeated",
+            f"{self._role} answers; calls that are in the verdict cache are not repeated",
             reason="JUDGE_NO_PROGRESS",
             metadata={"judge": self._judge, "cause": cause.kind.value},
         )

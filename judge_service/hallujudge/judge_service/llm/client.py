@@ -69,6 +69,8 @@ class ChatSettings:
     """How long it is not called at most."""
     offline: BatchFiles | None = None
     """Files of requests and replies to use instead of the server, if any."""
+    role: str = "judge"
+    """What messages call it."""
     tokenizer: str = ""
     """File of its tokenizer, for counting prompts; empty to let the server count, if it can."""
 
@@ -169,6 +171,7 @@ class ChatClient:
         self._replied_model = ""
         self._patience = Patience(
             judge=f"{settings.model} at {', '.join(e.url for e in settings.endpoints)}",
+            role=settings.role,
             policy=settings.retry,
             outages=self._outages,
             tools=self._tools,
@@ -283,7 +286,8 @@ class ChatClient:
             return failure
         where = call.server.endpoint.url
         return InvalidInputError(
-            f"the judge at {where} cannot be used: {failure.detail}; {self._advice(failure.kind)}",
+            f"the {self.settings.role} at {where} cannot be used: {failure.detail}; "
+            f"{self._advice(failure.kind)}",
             reason=failure.kind.value,
             metadata={"url": where, "model": self.settings.model},
         )
@@ -291,8 +295,8 @@ class ChatClient:
     def _advice(self, kind: FailureKind) -> str:
         if kind is FailureKind.AUTH:
             return (
-                "set the right key in the environment: HALLUJUDGE_LLM_API_KEY is the judge's, "
-                "HALLUJUDGE_FALLBACK_API_KEY the fallback's"
+                "set the right key in the environment: HALLUJUDGE_LLM_API_KEY is the "
+                f"{self.settings.role}'s, HALLUJUDGE_FALLBACK_API_KEY the fallback's"
             )
         if kind is FailureKind.OTHER_MODEL:
             return (
@@ -380,7 +384,8 @@ class ChatClient:
         why = cause.detail if cause is not None else "the calls before it failed"
         return CallFailedError(
             FailureKind.CIRCUIT,
-            f"not sent: {why}; the judge has not answered for {outage.seconds:.0f} s",
+            f"not sent: {why}; the {self.settings.role} has not answered for "
+            f"{outage.seconds:.0f} s",
         )
 
     async def _sent(self, call: Call, reservation: Reservation) -> Answer:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
-from ..framework.asking import Asking, plain
+from ..framework.asking import Asking, AskingProtocol, AskingStep
 from ..framework.claims import InvalidEntry, invalid_note, invalid_to_json
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
@@ -420,17 +420,41 @@ class MementosMetric(Metric):
         return row
 
 
+_DESCRIBED = (
+    "This is a sequence of images, in the order of time. Describe in one paragraph what happens in "
+    "it: who or what is there, and what they do one after another."
+)
+_REWRITTEN = (
+    "Below are questions about a sequence of images, with their answers. Write one paragraph that "
+    "describes the sequence by them. Leave out objects and actions that the images do not show."
+    "\n\n{{pairs}}"
+)
+
+
+def _pairs(record: Mapping[str, object]) -> Mapping[str, str]:
+    """Return the questions and answers of a record as lines of a prompt."""
+    held = record.get("qa", record.get("questions"))
+    pairs = [each for each in held if isinstance(each, Mapping)] if isinstance(held, list) else []
+    lines = (f"Question: {p.get('question', '')}\nAnswer: {p.get('answer', '')}" for p in pairs)
+    return {"pairs": "\n".join(lines)}
+
+
 ASKING = {
     "mementos": Asking(
-        protocols=plain(
-            "This is a sequence of images, in the order of time. Describe in one paragraph what "
-            "happens in it: who or what is there, and what they do one after another."
+        protocols=(
+            AskingProtocol(steps=(AskingStep(prompt=_DESCRIBED),)),
+            AskingProtocol(
+                name="rewritten",
+                meaning="Questions and answers (qa) become a description (appendix C).",
+                steps=(AskingStep(prompt=_REWRITTEN),),
+            ),
         ),
         id=("image_name", "image", "id", "image_id"),
         response="description",
         kept=("domain",),
         of_media=True,
+        slots=_pairs,
         max_tokens=1024,
     )
 }
-"""How descriptions are asked for (the task of appendix C): one picture, or a folder of frames."""
+"""How descriptions are asked for (tasks of appendix C): one picture, or a folder of frames."""

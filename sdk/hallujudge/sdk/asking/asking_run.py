@@ -243,6 +243,12 @@ class _Prepared:
             HallujudgeError: A file can't be read, or an option can't be used.
         """
         benchmark = benchmark_of(run.benchmark, run.protocol, run.prompts)
+        settings = load_settings(_with_dialect(run.model))
+        offline = settings.judges.batch_requests or settings.judges.batch_replies
+        if not (settings.judges.llm_url or offline) or not settings.judges.llm_model:
+            raise InvalidInputError(
+                "no model is named: set llm_url, the base address of its server, and llm_model"
+            )
         folder = MediaFolder(Path(run.images))
         given = run.references
         sources = [Path(given)] if isinstance(given, (str, Path)) else list(map(Path, given))
@@ -265,7 +271,7 @@ class _Prepared:
             folder=folder,
             frames=frames,
             inputs={name: described_file(path) for name, path in files.items()},
-            settings=load_settings(_with_dialect(run.model)),
+            settings=settings,
         )
 
     @property
@@ -306,7 +312,7 @@ class _Prepared:
             top_logprobs=0,
             omit=judge.sampling.omit,
         )
-        settings = replace(judge, sampling=sampling, constraint="none")
+        settings = replace(judge, sampling=sampling, constraint="none", role="model")
         client = ChatClient(settings, factory.budget("llm"), store=factory.cache)
         try:
             yield (
@@ -450,7 +456,10 @@ def _write(path: Path, pieces: Iterable[str]) -> None:
 
 
 def _with_dialect(model: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings of a model, with OpenAI's dialect where its address is OpenAI's."""
+    """Return the settings of a model, with OpenAI's dialect where its address is OpenAI's.
+
+    Other servers get what vLLM takes, as judges do: ``dialect`` changes that.
+    """
     given = dict(model)
     host = urlsplit(str(given.get("llm_url", ""))).hostname or ""
     if "llm_dialect" not in given and host.endswith(_OPENAI_HOSTS):

@@ -50,9 +50,8 @@ def ask(
         input_option("--references", "-R", metavar="FILE", help="File of questions; repeatable."),
     ] = None,
     images: Annotated[
-        Path,
-        input_option("--images", metavar="DIR", help="Images or videos.", show_default=False),
-    ],
+        Path | None, input_option("--images", metavar="DIR", help="Folder of images or videos.")
+    ] = None,
     options: Annotated[
         Path | None,
         input_option("--options", metavar="FILE", help="Display order of VidHal's captions."),
@@ -69,6 +68,14 @@ def ask(
     ] = None,
     dialect: Annotated[
         str | None, judge_option("--dialect", help="Server: vllm, openai or plain.")
+    ] = None,
+    batch_requests: Annotated[
+        Path | None,
+        judge_option("--batch-requests", metavar="FILE", help="File for requests, not sent."),
+    ] = None,
+    batch_replies: Annotated[
+        Path | None,
+        judge_option("--batch-replies", metavar="FILE", help="Replies of a batch to them."),
     ] = None,
     max_concurrency: Annotated[
         int | None, judge_option("--max-concurrency", min=1, help="Calls at the same time.")
@@ -102,9 +109,8 @@ def ask(
         metric_option("--condition", metavar="NAME", help="INFACT's operator; repeatable."),
     ] = None,
     out: Annotated[
-        Path,
-        output_option("--out", "-o", metavar="FILE", help="Archive to write.", show_default=False),
-    ],
+        Path | None, output_option("--out", "-o", metavar="FILE", help="Archive to write.")
+    ] = None,
     overwrite: Annotated[
         bool, output_option("--overwrite", help="Replacement of another archive in --out.")
     ] = False,
@@ -127,12 +133,17 @@ def ask(
     if show_prompts:
         typer.echo(_prompts_of(benchmark), nl=False)
         return ExitCode.OK
+    if images is None or out is None:
+        needed = "--images: the folder of images or videos" if images is None else "--out: a file"
+        raise InvalidInputError(f"missing option {needed}")
     from ..asking import AskRun, estimate_asking
 
     settings = {
         "llm_url": ",".join(url) if url else None,
         "llm_model": model,
         "llm_dialect": dialect,
+        "batch_requests": None if batch_requests is None else str(batch_requests),
+        "batch_replies": None if batch_replies is None else str(batch_replies),
         "llm_max_concurrency": max_concurrency,
         "max_calls": max_calls,
         "max_cost": max_cost,
@@ -169,11 +180,11 @@ def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> ExitCode:
         with nullcontext(Progress(0)) if quiet else shown_progress(0, "answered") as progress:
             result = ask(run, progress)
     except KeyboardInterrupt as err:
-        typer.echo(f"stopped by {stopped_by(err)}: {_kept(run)}", err=True)
+        typer.echo(": ".join(filter(None, (f"stopped by {stopped_by(err)}", _kept(run)))), err=True)
         return ExitCode.FAILED
     except BaseException:
-        if run.files.replies.exists():
-            typer.echo(f"note: {_kept(run)}", err=True)
+        if kept := _kept(run):
+            typer.echo(f"note: {kept}", err=True)
         raise
     for note in () if quiet else _notes(result):
         typer.echo(f"note: {in_flags(note, typed)}", err=True)
@@ -182,12 +193,14 @@ def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> ExitCode:
 
 
 def _kept(run: AskRun) -> str:
+    """Return how many replies the next run will find; empty if there are none."""
     from hallujudge.judge_service.llm.cache_file import kept_replies
 
-    replies = run.files.replies
+    count = kept_replies(run.files.replies)
+    if not count:
+        return ""
     return (
-        f"{kept_replies(replies):,} replies are kept in {replies}; start the same command again "
-        "to go on"
+        f"{count:,} replies are kept in {run.files.replies}; start the same command again to go on"
     )
 
 

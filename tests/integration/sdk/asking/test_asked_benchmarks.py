@@ -87,6 +87,14 @@ CASES = {
         again=True,
         shown=(3,),
     ),
+    "mementos, rewritten": Case(
+        "mementos",
+        [{"image_name": "1.png", "qa": [{"question": "Who runs?", "answer": "A dog."}]}],
+        ("1.png",),
+        ("Below are questions",),
+        "A dog runs.",
+        more={"protocol": "rewritten"},
+    ),
     "tri-he": Case(
         "tri-he",
         {"7": {"instance": [{"question": "Who?"}], "triplets": ["(man, has, hat)"], "object": []}},
@@ -459,3 +467,19 @@ def test_a_benchmark_from_outside_is_asked_by_its_labels(
     assert llm.prompt_of(server.requests[0]) == (
         "Where is the cat?\nAnswer with one of these words: left, right."
     )
+
+
+def test_requests_are_written_to_a_batch_file_and_its_replies_read(tmp_path: Path) -> None:
+    case = CASES["pope"]
+    files = {"batch_requests": str(tmp_path / "requests.jsonl")}
+    first = ask(replace(run_of(case, tmp_path, ""), model={"llm_model": "m", **files}))
+    assert dict(first.unanswered) == {"MODEL_NO_REPLY": 1}
+    [request] = read_rows(tmp_path / "requests.jsonl")
+    assert llm.images_of(request["body"]) == [png(0)]
+    reply = json.loads(llm.completion("Yes.").body)
+    line = {"custom_id": request["custom_id"], "response": {"status_code": 200, "body": reply}}
+    (tmp_path / "replies.jsonl").write_text(json.dumps(line) + "\n")
+    files = {"batch_replies": str(tmp_path / "replies.jsonl")}
+    second = ask(replace(run_of(case, tmp_path, ""), model={"llm_model": "m", **files}))
+    assert second.answered == 1
+    assert read_rows(tmp_path / "answers.jsonl")[0]["response"] == "Yes."
