@@ -299,7 +299,7 @@ def test_the_mitigation_of_tri_he_runs_from_questions_to_the_paired_table(tmp_pa
     }
 
 
-def one_question(folder: Path) -> tuple[object, ...]:
+def one_question(folder: Path) -> tuple[str | Path, ...]:
     """Return the arguments of a run with one question."""
     images = folder_of(folder / "images", ["a.png"])
     record = {"question_id": 1, "image": "a.png", "text": "Is there a cat?", "label": "yes"}

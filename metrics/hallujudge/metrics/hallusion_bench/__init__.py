@@ -375,11 +375,8 @@ BENCHMARK = ClosedQuestions(
         verdict=("correctness", "same"),
     ),
     bundle=Bundling(by=_PLACE),
-    asking=Asking(
-        media=("filename",),
-        # Questions with visual_input 0 are asked without a figure, to see what the model knows.
-        is_shown=lambda record: str(record.get("visual_input", "")).strip() not in ("", "0"),
-    ),
+    # Questions without a figure show what the model knows.
+    asking=Asking(media=("filename",), is_shown=lambda r: str(r.get("visual_input")) in SHOWN[1:]),
     seen=("category", "figure_id", "visual_input", "correctness", "same"),
     kept=("subcategory", "set_id", "question_id", "reference"),
     places={"category": CATEGORIES, "visual_input": SHOWN, "correctness": ("", *VERDICTS)},
