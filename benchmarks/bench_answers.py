@@ -235,6 +235,43 @@ def rated_answers(size: int) -> Archive:
     return {"-r": answers, "--reviews": said}
 
 
+def hallusion_bench(size: int) -> Archive:
+    """Answers by set, figure and question: four questions about three figures of each set."""
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        number, place = divmod(n, 12)
+        figure, question = divmod(place, 4)
+        return {
+            "category": ("VS", "VD")[number % 2],
+            "subcategory": ("chart", "map", "table", "illusion")[number % 4],
+            "set_id": str(number),
+            "figure_id": str(figure),
+            "question_id": str(question),
+            "visual_input": str(figure),
+            "question": f"Is it {question} in {number}?",
+            "gt_answer": str(n % 2),
+            "gt_answer_details": f"It is {question}.",
+            "model_prediction": rng.choice(YES_NO),
+        }
+
+    return {"-r": rows(size, answer)}
+
+
+def event_hallusion(size: int) -> Archive:
+    """Videos with three questions and a judged description each."""
+
+    def video(n: int, rng: random.Random) -> dict[str, object]:
+        asked = [
+            {"question": f"Is it {k}?", "answer": ("Yes.", "No.")[k % 2], "prediction": said}
+            for k, said in enumerate(rng.choices(YES_NO, k=3))
+        ]
+        event = {"unexpected": "A dog flies.", "caption": f"A dog runs {n}."}
+        described = {"desc": f"A dog runs {n}.", "judgement": rng.choice(("Yes.", "No."))}
+        return {"id": f"{n}", "split": "entire", "event_info": event, "qa": asked, **described}
+
+    return {"-r": rows(size // 4, video)}
+
+
 FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "pope": ("pope", pope),
     "pope-joined": ("pope", pope_joined),
@@ -246,6 +283,8 @@ FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     ),
     "infact": ("infact", infact),
     "amber": ("amber", amber),
+    "hallusion-bench": ("hallusion-bench", hallusion_bench),
+    "event-hallusion": ("event-hallusion", event_hallusion),
     "dash-b": ("dash-b", dash_b),
     "elv-halluc": ("elv-halluc", elv_halluc),
     "mmhal": ("mmhal", rated_answers),

@@ -16,7 +16,7 @@ from hallujudge.metrics.answers.closed_questions import (
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.results import ScoredItem
 
-from .pipelines import TextPipeline, unscored_result
+from .pipelines import TextPipeline, scored_result, unscored_result
 from .registry import MetricEntry, best_trial
 from .resources import Resources
 from .responses import Problem, ResponseCheck
@@ -57,7 +57,10 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def made_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with its statistics."""
-        return self.placed(item, super().made_result(item, made))
+        if not made.readable:
+            return self.placed(item, super().made_result(item, made))
+        statistics, scores, evidence, _ = made
+        return scored_result(item, statistics, scores, evidence, place=self._place_of(item))
 
     def unscored(self, item: AnswersItem, reason: UnscoredReason, detail: str) -> ItemResult:
         """Return the result of a bundle that can't be scored, which may have a row."""
@@ -67,14 +70,20 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def placed(self, item: AnswersItem, result: ItemResult) -> ItemResult:
         """Return a result with its cluster, and the fields that are derived from the item."""
+        if (place := self._place_of(item)) is None:
+            return result
+        group, made = place
+        return replace(result, group_id=group or result.group_id, fields=made)
+
+    def _place_of(self, item: AnswersItem) -> tuple[str, Mapping[str, str]] | None:
+        """Return the cluster and the fields of an item; None if they are its own."""
         declared, group = self.metric.benchmark, self.metric.cluster(item)
         derived, own = declared.derived, declared.variant(self.metric.variant).derived
         if not (derived or own or group):
-            return result
+            return None
         made = {name: value for name, make in derived.items() if (value := make(item))}
         made |= {name: make(item) for name, make in own.items()}
-        group = item.group_id or group or result.group_id
-        return replace(result, group_id=group, fields={**item.fields, **made})
+        return item.group_id or group, {**item.fields, **made}
 
     def unread_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with an unparsed answer, which a score may count."""
@@ -109,9 +118,8 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return why the place of an item, or of its answers, is not one of the benchmark's."""
         declared = self.metric.benchmark
         for field, allowed in declared.places.items():
-            holders = item.answers if field in declared.seen else (item,)
-            for value in [each.fields.get(field, "") for each in holders]:
-                if value not in allowed:
+            for each in item.answers if field in declared.seen else (item,):
+                if (value := each.fields.get(field, "")) not in allowed:
                     known = ", ".join(filter(None, allowed))
                     detail = f"the {field} {value!r:.60} is not one of {known}"
                     return UnscoredReason.PLACE_INVALID, detail
@@ -142,9 +150,10 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def label_problem(self, answer: Answer) -> Problem | None:
         """Return why the label of an answer can't be used, or None if it can."""
-        which, labels = f"{answer.name} " if answer.name else "", self.metric.benchmark.labels
+        labels = self.metric.benchmark.labels
         if answer.label in labels or (answer.label and not labels):
             return None
+        which = f"{answer.name} " if answer.name else ""
         if not answer.label:
             return UnscoredReason.REFERENCE_MISSING, f"no {which}label for this question"
         known = " or ".join(labels)

@@ -123,11 +123,11 @@ class JudgedAnswersPipeline(AnswersPipeline):
 
     def size(self, item: AnswersItem) -> int:
         """Return the number of characters that scoring an item reads."""
-        texts = (
-            each.fields.get(self._how.verdict) if self._given and self._is_judged(each) else None
-            for each in item.answers
-        )
-        return super().size(item) + sum(map(len, filter(None, texts)))
+        size, verdict = super().size(item), self._how.verdict
+        if not self._given:
+            return size
+        texts = (each.fields.get(verdict) for each in item.answers if self._is_judged(each))
+        return size + sum(map(len, filter(None, texts)))
 
     def _is_judged(self, answer: Answer) -> bool:
         return answer.name == self._how.name or not self._partial

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import ClassVar, Generic, TypeVar
 
@@ -143,12 +143,23 @@ def scored_result(
     scores: Mapping[str, float | None],
     evidence: Evidence | None,
     unscored: tuple[Outcome, str, str] = (Outcome.SCORED, "", ""),
+    place: tuple[str, Mapping[str, str]] | None = None,
 ) -> ItemResult:
-    """Return the result of a scored item; :func:`unscored_result` gives the last argument."""
+    """Return the result of a scored item; :func:`unscored_result` gives ``unscored``.
+
+    Args:
+        item: The item.
+        statistics: Its statistics.
+        scores: Its scores.
+        evidence: What they are based on.
+        unscored: Outcome, reason and detail.
+        place: Its cluster and its fields, if they are not its own.
+    """
     asked, reference = item.records()
     hashes = (record_hash(asked) if asked else "", record_hash(reference))
-    head = (item.id, item.group_id or item.id, *unscored)
-    return _make_result((*head, statistics, scores, evidence, item.fields, *hashes))
+    group, own = place or (item.group_id, item.fields)
+    head = (item.id, group or item.id, *unscored)
+    return _make_result((*head, statistics, scores, evidence, own, *hashes))
 
 
 def unscored_result(
@@ -166,14 +177,19 @@ def record_hash(record: CanonicalRecord) -> str:
 
 
 def _json_hash(record: CanonicalRecord) -> str:
-    # Imported here because a client of a server hashes nothing.
-    from msgspec.json import encode
-
     try:
-        text = encode(record)
+        text = _encode()(record)
     except UnicodeEncodeError:  # half a surrogate pair, which the standard library escapes
         text = json.dumps(record).encode()
     return blake2b(text, digest_size=_HASH_BYTES).hexdigest()
+
+
+@cache
+def _encode() -> Callable[[object], bytes]:
+    # Imported here because a client of a server hashes nothing.
+    from msgspec.json import encode
+
+    return encode
 
 
 _repeating_hash = lru_cache(maxsize=4096)(_json_hash)

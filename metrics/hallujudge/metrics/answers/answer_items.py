@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
@@ -54,12 +55,16 @@ class AnswersItem(Item):
 
     def records(self) -> ItemRecords:
         """Return the questions with their choices, and the labels."""
+        if len(self.answers) == 1:
+            # Most items have one answer, and every item is hashed.
+            [answer] = self.answers
+            options = tuple(sorted(answer.options.items())) if answer.options else ()
+            asked = [("", answer.question, options)] if options else answer.question
+            said = _said_of(answer) if answer.fields else ()
+            return ItemRecords(asked, [answer.label, said] if said else answer.label)
         return ItemRecords(self._questions(), self._labels())
 
     def _questions(self) -> CanonicalRecord:
-        # One question is its text alone, which is the fastest to hash.
-        if len(self.answers) == 1 and not self.answers[0].options:
-            return self.answers[0].question
         asked = sorted({_asked(answer) for answer in self.answers})
         if len(asked) == 1:
             # One question under several conditions is the same whichever of them were run.
@@ -73,9 +78,6 @@ class AnswersItem(Item):
 
     def _labels(self) -> CanonicalRecord:
         """Return the labels, and what the benchmark says of the questions."""
-        if len(self.answers) == 1:
-            own = _said_of(self.answers[0])
-            return [self.label, own] if own else self.label
         labels = {(answer.label, *_said_of(answer)) for answer in self.answers}
         if len(labels) == 1 and len({_asked(answer) for answer in self.answers}) == 1:
             [(label, *said)] = labels
@@ -98,9 +100,14 @@ def _said_of(answer: Answer) -> Sequence[tuple[str, str]]:
     """Return the fields that the benchmark sets."""
     if not answer.fields:
         return ()
-    return sorted(
-        (name, text) for name, text in answer.fields.items() if text and name not in _OF_RESPONSES
-    )
+    fields = answer.fields
+    return [(name, text) for name in _names_said(tuple(fields)) if (text := fields[name])]
+
+
+# The answers of an archive have the same fields.
+@lru_cache(maxsize=256)
+def _names_said(names: tuple[str, ...]) -> Sequence[str]:
+    return sorted(set(names) - _OF_RESPONSES)
 
 
 def one_answer(

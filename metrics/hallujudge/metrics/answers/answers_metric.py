@@ -171,7 +171,7 @@ class AnswersMetric(SoftMetric):
                 for place, answer in enumerate(item.answers)
             ]
         )
-        return self._placed(item, self._scored(bundle))
+        return self._placed(item, self._scored_once(bundle))
 
     def score_judged(
         self, item: AnswersItem, probability: float | None = None
@@ -207,13 +207,15 @@ class AnswersMetric(SoftMetric):
             if len(answer.response or "") <= MAX_KEPT_CHARS and len(self._alone) < _MOST_KEPT:
                 self._alone[key] = known
             return known
-        bundle = tuple([self.read(answer) for answer in item.answers])
-        made = self._made.get(bundle)
-        if made is None:
+        return self._placed(item, self._scored_once(tuple(map(self.read, item.answers))))
+
+    def _scored_once(self, bundle: tuple[ReadAnswer, ...]) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of answers, which many bundles have."""
+        if (made := self._made.get(bundle)) is None:
             made = self._scored(bundle)
             if len(self._made) < _MOST_KEPT:
                 self._made[bundle] = made
-        return self._placed(item, made)
+        return made
 
     def _placed(
         self, item: AnswersItem, made: ScoredItem[AnswersEvidence]
@@ -228,6 +230,8 @@ class AnswersMetric(SoftMetric):
 
         A base class may have further numbers of an item's place, whatever its answers.
         """
+        if not self.codes:
+            return ()
         fields = item.fields
         return tuple([codes.get(fields.get(name, ""), 0) for name, codes in self.codes.items()])
 

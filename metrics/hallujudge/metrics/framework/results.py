@@ -107,6 +107,13 @@ class ItemResult:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the line of ``items.jsonl``."""
+        line = self.head()
+        line["scores"] = dict(self.scores)
+        line["evidence"] = self.evidence.to_json() if self.evidence is not None else {}
+        return line
+
+    def head(self) -> dict[str, JsonValue]:
+        """Return what a line begins with: all that differs between items of the same outcome."""
         line: dict[str, JsonValue] = {
             "id": self.id,
             "group_id": self.group_id,
@@ -123,6 +130,4 @@ class ItemResult:
             line["question_hash"] = self.question_hash
         if self.reference_hash:
             line["reference_hash"] = self.reference_hash
-        line["scores"] = dict(self.scores)
-        line["evidence"] = self.evidence.to_json() if self.evidence is not None else {}
         return line

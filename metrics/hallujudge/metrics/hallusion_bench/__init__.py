@@ -42,7 +42,7 @@ An item is one answer; its set is its cluster. Pairs and figures are made from w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -132,9 +132,9 @@ class HallusionBenchAnswers(AnswersMetric):
         """Return the set of a question; sets are the clusters of intervals."""
         return "_".join(self._set_of(item.answers[0])) if item.answers else ""
 
-    def _set_of(self, answer: Answer) -> tuple[str, ...]:
+    def _set_of(self, answer: Answer) -> Sequence[str]:
         names = _PLACE[1:3] if self.variant == "image-only" else _PLACE[:3]
-        return tuple(answer.fields.get(name, "") for name in names)
+        return [answer.fields.get(name, "") for name in names]
 
     def parse(self, answer: Answer) -> Parsed:
         """Return the verdict on an answer, or the parsed answer; None is unclear."""

@@ -190,8 +190,8 @@ def _shown(answer: Answer, record: Mapping[str, object]) -> tuple[Mapping[str, s
     display = record.get("options")
     if display is None:
         return {}, ()
-    given = display.items() if isinstance(display, Mapping) else ()
-    ranks = _ranks_of(tuple((str(letter), str(rank)) for letter, rank in given))
+    given = display.items() if isinstance(display, (dict, Mapping)) else ()
+    ranks, order = _ranks_of(tuple([(str(letter), str(rank)) for letter, rank in given]))
     captions = _by_rank(answer.options)
     if captions and len(captions) != len(ranks):
         raise ValueError(
@@ -199,33 +199,41 @@ def _shown(answer: Answer, record: Mapping[str, object]) -> tuple[Mapping[str, s
             "Give the options file of the same release",
         )
     shown = {letter: captions[n - 1] if captions else "" for letter, n in ranks.items()}
-    return shown, sorted(ranks, key=ranks.__getitem__)
+    return shown, order
 
 
 # A benchmark has few display orders, which are permutations of a few letters.
 @lru_cache(maxsize=1024)
-def _ranks_of(display: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
-    """Return letter -> rank, in the order of the letters."""
+def _ranks_of(
+    display: tuple[tuple[str, str], ...],
+) -> tuple[Mapping[str, int], tuple[str, ...]]:
+    """Return letter -> rank, in the order of the letters, and the letters in the right order."""
     ranks = {letter.strip(): rank.strip() for letter, rank in display}
     if len(ranks) < 2 or set(ranks.values()) != {str(n) for n in range(1, len(ranks) + 1)}:
         raise ValueError(
             "display orders that are not a permutation of the ranks",
             'Write each as an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
         )
-    return {letter: int(rank) for letter, rank in sorted(ranks.items())}
+    known = {letter: int(rank) for letter, rank in sorted(ranks.items())}
+    return known, tuple(sorted(known, key=known.__getitem__))
 
 
 def _by_rank(captions: Mapping[str, str]) -> list[str]:
     """Return captions by rank; a list of captions has letters as its keys."""
-    ranks = [str(rank) for rank in range(1, len(captions) + 1)]
-    if all(rank in captions for rank in ranks):
-        return [captions[rank] for rank in ranks]
+    ranks = _ranks_to(len(captions))
+    if all(map(captions.__contains__, ranks)):
+        return list(map(captions.__getitem__, ranks))
     if list(captions)[:1] == ["A"]:
         return list(captions.values())
     raise ValueError(
         "captions are not an object rank -> caption with the ranks 1 to M",
         "Give the annotations of the release",
     )
+
+
+@lru_cache(maxsize=64)
+def _ranks_to(count: int) -> Sequence[str]:
+    return tuple(map(str, range(1, count + 1)))
 
 
 def _with_letter(answer: Answer, record: Mapping[str, object]) -> Answer:

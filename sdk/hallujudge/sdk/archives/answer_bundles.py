@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -11,7 +12,7 @@ from hallujudge.metrics.answers.closed_questions import (
 )
 
 from ..errors import ArchiveError
-from .answer_records import AnswerMaker, Entry, bad_label, has_any, placed
+from .answer_records import AnswerMaker, Entry, bad_label, has_any, make_item, placed
 from .archive_files import value_at
 from .asked_questions import AskedQuestions
 from .inputs import InputOptions, ItemSource, References, Responses
@@ -93,6 +94,8 @@ class _Bundles:
         self._line_ids: set[str] = set()
         self._counts: dict[str, int] = {}
         self._maker = AnswerMaker(declared, options, self._faults, self._asked)
+        sets = declared.set_files
+        self._item_fields = self._maker.ways_of(self._own, "" if sets is None else sets.field)
         self._media = MediaCheck(() if declared.keys.own_media else declared.keys.media)
 
     def read(self, parts: Iterator[Part]) -> list[AnswersItem]:
@@ -103,14 +106,14 @@ class _Bundles:
         """
         gathered: dict[str, list[Entry]] = {}
         for part in parts:
-            records = map(self._renamed, part.records)
+            records = map(self._renamed, part.records) if self._options.key_map else part.records
             for record in unfolded(self._declared, records, "response"):
                 if self._asked.ignores(record):
                     continue
-                for entry in self._entries(part.name, self._asked.completed(record)):
+                for entry in self._entries(part.name, *self._asked.completed(record)):
                     gathered.setdefault(entry.bundle, []).append(entry)
         for record in self._asked.answering(gathered):
-            for entry in self._entries("", self._asked.completed(record)):
+            for entry in self._entries("", *self._asked.completed(record)):
                 gathered.setdefault(entry.bundle, []).append(entry)
         self._asked.check()
         # Answers without their question lack more, which would be the wrong error.
@@ -147,39 +150,46 @@ class _Bundles:
             values |= dict.fromkeys(self._keys.fields[name], self._bundle.required[0])
         yield from self._entries("", self._asked.with_tables(Record(values, 0, key)))
 
-    def _entries(self, part: str, record: Record) -> Iterator[Entry]:
+    def _entries(self, part: str, record: Record, known: str = "") -> Iterable[Entry]:
+        """Return the answers of a record.
+
+        Args:
+            part: The set that its file names.
+            record: The record.
+            known: Id of its bundle; empty to look it up.
+        """
         fields = self._fields(part, record)
         if fields is None:
-            return
+            return ()
         named_first = next(iter(self._bundle.columns), "")
         if named_first and not (self._bundle.by or self._bundle.name):
             choose_key(record, None, (named_first,), "the answers")
             if record.values[named_first] is None:
                 self._faults.add(_OTHER_COLUMNS, f"{record.place} ({named_first} of null)")
-                return
+                return ()
         columns = [key for key in self._bundle.columns if record.values.get(key) is not None]
         if columns:
-            yield from self._in_columns(columns, fields, record)
-            return
+            return self._in_columns(columns, fields, record)
         if self._flat is None:
             self._flat = self._is_flat(record)
         if not self._flat:
-            yield from self._named(fields, record)
-        elif self._bundle.inside:
-            yield from self._listed(fields, record)
-        else:
-            name = self._name(record)
-            bundle, place = self._bundle_of(fields, record)
-            if name is None:
-                found = "_".join(place_of(self._declared, record, self._bundle.name))
-                self._faults.add(_UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
-                return
+            return self._named(fields, record)
+        if self._bundle.inside:
+            return self._listed(fields, record)
+        name = self._name(record) if self._bundle.name else ""
+        bundle, place = self._bundle_of(fields, record, known)
+        if name is None:
+            found = "_".join(place_of(self._declared, record, self._bundle.name))
+            self._faults.add(_UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
+            return ()
+        if self._bundle.name:
             self._check_line_id(record)
-            inner = Record(self._mapped(record.values, {}), record.position, bundle)
-            if self._options.allow_duplicates and not place:
-                number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
-                bundle += f"#{number}" * (number > 1)
-            yield Entry(bundle, name or place, fields, record.values, inner)
+        values = self._mapped(record.values, {}) if self._options.key_map else record.values
+        inner = Record(values, record.position, bundle)
+        if self._options.allow_duplicates and not place:
+            number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
+            bundle += f"#{number}" * (number > 1)
+        return (Entry(bundle, name or place, fields, record.values, inner),)
 
     def _in_columns(
         self, keys: Sequence[str], fields: Mapping[str, str], record: Record
@@ -211,11 +221,13 @@ class _Bundles:
             return bundle_id(self._declared, record, self._options)
         return str(record.position + 1)
 
-    def _bundle_of(self, fields: Mapping[str, str], record: Record) -> tuple[str, str]:
+    def _bundle_of(
+        self, fields: Mapping[str, str], record: Record, known: str = ""
+    ) -> tuple[str, str]:
         """Return the id of a bundle, and the place of a record in it if their order counts."""
         prefix, every = self._prefix(fields), self._bundle.every
         if not every:
-            return prefix + bundle_id(self._declared, record, self._options), ""
+            return prefix + (known or bundle_id(self._declared, record, self._options)), ""
         number = self._counts[prefix] = self._counts.get(prefix, -1) + 1
         return f"{prefix}{number // every + 1}", str(number % every + 1)
 
@@ -246,7 +258,7 @@ class _Bundles:
     def _check_line_id(self, record: Record) -> None:
         """Note a duplicate id of a line, beside the id of its bundle."""
         keys = (self._options.id_key, self._keys.id[0])
-        if not self._bundle.name or not any(key in record.values for key in keys):
+        if not any(key in record.values for key in keys):
             return
         value = record.values.get("id") if "id" not in keys else None
         if value is None:
@@ -323,18 +335,14 @@ class _Bundles:
         self, bundle: str, name: str, fields: Mapping[str, str], record: Record, inner: object
     ) -> Entry:
         assert isinstance(inner, Mapping), "checked before"
-        values = self._mapped(inner, record.values)
+        values = self._mapped(inner, record.values) if self._options.key_map else inner
         return Entry(bundle, name, fields, record.values, Record(values, 0, bundle))
 
     def _fields(self, part: str, record: Record) -> dict[str, str] | None:
         """Return the declared fields that a record has; None if it has no set."""
         sets = self._declared.set_files
-        given_elsewhere = "" if sets is None else sets.field
-        found = {
-            name: text
-            for name in self._own
-            if (text := self._maker.field(name, record, needed=name != given_elsewhere))
-        }
+        found = self._maker.fields_of(self._item_fields, record.values, record.place)
+        found = {name: text for name, text in found.items() if text}
         if sets is None:
             return found
         given = found.pop(sets.field, "")
@@ -378,29 +386,33 @@ class _Bundles:
             media.append(self._media_of(entry))
         if self._bundle.same and len(answers) == len(entries):
             self._check_same(entries, tuple(answers.values()))
-        fields = {name: text for entry in reversed(entries) for name, text in entry.fields.items()}
         if not self._options.allow_missing and not self._is_cut(entries):
             needed = self._bundle.required or self._bundle.names
-            lacking = [name for name in needed if name not in answers]
-            self._faults.add(
-                f"{self._declared.unit} have no {' and no '.join(lacking)} answer",
-                *[first.bundle] * bool(lacking),
-            )
-        known = answers[first.name].fields if answers else {}
-        of_first = {name: known.get(name, "") for name in self._of_first}
-        item = AnswersItem(
-            id=first.bundle,
-            # Some questions are duplicates with the halves of a video in the other order.
-            group_id=min(filter(None, media), default=""),
-            fields={**fields, **fields_of(self._group_by, first.outer), **of_first},
-            answers=tuple(
-                [answers[name] for name in self._bundle.names if name in answers]
-                or answers.values()
-            ),
-        )
+            if lacking := [name for name in needed if name not in answers]:
+                fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
+                self._faults.add(fault, first.bundle)
+        in_order = [answers[name] for name in self._bundle.names if name in answers]
+        # Some questions are duplicates with the halves of a video in the other order.
+        group = min(filter(None, media), default="")
+        fields = self._fields_of(entries, answers[first.name].fields if answers else {})
+        item = make_item((first.bundle, group, fields, tuple(in_order or answers.values())))
         if not self._asked.is_special(first.outer):
             return item
         return self._maker.checked(first, item, lambda: self._asked.special(item, first.outer))
+
+    def _fields_of(self, entries: Sequence[Entry], known: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the fields of an item, where its first answer has precedence."""
+        first = entries[0]
+        fields = first.fields
+        if len(entries) > 1 and fields:
+            fields = {
+                name: text for each in reversed(entries) for name, text in each.fields.items()
+            }
+        if self._group_by:
+            fields = {**fields, **fields_of(self._group_by, first.outer)}
+        if self._of_first:
+            fields = {**fields, **{name: known.get(name, "") for name in self._of_first}}
+        return fields
 
     def _media_of(self, entry: Entry) -> str:
         """Return the image or video of an answer; empty without one."""
@@ -408,7 +420,8 @@ class _Bundles:
         if not found and entry.outer is not entry.inner.values:
             found = optional_text(Record(entry.outer, 0, entry.bundle), self._keys.media)
         if not self._keys.own_media:
-            self._media.add(found, placed(entry), {} if found else entry.whole)
+            place, keys = ("", ()) if found else (placed(entry), entry.whole)
+            self._media.add(found, place, keys)
         return found
 
     def media_notes(self) -> tuple[str, ...]:
@@ -437,8 +450,15 @@ def _value_of(entry: Entry, answer: Answer, name: str) -> str:
 
 def _has_strange_letters(answer: Answer) -> bool:
     """Return whether an answer has letters that its question does not offer."""
-    parts = [part.strip() for part in (answer.response or "").split(",")] if answer.options else []
-    return any(len(part) == 1 and part.isalpha() and part not in answer.options for part in parts)
+    options = answer.options
+    return bool(options) and _has_other_letters(answer.response or "", tuple(options))
+
+
+# Letters repeat, unlike the captions that they stand for.
+@lru_cache(maxsize=4096)
+def _has_other_letters(response: str, letters: tuple[str, ...]) -> bool:
+    parts = [part.strip() for part in response.split(",")]
+    return any(len(part) == 1 and part.isalpha() and part not in letters for part in parts)
 
 
 def _by_name(value: object) -> Mapping[str, object] | None:

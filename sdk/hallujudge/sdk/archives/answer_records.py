@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeVar, cast
 
-from hallujudge.metrics.answers.closed_questions import Answer, ClosedQuestions, WholeAnswer
+from hallujudge.metrics.answers.closed_questions import (
+    Answer,
+    AnswersItem,
+    ClosedQuestions,
+    WholeAnswer,
+)
+from hallujudge.metrics.framework.fast_values import maker_of
 
 from .asked_questions import AskedQuestions
 from .inputs import InputOptions
@@ -40,6 +47,23 @@ class Entry(NamedTuple):
         return self.outer if same else {**self.outer, **self.inner.values}
 
 
+# In half the time of the constructor.
+_make_answer = cast("Callable[[tuple[object, ...]], Answer]", partial(tuple.__new__, Answer))
+make_item = maker_of(AnswersItem, ("id", "group_id", "fields", "answers"))
+"""Makes an item of these fields in half the time of its constructor."""
+
+
+class FieldWay(NamedTuple):
+    """How a declared field is read."""
+
+    keys: tuple[str, ...]
+    """The keys of its value, the usual one first."""
+    value: Callable[[str], str] | None
+    """Returns the value that a text stands for; None if texts stay as they are."""
+    needed: bool
+    """Whether every record needs it."""
+
+
 class AnswerMaker:
     """Makes the answers of an archive, by the keys of its first one.
 
@@ -66,9 +90,20 @@ class AnswerMaker:
         self._bundle = declared.bundle
         self._options = options
         self._faults = faults
-        self._fields = [n for n in (*declared.seen, *declared.kept) if n in declared.keys.fields]
         optional = declared.keys.fields if options.allow_unknown else declared.keys.optional
-        self._needed = declared.keys.fields.keys() - set(optional)
+        self._ways = {
+            name: FieldWay(
+                # A key that the user named is the only one.
+                (name,) if name in options.key_map else keys,
+                _value_of(declared.keys.values.get(name)),
+                name not in optional,
+            )
+            for name, keys in declared.keys.fields.items()
+        }
+        self._fields = self.ways_of((*declared.seen, *declared.kept))
+        self._places = list(declared.places.items())
+        # Labels repeat, and there is one for every answer.
+        self._label_of = lru_cache(maxsize=1024)(partial(label_of, declared))
         self._label_remedy = _NO_LABEL_REMEDY
         self.chosen: tuple[str, str] | None = None
         """The keys of response and label; None before the first answer."""
@@ -109,20 +144,27 @@ class AnswerMaker:
         if self._bundle.inside and response_key not in record.values:
             found_keys = f"found {named(sorted(entry.inner.values))}"
             self._faults.add(f"answers have no {response_key!r}", f"{placed(entry)} ({found_keys})")
-        both = Record(entry.whole, record.position, record.place)
-        answer = Answer(
-            response=text_of(record, response_key),
-            label=label_of(self._declared, record.values.get(label_key)) or "",
-            name=entry.name,
-            question=optional_text(record, self._keys.question),
-            options=self._choices(record),
-            fields=self._fields_of(both),
+        found = record.values.get(label_key)
+        label = self._label_of(found) if type(found) is str else label_of(self._declared, found)
+        answer = _make_answer(
+            (
+                text_of(record, response_key),
+                label or "",
+                entry.name,
+                optional_text(record, self._keys.question),
+                self._choices(record),
+                self._fields_of(entry.whole, record),
+            )
         )
         answer = self._completed(entry, answer)
         if self._keys.label and not answer.label and not self._asked.is_special(entry.outer):
-            self._refuse_label(answer, entry, record.values.get(label_key))
-        for name in filter(answer.fields.__contains__, self._declared.places):
-            self._check_place(name, answer.fields[name], record)
+            self._refuse_label(answer, entry, found)
+        for name, allowed in self._places:
+            if name in answer.fields and answer.fields[name] not in allowed:
+                known = ", ".join(filter(None, allowed))
+                fault = f"values of {name} are not one of {known}"
+                place = f"{record.place} ({shown(answer.fields[name])})"
+                self._faults.add(fault, place, remedy="Correct them")
         return answer
 
     def _choices(self, record: Record) -> Mapping[str, str]:
@@ -135,9 +177,9 @@ class AnswerMaker:
             choose_key(record, None, self._keys.options, "the choices")
         return options_of(record, self._keys.options)
 
-    def _fields_of(self, record: Record) -> dict[str, str]:
+    def _fields_of(self, values: Mapping[str, object], record: Record) -> dict[str, str]:
         """Return the declared fields of an answer, and its place if the order counts."""
-        found = {name: self.field(name, record) for name in self._fields}
+        found = self.fields_of(self._fields, values, record.place)
         if place := self._declared.place_field:
             found[place] = str(record.position + 1)
         return found
@@ -156,14 +198,6 @@ class AnswerMaker:
         place = f"{entry.inner.place} ({name}{shown(found)})"
         self._faults.add(bad_label(self._declared), place)
 
-    def _check_place(self, name: str, value: str, record: Record) -> None:
-        """Note a value that a field may not have."""
-        allowed = self._declared.places[name]
-        if value not in allowed:
-            known = ", ".join(filter(None, allowed))
-            fault = f"values of {name} are not one of {known}"
-            self._faults.add(fault, f"{record.place} ({shown(value)})", remedy="Correct them")
-
     def _whole_answer(self, whole: WholeAnswer, record: Record) -> Answer:
         keys = {"response": whole.response, **whole.fields}
         found = {name: _first_text(record, names) for name, names in keys.items()}
@@ -181,7 +215,7 @@ class AnswerMaker:
         """Return an answer with what only its benchmark reads of its record."""
         if (complete := self._declared.complete) is None:
             return answer
-        values = {**entry.fields, **entry.whole}
+        values = {**entry.fields, **entry.whole} if entry.fields else entry.whole
         return self.checked(entry, answer, lambda: complete(answer, values))
 
     def checked(self, entry: Entry, known: _T, make: Callable[[], _T]) -> _T:
@@ -200,15 +234,54 @@ class AnswerMaker:
         Raises:
             ArchiveError: The record lacks it; the message lists the tried and the found keys.
         """
-        # A key that the user named is the only one.
-        keys = (name,) if name in self._options.key_map else self._keys.fields[name]
-        if needed and keys[0] not in record.values and name in self._needed:
+        keys, value, is_needed = self._ways[name]
+        if needed and is_needed and keys[0] not in record.values:
             choose_key(record, None, keys, f"the {name}", self._remedy)
         text = field_text(record.values, keys)
-        if (values := self._keys.values.get(name)) is None:
-            return text
+        return text if value is None else value(text)
+
+    def ways_of(self, names: Iterable[str], given: str = "") -> Sequence[tuple[str, FieldWay]]:
+        """Return how some of the declared fields are read.
+
+        Args:
+            names: The fields; others than the declared ones are left out.
+            given: A field that records may lack, because files say it too.
+        """
+        known = {name: self._ways[name] for name in names if name in self._ways}
+        return [(n, way._replace(needed=way.needed and n != given)) for n, way in known.items()]
+
+    def fields_of(
+        self, ways: Sequence[tuple[str, FieldWay]], values: Mapping[str, object], place: str
+    ) -> dict[str, str]:
+        """Return several fields as :meth:`field` does, in a third of its time."""
+        found = {}
+        for name, (keys, value, needed) in ways:
+            text = values.get(keys[0])
+            if text is None and not needed and values.keys().isdisjoint(keys):
+                text = ""
+            if type(text) is not str:
+                text = self.field(name, Record(values, 0, place), needed=needed)
+            elif value is not None:
+                text = value(text)
+            found[name] = text
+        return found
+
+
+def _value_of(values: Mapping[str, str] | None) -> Callable[[str], str] | None:
+    """Return the function from a field's text to its value; None if texts stay as they are.
+
+    A text that stands for no value has none of the spaces around it.
+    """
+    if values is None:
+        return None
+
+    # Values repeat, and there are several for every answer.
+    @lru_cache(maxsize=4096)
+    def value(text: str) -> str:
         text = text.strip().removesuffix(".0")
         return values.get(text.casefold(), text)
+
+    return value
 
 
 def bad_label(declared: ClosedQuestions) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
-from hallujudge.metrics.framework.fast_values import maker_of
 
 from ..errors import ArchiveError, InvalidInputError
 from .answer_bundles import read_bundles
+from .answer_records import make_item
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joins import JoinCheck, MediaCheck, numbered, refuse
 from .json_files import named, read_json
@@ -41,8 +41,6 @@ from .records import (
 )
 from .split_files import joined_splits
 
-# Filling the slots of an item takes half the time of its constructor.
-_make_item = maker_of(AnswersItem, ("id", "group_id", "fields", "answers"))
 # Answers that are searched for question marks before a file of questions is refused.
 _LOOKED_AT = 100
 
@@ -146,6 +144,8 @@ class Answers:
         self._declared = declared
         self._responses = responses
         self._questions = questions
+        # Labels repeat, and there is one for every answer.
+        self._known_label = lru_cache(maxsize=1024)(partial(label_of, declared))
         self._options = options
         self._group_by = group_by
         self._left_out: Mapping[str, int] = {}
@@ -184,7 +184,7 @@ class Answers:
                 others.append(other)
             if known is None:
                 media.add(optional_text(record, declared.keys.media), record.place, record.values)
-            if known is None and label_of(declared, record.values.get(self._label_key)) is None:
+            if known is None and self._label_of(record) is None:
                 bad.append(f"{key} ({shown(record.values.get(self._label_key))})")
         if bad:
             raise labels_are_wrong(declared, bad, "the file of answers")
@@ -210,6 +210,11 @@ class Answers:
                 f"{sum(self._left_out.values()):,} answers are to questions that the labels "
                 f"dropped, and are left out: {named(list(self._left_out))}"
             )
+
+    def _label_of(self, record: Record) -> str | None:
+        """Return the label of an answer that has its own; None if it is not valid."""
+        found = record.values.get(self._label_key)
+        return self._known_label(found) if type(found) is str else label_of(self._declared, found)
 
     def _refuse_questions(self) -> None:
         """Refuse a file of questions: with the answers as labels, all would be right."""
@@ -272,7 +277,8 @@ class Answers:
                 yield self._item(record, self._name(self._key(record)))
         assert self._questions is not None or not missing, "only questions can lack an answer"
         for key in missing:
-            yield self._made(self._questions.table[key], None, None)  # type: ignore[union-attr]  # see above
+            question = self._questions.table[key]  # type: ignore[union-attr]  # see above
+            yield self._made(question, question.identifier, None, None)
 
     def _name(self, key: str) -> str:
         known = self._questions.table.get(key) if self._questions is not None else None
@@ -280,24 +286,27 @@ class Answers:
 
     def _item(self, record: Record, identifier: str) -> AnswersItem:
         text = text_of(record, self._text_key)
-        if self._questions is None:
-            question = Question(
-                identifier,
-                optional_text(record, self._declared.keys.question),
-                label_of(self._declared, record.values.get(self._label_key)) or "",
-                optional_text(record, self._declared.keys.media),
-                {},
-            )
-        else:
+        if self._questions is not None:
             unknown = Question(identifier, "", "", "", {})
             question = self._questions.table.get(self._key(record), unknown)
-        return self._made(question._replace(identifier=identifier), text, record)
+            return self._made(question, identifier, text, record)
+        answer = Answer(
+            text,
+            self._label_of(record) or "",
+            "",
+            optional_text(record, self._declared.keys.question),
+        )
+        image = optional_text(record, self._declared.keys.media)
+        own = fields_of(self._group_by, record.values)
+        return make_item((identifier, image, own, (answer,)))
 
-    def _made(self, question: Question, text: str | None, record: Record | None) -> AnswersItem:
+    def _made(
+        self, question: Question, identifier: str, text: str | None, record: Record | None
+    ) -> AnswersItem:
         fields: Mapping[str, object] = record.values if record is not None else {}
         answer = Answer(text, question.label, "", question.text)
         own = fields_of(self._group_by, _filled(question.fields), fields)
-        return _make_item((question.identifier, question.image, own, (answer,)))
+        return make_item((identifier, question.image, own, (answer,)))
 
 
 def _asks(text: object) -> bool:

@@ -136,6 +136,9 @@ def value_at(values: Mapping[str, object], path: str) -> object:
     """
     if path in values:
         return values[path]
+    # Most keys have no path, and fields to group by are looked up in every record.
+    if "." not in path:
+        return None
     value: object = values
     for part in path.split("."):
         if isinstance(value, Mapping):

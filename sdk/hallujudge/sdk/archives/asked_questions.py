@@ -62,6 +62,10 @@ class AskedQuestions:
         self._joined: set[str] = set()
         self._records = 0
         self._ignored: list[str] = []
+        keys = declared.keys
+        self._of_answers = {key for name in keys.verdict for key in keys.fields[name]}
+        # What joins a record with its question is then the id of its bundle.
+        self._by_id = not declared.bundle.by
 
     @property
     def asking(self) -> str | None:
@@ -81,25 +85,37 @@ class AskedQuestions:
         self._ignored.append(key)
         return True
 
-    def completed(self, record: Record) -> Record:
-        """Return a record with what it leaves out, from the file of questions and the tables."""
+    def completed(self, record: Record) -> tuple[Record, str]:
+        """Return a record with what it leaves out, from the file of questions and the tables.
+
+        And the id of its bundle; empty if it did not have to be looked up.
+        """
         self._records += 1
+        key, values = "", record.values
         if self.questions:
-            key = question_key(self._declared, record, self._options)
+            key_of = bundle_id if self._by_id else question_key
+            key = key_of(self._declared, record, self._options)
             if key not in self.questions and not self._options.allow_unknown:
                 self._faults.add(_UNKNOWN, key, remedy=_REMEDY)
             self._joined.add(key)
-            if key in self.questions:
-                values = {**self.known(key), **record.values}
-                record = Record(values, record.position, record.place)
-        return self.with_tables(record)
+            if known := self.known(key):
+                values = {**known, **values}
+        bundle = key if self._by_id else ""
+        if self._tables:
+            bundle = bundle or bundle_id(
+                self._declared, record._replace(values=values), self._options
+            )
+            values = self._with_tables(values, bundle, record.position)
+        if values is not record.values:
+            record = Record(values, record.position, record.place)
+        return record, bundle
 
     def known(self, key: str) -> Mapping[str, object]:
         """Return what is known of a question, without verdicts on another model's answer to it."""
-        keys = self._declared.keys
-        of_answers = {key for name in keys.verdict for key in keys.fields[name]}
         known = self.questions.get(key, {})
-        return {name: value for name, value in known.items() if name not in of_answers}
+        if not self._of_answers:
+            return known
+        return {name: value for name, value in known.items() if name not in self._of_answers}
 
     def check(self) -> None:
         """Note that no answer could be joined, or that a list has another number of values."""
@@ -118,8 +134,13 @@ class AskedQuestions:
         """Return a record with what the tables say of its bundle."""
         if not self._tables:
             return record
-        key = bundle_id(self._declared, record, self._options)
-        values: Mapping[str, object] = record.values
+        bundle = bundle_id(self._declared, record, self._options)
+        return record._replace(values=self._with_tables(record.values, bundle, record.position))
+
+    def _with_tables(
+        self, values: Mapping[str, object], key: str, position: int
+    ) -> Mapping[str, object]:
+        made = dict(values)
         for table, held in self._tables.items():
             lacks = table.required and key not in held
             if lacks and (key in self.questions or not self._options.allow_unknown):
@@ -127,13 +148,13 @@ class AskedQuestions:
                 remedy = f"Give the {table.name} file of the same release"
                 self._faults.add(fault, key, remedy=remedy)
             if table.form == "records":
-                values = {**cast("Mapping[str, object]", held.get(key, {})), **values}
+                made = {**cast("Mapping[str, object]", held.get(key, {})), **made}
             elif table.form == "pairs":
-                values = {**values, table.name: held}
+                made[table.name] = held
             elif table.form in ("by id", "in order"):
-                place = str(record.position) if isinstance(held, _Listed) else key
-                values = {**values, table.name: held.get(place)}
-        return Record(values, record.position, record.place)
+                place = str(position) if isinstance(held, _Listed) else key
+                made[table.name] = held.get(place)
+        return made
 
     def answering(self, gathered: Container[str]) -> Iterator[Record]:
         """Yield the records of tables that count as answers, where there is no other."""

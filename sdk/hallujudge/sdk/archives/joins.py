@@ -227,7 +227,8 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
         raise refuse(
             f"duplicate keys in one object of {path}", duplicates, "Keep one entry of each"
         )
-    return {canonical_id(key, f"{path}"): value for key, value in content.items()}
+    place = str(path)
+    return {canonical_id(key, place): value for key, value in content.items()}
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
@@ -250,12 +251,13 @@ def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
     if isinstance(responses, Mapping) or (count := _count_by_id(responses, names)) == 1:
         assert isinstance(responses, (str, Path, Mapping)), "_count_by_id looked at a file"
         place = "" if isinstance(responses, Mapping) else f"{responses} "
-        held = unwrapped(read_mapping(responses, "answers"))
+        read = read_mapping(responses, "answers")
+        held = unwrapped(read)
         if isinstance(held, list):
             yield from read_records(held)
             return
         for position, (key, value) in enumerate(held.items()):
-            identifier = canonical_id(key, place)
+            identifier = key if held is read else canonical_id(key, place)
             yield _answer(identifier, value, position, f"{place}entry {key!r}")
     elif count:
         assert isinstance(responses, (str, Path)), "_count_by_id looked at a file"
@@ -266,8 +268,10 @@ def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
 
 
 def _answer(key: str, value: object, position: int, place: str) -> Record:
-    values = {"id": key, **value} if isinstance(value, Mapping) else {"id": key, "response": value}
-    return Record(values=values, position=position, place=place)
+    # Nearly all answers are texts, and looking for a mapping takes longer than the rest.
+    if type(value) is not str and isinstance(value, Mapping):
+        return Record({"id": key, **value}, position, place)
+    return Record({"id": key, "response": value}, position, place)
 
 
 def _count_by_id(responses: Responses, names: Sequence[str]) -> int:

@@ -286,6 +286,9 @@ class _Reader:
         """
         if self._at < self._single_before:
             return None
+        if len(self._buffer) - self._at < BLOCK:
+            # Otherwise the values of the last block of each piece would be decoded one by one.
+            self._more()
         most = self._at + BLOCK
         self._single_before = most
         ends = (self._buffer.rfind(meeting, self._at, most) for meeting in _MEETINGS)

@@ -141,8 +141,13 @@ def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, 
         if type(text := first.get(key)) is str:
             out[key] = well_formed(text)
             continue
-        found = (value_at(record, key) for record in records)
-        value = next((value for value in found if value is not None), None)
+        value = None
+        for record in records:
+            if (value := value_at(record, key)) is not None:
+                break
+        else:
+            out[key] = ""
+            continue
         parts = value if isinstance(value, list) else [value]
         if any(isinstance(part, (Mapping, list)) for part in parts):
             inner = next(iter(parts[0]), "") if isinstance(parts[0], Mapping) else ""
@@ -151,7 +156,7 @@ def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, 
                 f"the key {key!r} to report groups by holds {shown(value)}; name a key of the "
                 f"object, such as {example!r:.80}, or another key"
             )
-        out[key] = "" if value is None else well_formed(",".join(map(str, parts)))
+        out[key] = well_formed(",".join(map(str, parts)))
     return out
 
 

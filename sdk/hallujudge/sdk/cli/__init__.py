@@ -42,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     # Items are freed by their reference counts. Looking for cycles among them after every 700 new
-    # ones takes a tenth of a CHAIR run, and finds none.
-    gc.set_threshold(_NEW_OBJECTS)
+    # ones takes a tenth of a CHAIR run, and finds none; nor does looking again after ten times.
+    gc.set_threshold(_NEW_OBJECTS, _NEW_OBJECTS)
     if arguments is None:
         # The process ends with the command, and looks for cycles among all that it has imported
         # once more. That takes a sixth of the time of a short command, and frees nothing.

@@ -27,6 +27,7 @@ from ..report.page.page_parts import KEPT_PAGE_ITEMS, MOST_PAGE_ITEMS
 from .manifest import JOURNAL
 
 if TYPE_CHECKING:
+    from msgspec import Raw
     from msgspec.json import Encoder
 
     from hallujudge.metrics import Answer
@@ -63,32 +64,83 @@ def item_lines(
     Raises:
         ValueError: A statistic or score is not a finite number.
     """
+    # All results live until their lines are encoded, as _KnownJson needs it.
+    held, known = list(pairs), _KnownJson(statistics)
     return _encoder().encode_lines(
-        [_line(item, result, statistics, keep_text=keep_text) for item, result in pairs]
+        [_line(item, result, known, keep_text=keep_text) for item, result in held]
     )
 
 
 def _line(
-    item: Item, result: ItemResult, statistics: tuple[str, ...], *, keep_text: bool
-) -> dict[str, JsonValue]:
-    line = result.to_json()
-    evidence = line.pop("evidence")
-    numbers = result.statistics
-    # A set of types takes half the time of a loop, and most metrics count.
-    whole = set(map(type, numbers)) == _WHOLE
-    _refuse_infinite(result, () if whole else numbers)
-    plain = numbers if whole else list(map(_plain, numbers))
-    line["statistics"] = dict(zip(statistics, plain, strict=bool(numbers)))
+    item: Item, result: ItemResult, known: _KnownJson, *, keep_text: bool
+) -> dict[str, object]:
+    line: dict[str, Any] = result.head()
+    line["scores"], line["statistics"] = known.numbers(result)
     response = response_of(item)
     if keep_text:
-        line["response"] = dict(response) if isinstance(response, Mapping) else response
+        line["response"] = response
     else:
         line["response_sha256"] = _hashed(response)
         if "detail" in line:
             # The detail may quote the response.
             line["detail"] = ""
-    line["evidence"] = evidence
+    line["evidence"] = known.evidence(result)
     return line
+
+
+class _KnownJson:
+    """JSON of what many items of a batch share, since equal answers have one outcome.
+
+    Args:
+        names: Names of the results' statistics.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        # By identity: the results live as long as their batch.
+        self._known: dict[int, object] = {}
+
+    def evidence(self, result: ItemResult) -> object:
+        """Return the evidence of a result."""
+        if (evidence := result.evidence) is None:
+            return {}
+        return self._again(id(evidence)) or self._first(id(evidence), evidence.to_json())
+
+    def _again(self, key: int) -> object:
+        """Return what another item has too, as JSON from the second time on; None if it is new."""
+        known = self._known.get(key)
+        if type(known) is dict:
+            # What one item alone has is encoded with its line, which is faster.
+            known = self._known[key] = _raw(known)
+        return known
+
+    def _first(self, key: int, value: dict[str, Any]) -> object:
+        self._known[key] = value
+        return value
+
+    def numbers(self, result: ItemResult) -> tuple[object, object]:
+        """Return the scores and the statistics of a result.
+
+        Raises:
+            ValueError: One is not a finite number.
+        """
+        numbers, scores = result.statistics, result.scores
+        known, own = self._again(id(numbers)), self._again(id(scores))
+        if known is not None and own is not None:
+            return own, known
+        # A set of types takes half the time of a loop, and most metrics count.
+        whole = set(map(type, numbers)) == _WHOLE
+        _refuse_infinite(result, () if whole else numbers)
+        plain = numbers if whole else [n if type(n) is int else _plain(n) for n in numbers]
+        named = dict(zip(self._names, plain, strict=bool(numbers)))
+        return own or self._first(id(scores), dict(scores)), self._first(id(numbers), named)
+
+
+def _raw(value: object) -> Raw:
+    # Imported here because only runs that write lines need it.
+    from msgspec import Raw
+
+    return Raw(_encoder().encode(value))
 
 
 def signed_lines(lines: bytes, signature: str) -> bytes:

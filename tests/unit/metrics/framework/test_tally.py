@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
 from support.messages import expected_message
 
@@ -294,3 +295,21 @@ def test_adding_one_by_one_or_at_once() -> None:
     whole.add_all(results[33:])
     reports = [tally.finish(IntervalSettings(), version="0").to_text() for tally in (one, whole)]
     assert reports[0] == reports[1]
+
+
+@pytest.mark.parametrize("number", [1.0, 0.1, -3.0, 2.0**52])
+def test_sums_of_clusters_are_those_of_a_plain_loop(number: float) -> None:
+    draw = random.Random(5)
+    rows = [[draw.randrange(20), *[float(draw.randrange(9))] * 5, number] for _ in range(200)]
+    found = []
+    for order in (rows, random.Random(6).sample(rows, len(rows))):
+        keys, *columns = (np.array(column) for column in zip(*order, strict=True))
+        clusters = _rows.Table(METRIC, keys, np.ones(len(order)), columns).by_cluster()
+        found.append({name: column.tolist() for name, column in clusters.columns.items()})
+        for column, name in enumerate((each.name for each in METRIC.columns), start=1):
+            plain = [
+                math.fsum(row[column] for row in rows if row[0] == key)
+                for key in sorted({row[0] for row in rows})
+            ]
+            assert found[-1][name] == pytest.approx(plain, rel=1e-15)
+    assert found[0] == found[1]

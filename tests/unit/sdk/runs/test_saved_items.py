@@ -116,3 +116,24 @@ def test_damaged_bytes_are_refused(content: bytes) -> None:
         ArchiveError, match=expected_message("sdk.runs.saved_items:score-the-responses-again")
     ):
         list(shown_items(content))
+
+
+def test_lines_with_the_same_outcome_are_those_of_a_plain_loop() -> None:
+    shared = result()
+    alike = [
+        ItemResult(
+            id=str(number),
+            group_id="g",
+            outcome=Outcome.SCORED,
+            statistics=shared.statistics if number % 2 else (1.0, float(number)),
+            scores=shared.scores if number % 3 else {},
+            evidence=shared.evidence if number % 5 else None,
+        )
+        for number in range(30)
+    ]
+    names = ("mentioned", "words")
+    lines = item_lines(((ITEM, each) for each in alike), names, keep_text=True).splitlines()
+    for line, each in zip(lines, alike, strict=True):
+        plain = json.loads(json.dumps(each.to_json()))
+        statistics = dict(zip(names, each.statistics, strict=True))
+        assert json.loads(line) == {**plain, "statistics": statistics, "response": ITEM.response}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from ..records import has_digit
 from ..table_files import structured
 from .archive_reader import ArchiveReader, converting, mapping_at, yes_or_no
 
@@ -97,9 +98,13 @@ def _letters(value: object) -> list[str]:
 
 def _all_letters(values: Mapping[str, object], *, least: int, most: int) -> bool:
     """Return whether an object maps videos, named with a number, to one or more letters."""
-    return bool(values) and all(
-        least <= len(_letters(value)) <= most and any(c.isdigit() for c in key)
-        for key, value in values.items()
+    # Thousands of texts have few distinct ones.
+    texts = {value for value in values.values() if isinstance(value, str)}
+    others = [value for value in values.values() if not isinstance(value, str)]
+    return (
+        bool(values)
+        and all(least <= len(_letters(value)) <= most for value in (*texts, *others))
+        and all(map(has_digit, values))
     )
 
 
