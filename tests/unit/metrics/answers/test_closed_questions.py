@@ -8,7 +8,7 @@ import pytest
 
 from hallujudge.metrics import Answer, AnswersItem
 
-FIELDS = (
+FIELDS: tuple[dict[str, str], ...] = (
     {},
     {"b": "2", "a": "1"},
     {"a": "1", "confidence": "0.5", "b": ""},
