@@ -26,7 +26,7 @@ METRICS = ("chair", "pope", "tri-he", "mementos")
 _KEY = "hallujudge"
 
 
-@metric(name="corpus")
+@metric(name="corpus")  # type: ignore[untyped-decorator]  # inspect_ai may be absent
 def corpus() -> Metric:
     """Return the metric that computes a score from the statistics of all samples together."""
 
@@ -46,7 +46,7 @@ def corpus() -> Metric:
 
 
 def _scorer_of(name: str) -> Callable[..., Any]:
-    @scorer(metrics=[mean(), stderr(), corpus()], name=name)
+    @scorer(metrics=[mean(), stderr(), corpus()], name=name)  # type: ignore[untyped-decorator]
     def made(
         score: str = "",
         reference: str = "",
@@ -93,7 +93,7 @@ def _scorer_of(name: str) -> Callable[..., Any]:
 
         return of
 
-    return made
+    return made  # type: ignore[no-any-return]
 
 
 chair, pope, tri_he, mementos = map(_scorer_of, METRICS)
