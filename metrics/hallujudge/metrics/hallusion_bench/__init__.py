@@ -33,11 +33,9 @@ probabilities that its judge states: P(correct), and without a figure also P(unc
 without them adds 0 or 1 by its verdict. The other scores count verdicts: how probable it is
 that all answers of a pair are right does not follow from the probabilities of each.
 
-Difference from the released script: it stops at duplicate questions, and if figure 0 is
-missing.
+The released script stops at duplicate questions, and if figure 0 is missing.
 
-An item is one answer; its set is its cluster. Pairs and figures are made from whole tables
-(:mod:`.question_groups`): what is unscored and ``n`` are answers, not sets.
+An item is one answer; its set is its cluster. :mod:`.question_groups` makes pairs and figures.
 """
 
 from __future__ import annotations
