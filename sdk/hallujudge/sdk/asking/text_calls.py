@@ -1,0 +1,132 @@
+"""Calls of a language model that reads and writes text alone, each of them made once.
+
+Benchmarks are built with it. The client, its limits and its budget are those of judges; replies
+are kept in a file, so that a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
+from hallujudge.judge_service.llm.budget import VerdictStore
+from hallujudge.judge_service.llm.cache_file import cache_key
+from hallujudge.judge_service.llm.chat import ChatReply, ChatRequest, Sampling, reply_problem
+from hallujudge.judge_service.llm.client import ChatClient
+from hallujudge.judge_service.llm.failures import CallFailedError
+from hallujudge.judge_service.settings.server_settings import load_settings
+
+from .replies import Reply
+
+_READING: Reading[Reply] = Reading(
+    read=Reply.of, to_record=Reply.to_record, from_record=Reply.from_record
+)
+_LABEL = "builder's model"
+
+
+class NoReplyError(Exception):
+    """A call has no whole reply.
+
+    Attributes:
+        reason: A fixed name, such as ``MODEL_REFUSED``.
+        detail: The same in words.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+class TextModel:
+    """A language model.
+
+    Args:
+        client: Calls it.
+        store: Keeps replies; None keeps them in memory.
+    """
+
+    def __init__(self, client: ChatClient, store: VerdictStore | None) -> None:
+        self.client = client
+        """What calls it."""
+        self._once = AskOnce[Reply](client, store)
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.client.settings.model
+
+    async def reply(self, prompt: str, *, max_tokens: int = 512) -> str:
+        """Return the reply to a prompt.
+
+        Raises:
+            NoReplyError: The call failed, the model refused, or the reply was cut off.
+            InvalidInputError: The key is rejected, or the model does not exist.
+            UnavailableError: The model answered no call for a long time.
+        """
+        request = ChatRequest(messages=[{"role": "user", "content": prompt}], max_tokens=max_tokens)
+        settings = self.client.settings
+        key = cache_key(
+            {
+                "builds": 1,
+                "model": settings.model,
+                "parameters": settings.sampling.parameters(settings.dialect),
+                "max_tokens": max_tokens,
+                "messages": request.messages,
+            }
+        )
+        reply = await self._once.known(key, _READING)
+        if reply is None:
+            try:
+                reply = await self._once.ask(key, request, _READING, label=_LABEL)
+            except CallFailedError as err:
+                raise NoReplyError(_own(err.kind.value), err.detail) from err
+        seen = ChatReply(
+            content=reply.content, finish_reason=reply.finish_reason, refusal=reply.refusal
+        )
+        if (problem := reply_problem(seen)) is not None:
+            raise NoReplyError(_own(problem.reason), problem.detail)
+        return reply.content
+
+
+def _own(reason: str) -> str:
+    return reason.replace("JUDGE_", "MODEL_", 1)
+
+
+@contextlib.asynccontextmanager
+async def text_model(
+    model: Mapping[str, object], replies: Path, temperature: float = 0.0
+) -> AsyncIterator[TextModel]:
+    """Yield a language model.
+
+    Args:
+        model: Its settings, with the names of a judge's: ``llm_url``, ``llm_model``, ...; what is
+            not given comes from the environment and the settings file.
+        replies: The file in which replies are kept.
+        temperature: Temperature.
+    """
+    settings = load_settings(dict(model))
+    factory = JudgeFactory(replace(settings.judges, verdict_cache=str(replies)), settings.keys)
+    if factory.cache is not None:
+        await factory.cache.open()
+    judge = factory.llm().client.settings
+    sampling = Sampling(
+        temperature=temperature,
+        seed=judge.sampling.seed,
+        top_logprobs=0,
+        omit=judge.sampling.omit,
+    )
+    client = ChatClient(
+        replace(judge, sampling=sampling, constraint="none"),
+        factory.budget("llm"),
+        store=factory.cache,
+    )
+    try:
+        yield TextModel(client, factory.cache)
+    finally:
+        await client.close()
+        await factory.close()
