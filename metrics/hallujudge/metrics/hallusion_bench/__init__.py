@@ -29,9 +29,8 @@ bounds show what it could change. Causes need figure 0, and either ``same`` or p
 if one is missing, the shares are None.
 
 With ``soft``, an answer adds P(right) to ``question_accuracy`` instead of 0 or 1, from the
-probabilities that its judge states: P(correct), and without a figure also P(unclear). One
-without them adds 0 or 1 by its verdict. The other scores count verdicts: how probable it is
-that all answers of a pair are right does not follow from the probabilities of each.
+probabilities that its judge states: P(correct), and without a figure also P(unclear); without
+them 0 or 1. The other scores count verdicts: P(right) of a pair does not follow from its answers'.
 
 The released script stops at duplicate questions, and if figure 0 is missing.
 
