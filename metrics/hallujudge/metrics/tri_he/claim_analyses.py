@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..framework.claims import ClaimVerdict, Part, Triplet, Verdict
+from ..framework.claims import ClaimVerdict, Part, Triplet, Verdict, support_probability
 from ..framework.columns_and_scores import mean_of_known
+from ..framework.reasons import UnscoredReason
 from . import TriHeMetric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..framework.columns_and_scores import FloatArray
+
+    BoolArray: TypeAlias = NDArray[np.bool_]
 
 # Table 4 is about the 20 % most frequent pairs.
 _SHARE = 0.2
@@ -42,16 +54,6 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrendPoint:
-    """Rates of the claims within the first words of the answers."""
-
-    words: int
-    """Number of words."""
-    rates: Rates
-    """Rates."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FrequentPairs:
     """Relation rates of all claims and of those on the most frequent object pairs."""
 
@@ -65,71 +67,172 @@ class FrequentPairs:
     """Number of distinct pairs."""
 
 
-def rates(answers: Iterable[JudgedAnswer], metric: TriHeMetric, part: str = "") -> Rates:
-    """Return formulas 1 and 2 of the paper over answers, without intervals.
+class ClaimTable:
+    """The verdicts of many answers as columns, over which rates are sums.
+
+    Rates are those of :meth:`TriHeMetric.score_answer`, for thousands of answers at once.
 
     Args:
-        answers: The answers. Those without a score are left out, as in the report.
+        answers: The answers.
         metric: The metric with its variant.
-        part: Empty for all claims, ``object_`` or ``relation_`` for those with such a part wrong.
     """
-    by_image: dict[str, list[float]] = defaultdict(list)
-    claims = 0
-    for answer in answers:
-        if metric.unscored_reason(answer.verdicts) is None:
-            rate = metric.score_answer(answer.verdicts).scores[f"{part}hallu_q"]
-            by_image[answer.group_id].append(rate or 0.0)
-            claims += len(answer.verdicts)
-    every = [rate for found in by_image.values() for rate in found]
-    return Rates(
-        hallu_q=mean_of_known(every),
-        hallu_i=mean_of_known([math.fsum(found) / len(found) for found in by_image.values()]),
-        questions=len(every),
-        images=len(by_image),
-        claims=claims,
-    )
+
+    def __init__(self, answers: Sequence[JudgedAnswer], metric: TriHeMetric) -> None:
+        import numpy as np
+
+        self._metric = metric
+        self._answers = len(answers)
+        images: dict[str, int] = {}
+        self._image = np.array(
+            [images.setdefault(answer.group_id, len(images)) for answer in answers], dtype=np.intp
+        )
+        sizes = [len(answer.verdicts) for answer in answers]
+        self._owner = np.repeat(np.arange(len(answers), dtype=np.intp), sizes)
+        self.claims: tuple[ClaimVerdict, ...] = tuple(
+            chain.from_iterable(answer.verdicts for answer in answers)
+        )
+        """All claims, answer by answer."""
+        # One column of codes for the verdict and the wrong part: claims are many.
+        codes = np.array([_code(claim) for claim in self.claims], dtype=np.int8)
+        self._missing = codes <= _ARCHIVED
+        self._archived = codes == _ARCHIVED
+        self._wrong = codes >= _NAMELESS
+        self._nameless = codes == _NAMELESS
+        self._objects = codes == _OBJECT
+        self._weights = np.array(self._soft_weights()) if metric.is_soft else self._wrong
+
+    def _soft_weights(self) -> list[float]:
+        """Return what each claim adds: its probability of being wrong, or 0 or 1 by its verdict."""
+        weights = []
+        for claim in self.claims:
+            share = support_probability(claim) if claim.verdict is not Verdict.UNSCORED else 1.0
+            by_verdict = float(claim.verdict is Verdict.NOT_SUPPORTED)
+            weights.append(by_verdict if share is None else 1.0 - share)
+        return weights
+
+    def rates(self, chosen: BoolArray | None = None) -> dict[str, Rates]:
+        """Return formulas 1 and 2 of the paper, without intervals.
+
+        Answers without a score are left out, as in the report.
+
+        Args:
+            chosen: Whether each claim counts; None if all do.
+
+        Returns:
+            Empty for all claims, ``object_`` and ``relation_`` for those with such a part wrong ->
+            rates.
+        """
+        import numpy as np
+
+        sums, of = self._sums(chosen)
+        scored = self._scored(of)
+        claims = int(of["claims"][scored].sum())
+        image = self._image[scored]
+        sizes = np.bincount(image)
+        shown = sizes > 0
+        made = {}
+        for part, values in sums.items():
+            every = values[scored]
+            means = np.bincount(image, weights=every)[shown] / sizes[shown]
+            made[part] = Rates(
+                hallu_q=mean_of_known(every.tolist()),
+                hallu_i=mean_of_known(means.tolist()),
+                questions=len(every),
+                images=int(shown.sum()),
+                claims=claims,
+            )
+        return made
+
+    def rate_of_each(self) -> dict[str, list[float | None]]:
+        """Return each answer's own rates, by part as in :meth:`rates`; None without a score."""
+        sums, of = self._sums(None)
+        scored = self._scored(of).tolist()
+        return {
+            part: [
+                value if known else None for value, known in zip(row.tolist(), scored, strict=True)
+            ]
+            for part, row in sums.items()
+        }
+
+    def _sums(
+        self, chosen: BoolArray | None
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        """Return each answer's rate by part, 0 for one without claims, and its counts by name."""
+        import numpy as np
+
+        mask = np.ones(len(self.claims), dtype=bool) if chosen is None else chosen
+
+        def total(column: FloatArray | BoolArray) -> FloatArray:
+            # Without any claim, numpy returns whole numbers.
+            sums = np.bincount(self._owner, weights=column * mask, minlength=self._answers)
+            return sums.astype(np.float64)
+
+        published = self._metric.variant == "published"
+        wrong, objects = total(self._wrong), total(self._objects)
+        of = {
+            "claims": total(mask),
+            "missing": total(self._missing),
+            "archived": total(self._archived),
+        }
+        # As in TriHeMetric: published counts claims without a verdict, and every other wrong claim
+        # as a wrong relation.
+        among = of["claims"] - (0 if published else of["missing"])
+        numerators = {
+            "": total(self._weights),
+            "object_": objects,
+            "relation_": wrong - objects - (0 if published else total(self._nameless)),
+        }
+        rates = {
+            part: np.divide(number, among, out=np.zeros_like(among), where=among > 0)
+            for part, number in numerators.items()
+        }
+        return rates, of
+
+    def _scored(self, of: Mapping[str, FloatArray]) -> BoolArray:
+        """Return which answers have a score, as :meth:`TriHeMetric.unscored_reason` says."""
+        known: BoolArray = of["missing"] < of["claims"]
+        if self._metric.variant == "published":
+            known = known | (of["archived"] == of["missing"])
+        some: BoolArray = of["claims"] > 0
+        return known & some
 
 
-def trend(
-    answers: Sequence[JudgedAnswer], metric: TriHeMetric, words: Iterable[int], part: str = ""
-) -> tuple[TrendPoint, ...]:
+_MISSING, _ARCHIVED, _SUPPORTED, _NAMELESS, _OBJECT, _RELATION = range(6)
+
+
+def _code(claim: ClaimVerdict) -> int:
+    if claim.verdict is Verdict.SUPPORTED:
+        return _SUPPORTED
+    if claim.verdict is Verdict.UNSCORED:
+        return _ARCHIVED if claim.reason == UnscoredReason.VERDICT_NULL else _MISSING
+    if claim.part is None:
+        return _NAMELESS
+    return _OBJECT if claim.part.is_object else _RELATION
+
+
+def trend(table: ClaimTable, words: Iterable[int]) -> list[tuple[int, dict[str, Rates]]]:
     """Return rates over the claims within the first K words of each answer (Figure 3).
 
     A claim belongs to the first K words if it ends within them. White space separates words. The
     paper cuts at K tokens of NLTK. Its script has no spans and guesses from vector similarity which
-    claims come before the cut; here the spans decide. An answer without a claim in its first K
-    words is left out at that K, as in the paper.
+    claims come before the cut; here the spans decide, and claims without one are left out. An
+    answer without a claim in its first K words is left out at that K, as in the paper.
 
     Args:
-        answers: The answers.
-        metric: Which variant counts.
+        table: The verdicts.
         words: The numbers of words, the K of the figure.
-        part: As for :func:`rates`.
 
-    Raises:
-        ValueError: The position of a claim is unknown.
+    Returns:
+        Each K with its rates by part.
     """
-    for answer in answers:
-        for claim in answer.verdicts:
-            if claim.within_words is None:
-                raise ValueError(
-                    f"the claim {list(claim.triplet)} of image {answer.group_id!r} has no "
-                    "position; use an extractor that reports positions, such as rules"
-                )
-    return tuple(
-        TrendPoint(words=k, rates=rates([_first(a, k) for a in answers], metric, part))
-        for k in words
-    )
+    import numpy as np
 
-
-def _first(answer: JudgedAnswer, words: int) -> JudgedAnswer:
-    early = (c for c in answer.verdicts if c.within_words is not None and c.within_words <= words)
-    return JudgedAnswer(group_id=answer.group_id, verdicts=tuple(early))
+    ends = np.array([math.inf if c.within_words is None else c.within_words for c in table.claims])
+    return [(k, table.rates(ends <= k)) for k in words]
 
 
 def frequent_pair_rates(
-    answers: Sequence[JudgedAnswer],
-    metric: TriHeMetric,
+    table: ClaimTable,
     *,
     share: float = _SHARE,
     canonical: Callable[[str], str] | None = None,
@@ -141,8 +244,7 @@ def frequent_pair_rates(
     distinct pairs, rounded up.
 
     Args:
-        answers: The answers.
-        metric: Which variant counts.
+        table: The verdicts.
         share: Share of the pairs that count as frequent.
         canonical: Maps names of the same object to one name. The paper uses the name of the WordNet
             synset. By default, letter case and white space are ignored.
@@ -152,19 +254,26 @@ def frequent_pair_rates(
     """
     if not 0 < share <= 1:
         raise ValueError(f"share is {share}; give a number above 0 and at most 1")
-    name = canonical or _plain
-    counts = Counter(
-        _pair(claim.triplet, name)
-        for answer in answers
-        for claim in answer.verdicts
+    import numpy as np
+
+    # The same few names are in most claims.
+    name = cache(canonical or _plain)
+    pairs = [
+        (name(claim.triplet.subject), name(claim.triplet.object))
         if isinstance(claim.triplet, Triplet)
-    )
+        else None
+        for claim in table.claims
+    ]
+    counts = Counter(pair for pair in pairs if pair is not None)
     ranked = sorted(counts, key=lambda pair: (-counts[pair], pair))
     # 0.07 * 100 is just above 7 in floating point, and its ceiling would be 8.
     taken = ranked[: math.ceil(share * len(ranked) - 1e-9)]
+    frequent = set(taken)
     return FrequentPairs(
-        original=rates(answers, metric, "relation_"),
-        frequent=rates([_on(answer, set(taken), name) for answer in answers], metric, "relation_"),
+        original=table.rates()["relation_"],
+        frequent=table.rates(np.array([pair in frequent for pair in pairs], dtype=np.bool_))[
+            "relation_"
+        ],
         pairs=tuple(taken),
         all_pairs=len(ranked),
     )
@@ -172,21 +281,6 @@ def frequent_pair_rates(
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _pair(triplet: Triplet, name: Callable[[str], str]) -> tuple[str, str]:
-    return name(triplet.subject), name(triplet.object)
-
-
-def _on(
-    answer: JudgedAnswer, pairs: Collection[tuple[str, str]], name: Callable[[str], str]
-) -> JudgedAnswer:
-    kept = tuple(
-        claim
-        for claim in answer.verdicts
-        if isinstance(claim.triplet, Triplet) and _pair(claim.triplet, name) in pairs
-    )
-    return JudgedAnswer(group_id=answer.group_id, verdicts=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,13 @@ A family's analyses are in the module of its name, which declares them in ``ANAL
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from hallujudge.metrics import UnknownVariantError
 
@@ -24,6 +27,7 @@ from .analyzed_run import (
     AnalyzedRun,
     FamilyAnalyses,
     OptionValue,
+    Tables,
     analyzed_runs,
     checked_options,
     described,
@@ -72,21 +76,46 @@ def analyze(
     analyses = list(_analyses_of(given))
     declared = [option for each in analyses for option in each.options]
     checked = checked_options(options or {}, declared)
-    tables: list[AnalysisTable] = []
-    notes: list[str] = []
-    for each in analyses:
-        try:
-            more, problems = each.make(given, checked)
-        except UnknownVariantError as err:
-            sources = ", ".join(run.source for run in given)
-            raise ArchiveError(f"{sources}: not written by hallujudge: {err}; score again") from err
-        tables += more
-        notes += problems
+    with _without_collection():
+        tables, notes = _made(analyses, given, checked)
     return Analysis(
         runs=tuple(map(described, given)),
         tables=tuple(tables),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _made(
+    analyses: Iterable[FamilyAnalyses], runs: Sequence[AnalyzedRun], options: Mapping[str, Any]
+) -> Tables:
+    tables: list[AnalysisTable] = []
+    notes: list[str] = []
+    for each in analyses:
+        try:
+            more, problems = each.make(runs, options)
+        except UnknownVariantError as err:
+            sources = ", ".join(run.source for run in runs)
+            raise ArchiveError(f"{sources}: not written by hallujudge: {err}; score again") from err
+        tables += more
+        notes += problems
+    return tables, notes
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause the garbage collector.
+
+    An analysis keeps values of all items, without cycles; to look through them again and again
+    takes as long as to make them.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _analyses_of(runs: Iterable[AnalyzedRun]) -> list[FamilyAnalyses]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,12 +18,13 @@ from hallujudge.metrics.framework.claims import (
     Triplet,
     Verdict,
 )
+from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.tri_he import TriHeMetric
 from hallujudge.metrics.tri_he.claim_analyses import (
+    ClaimTable,
     JudgedAnswer,
     Rates,
     frequent_pair_rates,
-    rates,
     trend,
 )
 from hallujudge.synonym_graphs import GraphError
@@ -105,36 +106,31 @@ def _tables(
     every = [_answer(record, sheets) for record in run.items()]
     known.update(answer.key for answer in every if answer.key is not None)
     answers = [answer for answer in every if answer.is_scored]
-    judged = [answer.judged for answer in answers]
-    tables, notes = _trend_over_placed(judged, metric, cut_offs("words", options["words"]))
+    judged = ClaimTable([answer.judged for answer in answers], metric)
+    tables, notes = _trend_over_placed(judged, cut_offs("words", options["words"]))
     names = _synset_names(options["wordnet"])
-    tables += [*_frequent(judged, metric, options["share"], names), _errors(judged)]
-    more_tables, more_notes = _people(every, answers, metric, options["human_scale"])
+    tables += [*_frequent(judged, options["share"], names), _errors(judged.claims)]
+    more_tables, more_notes = _people(every, answers, judged, options["human_scale"])
     return tables + more_tables, notes + more_notes
 
 
 def _trend_over_placed(
-    answers: Sequence[JudgedAnswer], metric: TriHeMetric, words: Sequence[int]
+    judged: ClaimTable, words: Sequence[int]
 ) -> tuple[list[AnalysisTable], list[str]]:
     """Return the trend over claims with a position, and a note on claims without one."""
-    placed = [_placed(answer) for answer in answers]
-    claims, known = (sum(len(a.verdicts) for a in some) for some in (answers, placed))
+    claims = len(judged.claims)
+    known = sum(claim.within_words is not None for claim in judged.claims)
     if claims and not known:
         return [], [_NO_PLACES]
-    table = _trend(placed, metric, words or _steps(placed))
+    table = _trend(judged, words or _steps(judged.claims))
     if known == claims:
         return [table], []
     left_out = f"{claims - known} of {claims} claims"
     return [table], [f"trend: {left_out} are left out, since they have no position in the answer"]
 
 
-def _placed(answer: JudgedAnswer) -> JudgedAnswer:
-    kept = tuple(claim for claim in answer.verdicts if claim.within_words is not None)
-    return JudgedAnswer(group_id=answer.group_id, verdicts=kept)
-
-
 def _people(
-    every: Sequence[_Answer], scored: Sequence[_Answer], metric: TriHeMetric, scale: str
+    every: Sequence[_Answer], scored: Sequence[_Answer], judged: ClaimTable, scale: str
 ) -> tuple[list[AnalysisTable], list[str]]:
     """Return agreement with annotators over scored answers, and between annotators over all."""
     if scale not in _HUMAN_SCALES:
@@ -150,31 +146,28 @@ def _people(
             f"agreement with annotators: {rated - compared} of {rated} answers with human scores "
             "are unscored and left out"
         )
-    tables = [_agreement(scored, metric, scale)] if compared else []
+    tables = [_agreement(scored, judged, scale)] if compared else []
     alpha = _alpha(every)
     if not alpha.rows:
         return tables, [*notes, _NO_SECOND]
     return [*tables, alpha], notes
 
 
-def _steps(answers: Sequence[JudgedAnswer]) -> tuple[int, ...]:
-    last = max((c.within_words or 0 for a in answers for c in a.verdicts), default=0)
+def _steps(claims: Iterable[ClaimVerdict]) -> tuple[int, ...]:
+    last = max((claim.within_words or 0 for claim in claims), default=0)
     steps = math.ceil(last / _STEP)
     return tuple(_STEP * k for k in range(1, min(steps, _MOST_STEPS - 1) + 1)) + (
         (last,) if steps >= _MOST_STEPS else ()
     )
 
 
-def _trend(
-    answers: Sequence[JudgedAnswer], metric: TriHeMetric, words: Sequence[int]
-) -> AnalysisTable:
-    points = [trend(answers, metric, words, part) for part in _PARTS]
+def _trend(judged: ClaimTable, words: Sequence[int]) -> AnalysisTable:
     return AnalysisTable(
         name="trend",
         source="Wu et al., Figure 3: claims within the first words of the answers",
         rows=tuple(
-            {"words": at[0].words} | _joined([point.rates for point in at])
-            for at in zip(*points, strict=True)
+            {"words": k} | _joined([found[part] for part in _PARTS])
+            for k, found in trend(judged, words)
         ),
         chart=Chart(kind="lines", x="words", y=tuple(f"{part}hallu_i" for part in _PARTS)),
     )
@@ -193,14 +186,13 @@ def _counts(found: Rates) -> dict[str, Cell]:
 
 
 def _frequent(
-    answers: Sequence[JudgedAnswer],
-    metric: TriHeMetric,
+    judged: ClaimTable,
     share: float,
     names: Callable[[str], str] | None,
 ) -> Iterator[AnalysisTable]:
     if not 0 < share <= 1:
         raise InvalidInputError(f"the option share is {share}; give a number above 0 and at most 1")
-    found = frequent_pair_rates(answers, metric, share=share, canonical=names)
+    found = frequent_pair_rates(judged, share=share, canonical=names)
     rows: list[Mapping[str, Cell]] = []
     for name, of, pairs in (
         ("all", found.original, found.all_pairs),
@@ -253,8 +245,7 @@ def _synset_names(wordnet: str) -> Callable[[str], str] | None:
     return name
 
 
-def _errors(answers: Sequence[JudgedAnswer]) -> AnalysisTable:
-    claims = [claim for answer in answers for claim in answer.verdicts]
+def _errors(claims: Sequence[ClaimVerdict]) -> AnalysisTable:
     wrong = sum(claim.verdict is Verdict.NOT_SUPPORTED for claim in claims)
     errors = sum(claim.prediction_error for claim in claims)
     return AnalysisTable(
@@ -271,7 +262,7 @@ def _errors(answers: Sequence[JudgedAnswer]) -> AnalysisTable:
     )
 
 
-def _agreement(answers: Sequence[_Answer], metric: TriHeMetric, scale: str) -> AnalysisTable:
+def _agreement(answers: Sequence[_Answer], judged: ClaimTable, scale: str) -> AnalysisTable:
     """Return correlations, positive where annotators and the judge agree, as in the paper.
 
     The paper's scale runs from 1 to 5 for no hallucination (appendix C, Table 8), against the
@@ -279,8 +270,8 @@ def _agreement(answers: Sequence[_Answer], metric: TriHeMetric, scale: str) -> A
     """
     human = {a.id: math.fsum(a.human) / len(a.human) for a in answers if a.human}
     rows: list[Mapping[str, Cell]] = []
-    for part in _PARTS:
-        scores = {a.id: rates([a.judged], metric, part).hallu_q for a in answers}
+    for part, values in judged.rate_of_each().items():
+        scores = {a.id: value for a, value in zip(answers, values, strict=True)}
         found = human_agreement(scores, human, opposite=scale == "more-is-better")
         rows.append(
             {
@@ -344,22 +335,42 @@ def _answer(record: Record, sheets: SheetScores | None) -> _Answer:
 
 def _claim(entry: Mapping[str, object]) -> ClaimVerdict:
     part, words, score = entry["part"], entry.get("within_words"), entry.get("score")
-    return ClaimVerdict(
-        triplet=_parts(entry["triplet"]),
-        verdict=Verdict(entry["verdict"]),
-        part=None if part is None else Part(part),
-        within_words=words if isinstance(words, int) else None,
-        score=float(score) if isinstance(score, int | float) else None,
-        judge=str(entry.get("judge", "")),
-        prediction_error=entry.get("prediction_error") is True,
-        reason=str(entry.get("reason", "")),
+    found = (
+        _parts(entry["triplet"]),
+        _VERDICTS[entry["verdict"]],
+        None if part is None else _PLACES[part],
+        words if isinstance(words, int) else None,
+        float(score) if isinstance(score, int | float) else None,
+        str(entry.get("judge", "")),
+        entry.get("prediction_error") is True,
+        str(entry.get("reason", "")),
     )
+    return _make_claim((*found, *_UNREAD.values()))
 
 
 def _parts(value: object) -> ClaimParts:
-    if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+    if not isinstance(value, list) or {*map(type, value)} != {str}:
         raise TypeError(f"a triplet is {value!r:.60}")
     return Triplet(*value) if len(value) != 1 else Sentence(*value)
+
+
+# There are a dozen claims for each answer, so that their values are filled slot by slot.
+_READ = (
+    "triplet",
+    "verdict",
+    "part",
+    "within_words",
+    "score",
+    "judge",
+    "prediction_error",
+    "reason",
+)
+_UNREAD: Mapping[str, object] = {
+    "margin": None, "references": (), "span": None, "modality": None, "detail": "",
+}  # fmt: skip
+_make_claim = maker_of(ClaimVerdict, (*_READ, *_UNREAD))
+_VERDICTS: Mapping[object, Verdict] = {each.value: each for each in Verdict}
+_PLACES: Mapping[object, Part] = {each.value: each for each in Part}
 
 
 ANALYSES = (

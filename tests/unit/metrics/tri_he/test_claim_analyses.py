@@ -20,11 +20,11 @@ from hallujudge.metrics.framework.agreement import (
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Sentence, Triplet, Verdict
 from hallujudge.metrics.tri_he import TriHeMetric
 from hallujudge.metrics.tri_he.claim_analyses import (
+    ClaimTable,
     JudgedAnswer,
     Scene,
     frequent_pair_rates,
     is_prediction_error,
-    rates,
     trend,
 )
 
@@ -51,12 +51,13 @@ def test_trend_counts_claims_that_end_in_time() -> None:
             verdicts=(claim("dog-runs-x", True, 3), claim("cat-sleeps-y", False, 6)),
         )
     ]
-    points = trend(answers, METRIC, [1, 3, 6])
-    assert [point.words for point in points] == [1, 3, 6]
-    assert [point.rates.hallu_q for point in points] == [None, 0.0, 0.5]
-    assert [point.rates.claims for point in points] == [0, 1, 2]
-    with pytest.raises(ValueError, match="has no position"):
-        trend([JudgedAnswer(group_id="1", verdicts=(claim("a-b-c", True),))], METRIC, [5])
+    points = trend(ClaimTable(answers, METRIC), [1, 3, 6])
+    assert [words for words, _ in points] == [1, 3, 6]
+    assert [found[""].hallu_q for _, found in points] == [None, 0.0, 0.5]
+    assert [found[""].claims for _, found in points] == [0, 1, 2]
+    without = JudgedAnswer(group_id="1", verdicts=(claim("a-b-c", True),))
+    [(_, found)] = trend(ClaimTable([without], METRIC), [5])
+    assert found[""].claims == 0, "a claim without a position is left out"
 
 
 def test_rates_are_the_reports() -> None:
@@ -66,26 +67,91 @@ def test_rates_are_the_reports() -> None:
         JudgedAnswer(group_id="b", verdicts=(claim("a-b-c", False),)),
         JudgedAnswer(group_id="c", verdicts=()),
     ]
-    found = rates(answers, METRIC)
+    found = ClaimTable(answers, METRIC).rates()[""]
     assert (found.hallu_q, found.hallu_i) == (0.5, 0.625)
     assert (found.questions, found.images, found.claims) == (3, 2, 4)
+
+
+PARTS = ("", "object_", "relation_")
+VERDICTS = st.builds(
+    ClaimVerdict,
+    triplet=st.just(Triplet("a", "b", "c")),
+    verdict=st.sampled_from(Verdict),
+    part=st.sampled_from((None, *Part)),
+    score=st.none() | st.floats(0, 1),
+    judge=st.sampled_from(("matcher", "llm")),
+    reason=st.sampled_from(("VERDICT_NULL", "JUDGE_TIMEOUT")),
+    within_words=st.none() | st.integers(1, 30),
+)
+JUDGED = st.builds(
+    JudgedAnswer,
+    group_id=st.sampled_from("xyz"),
+    verdicts=st.lists(VERDICTS, max_size=4).map(tuple),
+)
+
+
+@given(
+    answers=st.lists(JUDGED, max_size=6),
+    variant=st.sampled_from(("published", "corrected")),
+    soft=st.sampled_from(("", "yes")),
+    words=st.integers(1, 30),
+)
+def test_rates_equal_those_of_each_answer(
+    answers: list[JudgedAnswer], variant: str, soft: str, words: int
+) -> None:
+    metric = TriHeMetric(judge="test", variant=variant, soft=soft)
+    early = [
+        JudgedAnswer(
+            group_id=answer.group_id,
+            verdicts=tuple(
+                c for c in answer.verdicts if c.within_words and c.within_words <= words
+            ),
+        )
+        for answer in answers
+    ]
+    table = ClaimTable(answers, metric)
+    [(_, cut)] = trend(table, [words])
+    for some, found in ((answers, table.rates()), (early, cut)):
+        for part in PARTS:
+            plain: dict[str, list[float]] = {}
+            claims = 0
+            for answer in some:
+                if metric.unscored_reason(answer.verdicts) is None:
+                    rate = metric.score_answer(answer.verdicts).scores[f"{part}hallu_q"]
+                    plain.setdefault(answer.group_id, []).append(rate or 0.0)
+                    claims += len(answer.verdicts)
+            every = [rate for of in plain.values() for rate in of]
+            counts = (found[part].questions, found[part].images, found[part].claims)
+            assert counts == (len(every), len(plain), claims)
+            means = [sum(of) / len(of) for of in plain.values()]
+            for value, numbers in ((found[part].hallu_q, every), (found[part].hallu_i, means)):
+                mean = sum(numbers) / len(numbers) if numbers else None
+                assert value == (None if mean is None else pytest.approx(mean, abs=1e-12))
+    for part, values in table.rate_of_each().items():
+        for answer, value in zip(answers, values, strict=True):
+            if metric.unscored_reason(answer.verdicts) is not None:
+                assert value is None
+            else:
+                rate = metric.score_answer(answer.verdicts).scores[f"{part}hallu_q"]
+                assert value == pytest.approx(rate)
 
 
 def test_relation_rates_on_frequent_pairs() -> None:
     often = tuple(claim(f"Man-{word}-horse ", True) for word in "abc")
     rare = tuple(claim(f"a-r-{n}", False, part=Part.RELATION) for n in range(4))
     answers = [JudgedAnswer(group_id="1", verdicts=often + rare)]
-    found = frequent_pair_rates(answers, METRIC)
+    table = ClaimTable(answers, METRIC)
+    found = frequent_pair_rates(table)
     assert found.pairs == (("man", "horse"),)
     assert found.all_pairs == 5
     assert found.original.hallu_q == pytest.approx(4 / 7)
     assert found.frequent.hallu_q == 0
-    assert frequent_pair_rates(answers, METRIC, share=1).frequent == found.original
-    synset = frequent_pair_rates(answers, METRIC, canonical=lambda name: name[:1].lower())
+    assert frequent_pair_rates(table, share=1).frequent == found.original
+    synset = frequent_pair_rates(table, canonical=lambda name: name[:1].lower())
     assert synset.pairs == (("m", "h"),)
     with pytest.raises(ValueError, match="share is 0"):
-        frequent_pair_rates(answers, METRIC, share=0)
-    assert frequent_pair_rates([], METRIC).frequent.hallu_q is None
+        frequent_pair_rates(table, share=0)
+    assert frequent_pair_rates(ClaimTable([], METRIC)).frequent.hallu_q is None
 
 
 def test_prediction_errors_have_all_parts_but_not_the_pairing() -> None:
