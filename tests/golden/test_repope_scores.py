@@ -107,3 +107,67 @@ def test_one_run_shows_both_labels_of_all_splits(goldens: Path, tmp_path: Path) 
             "text_differs": wanted["text_differs"],
         }
     assert [row["category"] for row in rows] == list(SPLITS)
+
+
+def logged(goldens: Path, tool: str) -> list[dict[str, Any]]:
+    """All answers as a tool logs them: with their categories, once for all, or one by one."""
+    rows: list[dict[str, Any]] = []
+    for split in SPLITS:
+        said = {
+            row["question_id"]: row["text"]
+            for row in read_lines(answers(goldens, f"llava-1.5-7b_coco_{split}_greedy"))
+        }
+        for row in read_lines(labels(goldens, "pope", split)):
+            rows.append({**row, "category": split, "said": said[row["question_id"]]})
+    if tool == "lmms-eval":
+        return [
+            {
+                "doc_id": place,
+                "doc": {
+                    **{name: row[name] for name in ("question_id", "category")},
+                    **{"question": row["text"], "image_source": row["image"]},
+                },
+                "target": row["label"],
+                "filtered_resps": [row["said"]],
+                "pope_accuracy": {"question_id": row["question_id"], "category": row["category"]},
+            }
+            for place, row in enumerate(rows)
+        ]
+    merged: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        known = merged.setdefault(
+            (row["image"], row["text"]),
+            {
+                "index": len(merged),
+                "question": row["text"],
+                "image_path": row["image"],
+                "answer": row["label"].capitalize(),
+                "category": "",
+                "prediction": row["said"],
+            },
+        )
+        known["category"] += f",{row['category']}" if known["category"] else row["category"]
+    return list(merged.values())
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("tool", ["lmms-eval", "vlmevalkit"])
+def test_logs_of_tools_are_scored_by_both_labels(goldens: Path, tmp_path: Path, tool: str) -> None:
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps(logged(goldens, tool)))
+    given = [
+        ("-R", labels(goldens, each, split)) for each in ("pope", "repope") for split in SPLITS
+    ]
+    done = here(
+        *("score", "pope", "--variant", "repope", "-r", log, "-o", tmp_path / "out"),
+        *(part for pair in given for part in pair),
+    )
+    assert done.returncode == 0, done.stderr
+    before, after = json.loads((tmp_path / "out" / "labels.json").read_text())["sets"]
+    for split in SPLITS:
+        wanted = expected(goldens, "scores")[f"llava-1.5-7b_coco_{split}_greedy"]
+        agree(before["groups"][split], wanted["pope"])
+        agree(after["groups"][split], wanted["repope"])

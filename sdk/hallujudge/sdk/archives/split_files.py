@@ -121,10 +121,13 @@ class _Questions:
         self._options = options
         self._by_id: dict[str, list[Record]] = {}
         self._by_text: dict[tuple[str, str], list[Record]] = {}
+        self._by_image: dict[str, list[Record]] = {}
         self._with_ids = self.id_key(rows[0]) is not None
         for row in rows:
             self._by_id.setdefault(self.own_id(row), []).append(row)
-            self._by_text.setdefault(self.text_of(row), []).append(row)
+            image, text = self.text_of(row)
+            self._by_text.setdefault((image, text), []).append(row)
+            self._by_image.setdefault(image, []).append(row)
 
     @property
     def count(self) -> int:
@@ -189,7 +192,7 @@ class _Questions:
     def with_split(self, record: Record, split: str, own: str) -> Record:
         """Return a record with a split, and with an id that tells it apart from other splits."""
         key = self.id_key(record) or self._options.id_key or self._declared.keys.id[0]
-        more = {self._splits.field: split, key: f"{split}:{own}"}
+        more = {self._splits.field: split, key: f"{split}:{own}" if split else own}
         return record._replace(values={**record.values, **more})
 
     def asked_by(self, answer: Record) -> list[Record]:
@@ -204,8 +207,14 @@ class _Questions:
             for media, asked in [self.text_of(row)]
             if asks_the_same(text, asked) and _same_file(image, media)
         ]
-        by_text = not same and self._options.join != "id"
-        return list(self._by_text.get((image, text), ())) if by_text else same
+        if same or self._options.join == "id":
+            return same
+        return self._by_text.get((image, text)) or self._misspelt(image, text)
+
+    def _misspelt(self, image: str, text: str) -> list[Record]:
+        """Return the questions about an image whose text differs by a misspelt word."""
+        rows = self._by_image.get(image, ())
+        return [row for row in rows if asks_the_same(text, self.text_of(row)[1])]
 
     def of_split(self, answer: Record, split: str) -> Record | None:
         """Return the question of a split with an answer's image and text."""
@@ -297,17 +306,24 @@ class _Answers:
             ArchiveError: An answer may be of several splits.
         """
         groups: dict[tuple[str, str], tuple[list[Record], list[Record]]] = {}
-        unsure = []
+        placed: list[Record] = []
+        unsure: list[Record] = []
         for answer in answers:
-            questions = self._asked.asked_by(answer)
+            questions, known = self._asked_in_listed(answer)
             texts = {self._asked.text_of(question) for question in questions}
+            if not texts and self._options.drop_unknown:
+                # A question that the labels dropped is of no split.
+                placed.append(self._asked.with_split(answer, "", self._asked.own_id(answer)))
+                continue
+            if known and len(texts) == 1:
+                placed += [self._asked.with_id(answer, question) for question in questions]
+                continue
             if len(texts) != 1:
                 unsure.append(answer)
                 continue
             groups.setdefault(texts.pop(), (questions, []))[1].append(answer)
         whole = sum(len(questions) for questions, _ in groups.values()) == self._asked.count
         once = whole and not unsure and all(len(given) == 1 for _, given in groups.values())
-        placed = []
         for questions, given in groups.values():
             if len(questions) == 1:
                 placed += [self._asked.with_id(answer, questions[0]) for answer in given]
@@ -319,6 +335,19 @@ class _Answers:
         if unsure:
             raise self._refused(unsure)
         return placed
+
+    def _asked_in_listed(self, answer: Record) -> tuple[list[Record], bool]:
+        """Return the questions of an answer, and whether it lists the splits that these are of.
+
+        VLMEvalKit has one answer to a question of several splits, such as ``random,popular``.
+        """
+        questions = self._asked.asked_by(answer)
+        listed = answer.values.get(self._splits.field)
+        names = listed if isinstance(listed, list) else str(listed or "").split(",")
+        splits = {self._splits.names.get(str(name).strip(), "") for name in names}
+        if "" in splits:
+            return questions, False
+        return [row for row in questions if self._asked.split_of(row) in splits], True
 
     def _are_equal(self, answers: Sequence[Record], splits: int) -> bool:
         """Return whether each split has an answer, and all are the same."""
