@@ -28,41 +28,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .answers.answer_scores import ReadAnswer, count, share, unparsed_rate
-from .answers.answers_metric import AnswersMetric, metric_of
+from .answers.answer_text import reply_text
+from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
     AnswerVariant,
-    Bundling,
     ClosedQuestions,
     InputTable,
     JudgedAnswers,
     Keys,
     Parsed,
 )
-from .framework.asking import Asking, plain
-from .framework.metric import OptionDefinition, Paper
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray
+from .framework.metric import Paper, verdicts_option
 
 TYPES = (
     *("attribute", "adversarial", "comparison", "counting"),
     *("relation", "environment", "holistic", "other"),
 )
 """The question types, in the order in which the released file repeats them."""
-QUESTIONS = 96
-"""Number of questions of the benchmark."""
-BEST = 6
-"""The highest rating."""
-_WITHOUT_HALLUCINATION = 3
-
-_REVIEW_KEYS = ("review", "gpt_review")
-_RATINGS = tuple(map(str, range(BEST + 1)))
+_QUESTIONS, _BEST = 96, 6
+_WITHOUT_HALLUCINATION = 3  # ratings from here on
+_RATINGS = tuple(map(str, range(_BEST + 1)))
 # "Rating: 4", "**Rating:** 4", "rating 4"; neither 10 nor 3.5, and not the end of "Overrating".
 _RATING = re.compile(r"\brating[\s*]*:?[\s*]*([0-6])(?![.,]?[0-9])", re.IGNORECASE)
 
@@ -86,76 +75,34 @@ def _rating(answer: ReadAnswer) -> int:
     return int(answer.value or 0)
 
 
-def _points(answer: ReadAnswer) -> int:
-    rating = _rating(answer)
-    return rating - _WITHOUT_HALLUCINATION if rating >= _WITHOUT_HALLUCINATION else rating
-
-
 def _type_by_place(item: AnswersItem) -> str:
     """Return the type that the released script gives a record; empty after the last question."""
     if not (place := item.answers[0].fields.get("place")):
         return item.fields.get("type", "")
-    return TYPES[(int(place) - 1) % len(TYPES)] if int(place) <= QUESTIONS else ""
+    return TYPES[(int(place) - 1) % len(TYPES)] if int(place) <= _QUESTIONS else ""
 
 
 def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with its review, from its record or from the file of reviews."""
     given = record.get("reviews")
-    for key in _REVIEW_KEYS:
-        given = record.get(key) if given is None else given
-    review = given if isinstance(given, str) else _text_of(given)
-    if review is None and (rating := _number(record.get("rating"))):
-        review = f"Rating: {rating}"
+    review = reply_text(record.get("review") if given is None else given)
+    if review is None and (rating := reply_text(record.get("rating"))):
+        review = f"Rating: {rating.removesuffix('.0')}"
     shown = record.get("image_content")
-    fields = dict(answer.fields)
-    fields["objects"] = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown or "")
-    if review is None:
-        fields.pop("review", None)
-    else:
-        # An empty review is not a missing one: the blank keeps them apart.
-        fields["review"] = review or " "
-    return answer._replace(fields=fields)
+    objects = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown or "")
+    # An empty review is not a missing one: the blank keeps them apart.
+    own = {} if review is None else {"review": review or " "}
+    others = {name: text for name, text in answer.fields.items() if name != "review"}
+    return answer._replace(fields={**others, "objects": objects, **own})
 
 
-def _text_of(review: object) -> str | None:
-    """Return the text of a review, which may be a judge's chat completion."""
-    if isinstance(review, Mapping):
-        choices = review.get("choices")
-        if isinstance(choices, list):
-            review = choices[0] if choices else None
-        for key in ("message", "content", "review", "text"):
-            if isinstance(review, Mapping) and key in review:
-                review = review[key]
-    if review is None or isinstance(review, str):
-        return review
-    if rating := _number(review):
-        return f"Rating: {rating}"
-    raise ValueError(
-        "reviews are neither a text nor a chat completion",
-        "Write each one as a text, or as an object with choices[0].message.content",
-        review,
-    )
-
-
-def _number(rating: object) -> str:
-    """Return a rating; numbers of a table have a fraction if other cells are empty."""
-    known = isinstance(rating, (str, int, float)) and not isinstance(rating, bool)
-    return str(rating).strip().removesuffix(".0") if known else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ratings(AnswersMetric):
-    """A metric whose unscored answers have the best rating, or the worst."""
-
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """Return an answer rated 6, or one rated 0."""
-        ends = {"ratings": BEST * best, "hallucinated": not best, "points": 3 * best, "rated": 1}
-        none = dict.fromkeys((column.name for column in self.columns), 0.0)
-        return {**none, **{name: float(value) for name, value in ends.items()}}
+def _example(rating: int) -> AnswersItem:
+    fields = {"reference": "It is red.", "objects": "Hydrant", "review": f"Rating: {rating}"}
+    answer = Answer(question="What color is it?", response="A bright red.", fields=fields)
+    return AnswersItem(id="1", fields={"type": TYPES[0]}, answers=(answer,))
 
 
 _RATED = count("rated", "ratings that count")
-
 BENCHMARK = ClosedQuestions(
     name="mmhal",
     summary="Open answers about images, rated from 0 to 6 by a judge.",
@@ -166,14 +113,7 @@ BENCHMARK = ClosedQuestions(
             authors="Sun et al.",
             year=2023,
             link="arXiv:2309.14525",
-            where="section 3.2 and summarize_gpt_mmhal.py",
-        ),
-        Paper(
-            title="RLAIF-V",
-            authors="Yu et al.",
-            year=2024,
-            link="arXiv:2405.17220",
-            where="summarize_gpt_mmhal_review.py (informativeness)",
+            where="section 3.2; informativeness: RLAIF-V, arXiv:2405.17220",
         ),
     ),
     unit="answers",
@@ -186,25 +126,22 @@ BENCHMARK = ClosedQuestions(
         fields={
             "type": ("question_type", "type", "category"),
             "reference": ("gt_answer", "reference", "label"),
-            "review": _REVIEW_KEYS,
+            "review": ("review",),
         },
         optional=("review",),
     ),
-    bundle=Bundling(),
     place_field="place",
     seen=("review",),
     kept=("reference",),
     labels=(),
-    # The released addresses of images are not called: the files are named by the image's id.
-    asking=Asking(protocols=plain("{{question}}"), media=("image_id",)),
-    size=QUESTIONS,
+    size=_QUESTIONS,
     complete=_with_review,
     tables=(
         InputTable(
             name="reviews",
             form="in order",
             noun="review",
-            meaning="Judge's reviews: a list in order, or an object by id.",
+            meaning="Judge's reviews: a list in the order of the answers, or an object by id.",
             usual="reviews.json",
         ),
     ),
@@ -222,15 +159,7 @@ BENCHMARK = ClosedQuestions(
             unparsed="unscored",
         ),
     ),
-    options=(
-        OptionDefinition(
-            name="ratings",
-            default="given",
-            choices=("given", "llm", "router"),
-            meaning="Ratings of answers.",
-            details="given uses the reviews of the files; llm and router are judges.",
-        ),
-    ),
+    options=(verdicts_option("ratings", "Ratings of answers.", "the reviews of the files"),),
     judged=JudgedAnswers(
         noun="answers",
         option="ratings",
@@ -256,7 +185,7 @@ BENCHMARK = ClosedQuestions(
             _RATED,
             own=True,
             unit="points",
-            high=BEST,
+            high=_BEST,
         ),
         share(
             "hallucination_rate",
@@ -269,7 +198,7 @@ BENCHMARK = ClosedQuestions(
         share(
             "informativeness",
             "points for information (0 to 3 for each answer) / 3 / ratings",
-            count("points", "points for information", _points),
+            count("points", "points for information", lambda a: _rating(a) - 3 * a.right),
             (_RATED,) * 3,
             own=True,
         ),
@@ -278,23 +207,9 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     main_score="average_score",
-    trial=AnswersItem(
-        id="1",
-        fields={"type": "attribute"},
-        answers=(
-            Answer(
-                question="What color is the cap?",
-                response="The cap is yellow, and it sits on a red hydrant.",
-                fields={
-                    "reference": "The cap is yellow.",
-                    "objects": "Fire hydrant",
-                    "review": "Rating: 6",
-                },
-            ),
-        ),
-    ),
+    trial=_example(_BEST),
+    worst=_example(0),
     group_by=("type",),
-    base=_Ratings,
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)

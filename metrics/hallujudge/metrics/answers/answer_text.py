@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, wraps
 from typing import TypeVar
 
@@ -99,3 +99,32 @@ def says_it_is_unsure(text: str) -> bool:
     """Return whether an answer states that it is unsure (appendix A.4 of the INFACT paper)."""
     padded = f" {folded(text)} "
     return any(phrase in padded for phrase in _PADDED)
+
+
+def reply_text(held: object) -> str | None:
+    """Return the text of a judge's reply as files hold it: a text, or a chat completion.
+
+    Args:
+        held: The reply; None without one. A number is a table's cell.
+
+    Raises:
+        ValueError: It is something else; with the fault, the next step and what was found.
+    """
+    found = held
+    if isinstance(found, Mapping):
+        choices = found.get("choices")
+        if isinstance(choices, list):
+            found = choices[0] if choices else None
+        for key in ("message", "content", "review", "text"):
+            if isinstance(found, Mapping) and key in found:
+                found = found[key]
+    if found is None or isinstance(found, str):
+        return found
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        # Numbers of a table have a fraction where other cells are empty.
+        return str(found).removesuffix(".0")
+    raise ValueError(
+        "replies of the judge are neither a text nor a chat completion",
+        "Write each one as a text, or as an object with choices[0].message.content",
+        held,
+    )

@@ -350,8 +350,14 @@ class AnswersMetric(SoftMetric):
 
     def _ends(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
         declared = self.benchmark
+        if declared.worst is not None:
+            return self._of_example(declared.worst), self._of_example(declared.trial)
         by_ratio = declared.bounds == "ratios"
         return ends_of_ratios(declared) if by_ratio else ends_of(declared, self.counts)
+
+    def _of_example(self, item: AnswersItem) -> Mapping[str, float]:
+        bundle = list(map(self.read, item.answers))
+        return {each.name: float(each.of(bundle)) for each in self.counts}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
         """Return a bundle of right answers, or the worst of wrong ones for each column."""

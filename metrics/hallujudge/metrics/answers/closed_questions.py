@@ -308,6 +308,8 @@ class ClosedQuestions:
     """The score that ranks models, which is at its best for the trial item."""
     trial: AnswersItem
     """A small example whose answers are right, with the first label that it may have."""
+    worst: AnswersItem | None = None
+    """An example with the worst answers, where it does not follow from ``trial`` and ``labels``."""
     labels: tuple[str, ...] = ("yes", "no")
     """The labels; empty if any text may be one."""
     bundle: Bundling = Bundling()

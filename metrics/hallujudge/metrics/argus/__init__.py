@@ -43,6 +43,7 @@ from ..framework.metric import (
     OptionDefinition,
     Paper,
     VariantDefinition,
+    verdicts_option,
 )
 from ..framework.reasons import UnscoredReason
 from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem
@@ -175,13 +176,7 @@ class ArgusMetric(Metric):
         ),
     )
     options: ClassVar[tuple[OptionDefinition, ...]] = (
-        OptionDefinition(
-            name="verdicts",
-            default="given",
-            choices=("given", "llm", "router"),
-            meaning="Verdicts on lines.",
-            details="given uses those of the files; llm and router are judges.",
-        ),
+        verdicts_option("verdicts", "Verdicts on lines.", "those of the files"),
     )
     unit: ClassVar[Literal["captions"]] = "captions"
     folds: ClassVar[bool] = False

@@ -288,6 +288,23 @@ def soft_option(probability: str, details: str) -> OptionDefinition:
     )
 
 
+def verdicts_option(name: str, meaning: str, given: str) -> OptionDefinition:
+    """Return the option of a metric whose verdicts come with the files, or from a judge.
+
+    Args:
+        name: Name of the option.
+        meaning: Noun phrase for its help.
+        given: Which verdicts of the files count.
+    """
+    return OptionDefinition(
+        name=name,
+        default="given",
+        choices=("given", "llm", "router"),
+        meaning=meaning,
+        details=f"given uses {given}; llm and router are judges.",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftMetric(Metric):
     """A metric with the option ``soft``; what has no probability counts by its verdict.
