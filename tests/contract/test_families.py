@@ -33,6 +33,7 @@ from hallujudge.metrics.argus import ArgusEvidence
 from hallujudge.metrics.framework.claims import Triplet, WrittenTriplet
 from hallujudge.metrics.framework.results import Item as BaseItem
 from hallujudge.metrics.mementos import MementosEvidence
+from hallujudge.metrics.open_objects import OpenObjectsEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -78,6 +79,7 @@ EVIDENCE: tuple[type, ...] = (
     AnswersEvidence,
     ChairEvidence,
     MementosEvidence,
+    OpenObjectsEvidence,
     TriHeEvidence,
 )
 

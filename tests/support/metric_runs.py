@@ -14,6 +14,7 @@ from hallujudge.sdk import InputOptions
 __all__ = ["RUNS", "SCENE"]
 
 SCENE = [["man", "riding", "horse"], ["horse", "is", "brown"]]
+SOFA = ["A dog lies on a couch.", "A dog sleeps on a sofa."]
 WORDS = ["dog", "sofa", "wall"]
 LETTERS = {"A": 2, "B": 1, "C": 3}
 VIDEOS = [{"video": "v1", "captions": {"1": "a", "2": "b", "3": "c"}, "aspect": "action"}]
@@ -41,6 +42,12 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
             {"image_id": 3, "question": "?", "answer": None, "objs": None},
         ],
         "references": {"1": ["couch"], "2": ["cat"], "3": []},
+    },
+    "open-objects": lambda: {
+        "responses": [
+            {"image_id": 1, "caption": "Two dogs on a sofa near a piano.", "references": SOFA},
+            {"image_id": 2, "caption": None, "references": SOFA},
+        ],
     },
     "pope": lambda: {
         "responses": [

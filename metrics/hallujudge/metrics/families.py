@@ -42,6 +42,7 @@ FAMILIES = [
     "amber",
     "mmhal",
     "object_halbench",
+    "open_objects",
     "dash_b",
     "elv_halluc",
     "vqa",

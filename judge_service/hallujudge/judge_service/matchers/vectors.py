@@ -103,6 +103,10 @@ class TextComparer:
         self.label = label
         self._store = store
 
+    def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
+        """Return the unit vector of every distinct text."""
+        return self._store.vectors(texts)
+
     def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the cosine of each pair, rounded as verdicts are."""
         vectors = self._store.vectors(text for pair in pairs for text in pair)

@@ -20,6 +20,7 @@ _ITEMS = {
     "mementos": "mementos.MementosItem",
     "amber": "amber.descriptions.AmberItem",
     "argus": "argus.ArgusItem",
+    "open_objects": "open_objects.OpenObjectsItem",
     "object_halbench": "object_halbench.ObjectHalBenchItem",
 }
 """The items of each task; a family with its own item adds a line here and its evidence below."""
@@ -28,6 +29,7 @@ _EVIDENCE = (
     "argus.ArgusEvidence",
     "chair.ChairEvidence",
     "mementos.MementosEvidence",
+    "open_objects.OpenObjectsEvidence",
     "tri_he.TriHeEvidence",
     "answers.answer_items.AnswersEvidence",
 )

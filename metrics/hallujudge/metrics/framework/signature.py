@@ -33,6 +33,7 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     "match": "object matcher",
     "graph": "synonym graph",
     "count": "what chair_i counts",
+    "threshold": "doubt above which an object is hallucinated",
     "objects": "synonym graph of objects",
     "behaviors": "synonym graph of behaviours",
     "domain": "domain whose graphs are used; items: the domain of each item",

@@ -15,6 +15,7 @@ import hallujudge.judge.v1.argus_pb2
 import hallujudge.judge.v1.chair_pb2
 import hallujudge.judge.v1.mementos_pb2
 import hallujudge.judge.v1.object_halbench_pb2
+import hallujudge.judge.v1.open_objects_pb2
 import hallujudge.judge.v1.scoring_pb2
 import hallujudge.judge.v1.tri_he_pb2
 import sys
@@ -329,6 +330,7 @@ class Item(google.protobuf.message.Message):
     AMBER_FIELD_NUMBER: builtins.int
     ARGUS_FIELD_NUMBER: builtins.int
     OBJECT_HALBENCH_FIELD_NUMBER: builtins.int
+    OPEN_OBJECTS_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item, unique in its run. Write the number 42 as "42"."""
     group_id: builtins.str
@@ -365,6 +367,10 @@ class Item(google.protobuf.message.Message):
     def object_halbench(self) -> hallujudge.judge.v1.object_halbench_pb2.ObjectHalBenchTask:
         """Object HalBench."""
 
+    @property
+    def open_objects(self) -> hallujudge.judge.v1.open_objects_pb2.OpenObjectsTask:
+        """Open objects."""
+
     def __init__(
         self,
         *,
@@ -378,10 +384,11 @@ class Item(google.protobuf.message.Message):
         amber: hallujudge.judge.v1.amber_pb2.AmberTask | None = ...,
         argus: hallujudge.judge.v1.argus_pb2.ArgusTask | None = ...,
         object_halbench: hallujudge.judge.v1.object_halbench_pb2.ObjectHalBenchTask | None = ...,
+        open_objects: hallujudge.judge.v1.open_objects_pb2.OpenObjectsTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "mementos", b"mementos", "object_halbench", b"object_halbench", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "object_halbench", b"object_halbench", "task", b"task", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "amber", "argus", "object_halbench"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "mementos", b"mementos", "object_halbench", b"object_halbench", "open_objects", b"open_objects", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "object_halbench", b"object_halbench", "open_objects", b"open_objects", "task", b"task", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "amber", "argus", "object_halbench", "open_objects"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 
@@ -420,6 +427,7 @@ class ItemResult(google.protobuf.message.Message):
     MEMENTOS_FIELD_NUMBER: builtins.int
     AMBER_FIELD_NUMBER: builtins.int
     ARGUS_FIELD_NUMBER: builtins.int
+    OPEN_OBJECTS_FIELD_NUMBER: builtins.int
     ANSWERS_FIELD_NUMBER: builtins.int
     QUESTION_HASH_FIELD_NUMBER: builtins.int
     REFERENCE_HASH_FIELD_NUMBER: builtins.int
@@ -472,6 +480,10 @@ class ItemResult(google.protobuf.message.Message):
         """Lines of a caption with their costs."""
 
     @property
+    def open_objects(self) -> hallujudge.judge.v1.open_objects_pb2.OpenObjectsEvidence:
+        """Objects in a caption with their support."""
+
+    @property
     def answers(self) -> hallujudge.judge.v1.answers_pb2.AnswersEvidence:
         """Answers that count together."""
 
@@ -491,13 +503,14 @@ class ItemResult(google.protobuf.message.Message):
         mementos: hallujudge.judge.v1.mementos_pb2.MementosEvidence | None = ...,
         amber: hallujudge.judge.v1.amber_pb2.AmberEvidence | None = ...,
         argus: hallujudge.judge.v1.argus_pb2.ArgusEvidence | None = ...,
+        open_objects: hallujudge.judge.v1.open_objects_pb2.OpenObjectsEvidence | None = ...,
         answers: hallujudge.judge.v1.answers_pb2.AnswersEvidence | None = ...,
         question_hash: builtins.str = ...,
         reference_hash: builtins.str = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "evidence", b"evidence", "mementos", b"mementos", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "tri_he", "mementos", "amber", "argus", "answers"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "evidence", b"evidence", "mementos", b"mementos", "open_objects", b"open_objects", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "open_objects", b"open_objects", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "tri_he", "mementos", "amber", "argus", "open_objects", "answers"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

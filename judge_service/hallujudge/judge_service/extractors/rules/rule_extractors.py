@@ -221,6 +221,11 @@ class Analyser:
         for tokens, words, tags in self._tagged(text):
             yield self.chunker.chunk(tokens, words, tags)
 
+    def read(self, text: str) -> Iterator[tuple[list[Token], list[Chunk]]]:
+        """Yield the tokens and the chunks of each English sentence."""
+        for tokens, words, tags in self._tagged(text):
+            yield tokens, self.chunker.chunk(tokens, words, tags)
+
     def nouns(self, text: str) -> Iterator[str]:
         """Yield every noun of the English sentences in the singular, repeats included."""
         for _, words, tags in self._tagged(text):

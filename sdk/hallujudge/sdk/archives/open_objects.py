@@ -1,0 +1,190 @@
+"""Captions for open objects, with reference captions and objects of their images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.open_objects import OpenObjectsItem
+
+from ..errors import ArchiveError
+from .chair_references import ID_KEYS, OBJECT_KEYS, coco_number
+from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
+from .joins import JoinCheck, numbered
+from .json_files import named
+from .named_keys import fields_of
+from .records import (
+    ID_FLAG,
+    TEXT_FLAG,
+    Record,
+    Records,
+    choose_key,
+    id_under,
+    no_records,
+    not_a_text,
+    read_records,
+    response_value,
+    shown,
+)
+from .table_files import structured
+
+_TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
+_CAPTION_KEYS = ("references", "reference_captions", "captions")
+
+
+class _Known(NamedTuple):
+    """What people say of an image."""
+
+    captions: tuple[str, ...] | None
+    objects: tuple[str, ...] | None
+
+
+def read_open_objects(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Return captions with reference captions, objects or both, in their records or apart.
+
+    Raises:
+        ArchiveError: A file can't be read, or ids are missing, duplicate or unknown.
+    """
+    known = None if references is None else _known(references)
+    return _Captions(responses, known, options, group_by).checked()
+
+
+READERS: Mapping[str, Reader] = {"open-objects": read_open_objects}
+"""Metric -> its archive reader."""
+INPUTS: Mapping[str, DeclaredInputs] = {
+    "open-objects": uses("id_key", "allow_unknown", "allow_duplicates")
+}
+"""Metric -> what its reader takes."""
+MAPPED_KEYS = frozenset((*OBJECT_KEYS, *_CAPTION_KEYS))
+"""Keys that may be mapped, those of id and response apart."""
+
+
+def _known(references: References) -> dict[str, _Known]:
+    """Return image id -> what people say of it; several records of an image are added up."""
+    known: dict[str, _Known] = {}
+    if isinstance(references, Mapping):
+        records: Iterable[Record] = (
+            Record({"image_id": key, "references": value}, at, f"references, image {key!r:.60}")
+            for at, (key, value) in enumerate(references.items())
+        )
+    else:
+        records = read_records(references)
+    for record in records:
+        key = choose_key(record, None, ID_KEYS, "the image id")
+        image = coco_number(id_under(record, key, "the image id"))
+        known[image] = _joined(known.get(image), _of(record, ("caption",)))
+    if not known:
+        raise ArchiveError("the references have no images; give image ids with their captions")
+    return known
+
+
+def _joined(one: _Known | None, other: _Known) -> _Known:
+    if one is None:
+        return other
+    captions, objects = ((a or ()) + (b or ()) for a, b in zip(one, other, strict=True))
+    return _Known(captions or None, objects or None)
+
+
+def _of(record: Record, more: tuple[str, ...] = ()) -> _Known:
+    """Return the captions and objects of a record.
+
+    Args:
+        record: The record.
+        more: Further keys of captions, which only a record of references has.
+
+    Raises:
+        ArchiveError: It has neither.
+    """
+    captions = _texts(record, (*_CAPTION_KEYS, *more))
+    objects = _texts(record, OBJECT_KEYS)
+    if captions is None and objects is None:
+        raise ArchiveError(
+            f"{record.place}: no reference captions or objects: tried "
+            f"{', '.join((*_CAPTION_KEYS, *OBJECT_KEYS))}; found "
+            f"{named(sorted(record.values)) or 'none'}. Give captions or objects of each image"
+        )
+    return _Known(captions, objects)
+
+
+def _texts(record: Record, keys: Iterable[str]) -> tuple[str, ...] | None:
+    key = next((key for key in keys if record.values.get(key) is not None), None)
+    if key is None:
+        return None
+    value = structured(record.values[key])
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value):
+        return tuple(well_formed(text) for text in value if text.strip())
+    raise ArchiveError(f"{record.place}: {key!r} is {shown(value)}, not a list of texts")
+
+
+class _Captions:
+    """An archive of captions, read once to check it and once to score it."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        known: Mapping[str, _Known] | None,
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        self._records = Records(lambda: read_records(responses))
+        self._known = known
+        self._options = replace(options, allow_missing=True)
+        self._group_by = group_by
+        first = next(iter(self._records), None)
+        if first is None:
+            raise no_records(responses, "responses", "response")
+        # Several captions of an image have ids of their own.
+        keys = ("id", *ID_KEYS) if known is None else ID_KEYS
+        self._id_key = choose_key(first, options.id_key, keys, "the id", ID_FLAG)
+        self._image_key = next((key for key in ID_KEYS if key in first.values), self._id_key)
+        self._text_key = choose_key(first, options.text_key, _TEXT_KEYS, "the caption", TEXT_FLAG)
+
+    def checked(self) -> ItemSource:
+        """Return the items after checking every id and every reference."""
+        check = JoinCheck("images", self._options, self._known)
+        for record in self._records:
+            check.add(self._id(record))
+            if self._known is None:
+                _of(record)
+            if self._text_key not in record.values:
+                raise not_a_text(record, self._text_key)
+        check.refuse(self._ids)
+        return ItemSource(count=len(check), make=self._items)
+
+    def _items(self) -> Iterator[OpenObjectsItem]:
+        ids: Iterable[str] = self._ids()
+        if self._options.allow_duplicates:
+            ids = numbered(ids)
+        for record, identifier in zip(self._records, ids, strict=True):
+            text = response_value(record, self._text_key)
+            if text is not None and not isinstance(text, str):
+                raise not_a_text(record, self._text_key)
+            known = self._reference(record)
+            yield OpenObjectsItem(
+                id=identifier,
+                group_id=coco_number(id_under(record, self._image_key, "the image id")),
+                fields=fields_of(self._group_by, record.values),
+                response=text and well_formed(text),
+                reference_captions=known.captions,
+                reference_objects=known.objects,
+            )
+
+    def _ids(self) -> Iterator[str]:
+        return map(self._id, self._records)
+
+    def _id(self, record: Record) -> str:
+        return coco_number(id_under(record, self._id_key, "the id"))
+
+    def _reference(self, record: Record) -> _Known:
+        if self._known is None:
+            return _of(record)
+        return self._known.get(self._id(record), _Known(None, None))
