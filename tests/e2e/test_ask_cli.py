@@ -256,7 +256,7 @@ def test_the_mitigation_of_tri_he_runs_from_questions_to_the_paired_table(tmp_pa
             out = tmp_path / f"{protocol}.jsonl"
             run = here(
                 *ask(server, "tri-he", "-R", questions, "--images", images, "-o", out),
-                *("--protocol", protocol),
+                *("--protocol", protocol, "--replies", tmp_path / "replies.sqlite"),
             )
             assert run.returncode == 0, run.stderr
             shown = server.shown()
@@ -264,7 +264,9 @@ def test_the_mitigation_of_tri_he_runs_from_questions_to_the_paired_table(tmp_pa
             # Steps of one item are in order, and equal blind prompts are sent once.
             first = [images for prompt, images in shown if "without answering" in prompt]
             last = [images for prompt, images in shown if "description of" in prompt]
-            assert [len(each) for each in first] == [1] * (0 if protocol == "plain" else 12)
+            # The triplets of the last protocol are those of the one before it.
+            described = 0 if protocol in ("plain", "triplet-with-image") else 12
+            assert [len(each) for each in first] == [1] * described
             assert all(len(each) == (0 if blind else 1) for each in last)
             assert len(last) == {"plain": 0, "triplet-with-image": 12}.get(protocol, 1)
             runs[protocol] = tmp_path / f"scores-{protocol}"
@@ -275,6 +277,7 @@ def test_the_mitigation_of_tri_he_runs_from_questions_to_the_paired_table(tmp_pa
             assert scored.returncode in (0, 3), scored.stderr
     finally:
         stop()
+    assert not list(tmp_path.glob("*.replies.sqlite"))
     rows = read_rows(tmp_path / "triplet-description.jsonl")
     assert rows[0]["steps"][0]["step"] == "description"
     assert rows[0]["response"] == "The man has a surfboard."

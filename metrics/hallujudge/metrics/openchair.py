@@ -40,6 +40,7 @@ from .answers.closed_questions import (
     Keys,
     Parsed,
 )
+from .framework.asking import Asking, plain
 from .framework.metric import OptionDefinition, Paper
 
 if TYPE_CHECKING:
@@ -190,6 +191,10 @@ BENCHMARK = ClosedQuestions(
     ),
     labels=(),
     bundle=Bundling(columns={"generated_objs": "object", "judge_texts": "judgement"}, empty=True),
+    # Objects of the captions are extracted afterwards, by a tagger of the user's.
+    asking=Asking(
+        protocols=plain("Describe this image."), response="generated_caption", max_tokens=1024
+    ),
     seen=("judgement",),
     kept=("reference",),
     complete=_completed,

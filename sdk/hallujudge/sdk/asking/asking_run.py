@@ -35,6 +35,8 @@ from .video_frames import Sampling as FrameSampling
 
 _OPENAI_HOSTS = ("openai.com", "azure.com")
 _TICK_SECONDS = 1.0
+# A run of the first records is tried before one of all. The hashes of images are in the calls' keys.
+_MAY_DIFFER = ("release", "images", "limit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +72,16 @@ class AskRun:
     model: Mapping[str, object] = field(default_factory=dict)
     """Settings of the model, with the names of a judge's: ``llm_url``, ``llm_model``, ...; what
     is not given comes from the environment and the settings file."""
+    replies: str | Path | None = None
+    """File that keeps replies, which several runs may share; None for one next to the archive."""
     overwrite: bool = False
     """Whether an archive of other questions or settings is replaced."""
 
     @property
     def files(self) -> AskedFiles:
         """The files that the run writes."""
-        return AskedFiles(archive=Path(self.out))
+        shared = None if self.replies is None else Path(self.replies)
+        return AskedFiles(archive=Path(self.out), shared=shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +90,8 @@ class AskedFiles:
 
     archive: Path
     """The archive."""
+    shared: Path | None = None
+    """File of replies of several runs; None without."""
 
     @property
     def _stem(self) -> str:
@@ -93,7 +100,7 @@ class AskedFiles:
     @property
     def replies(self) -> Path:
         """The replies, by which a stopped run goes on."""
-        return self.archive.with_name(f"{self._stem}.replies.sqlite")
+        return self.shared or self.archive.with_name(f"{self._stem}.replies.sqlite")
 
     @property
     def manifest(self) -> Path:
@@ -373,7 +380,7 @@ class _Prepared:
         except (OSError, ValueError):
             before = {}
         now = self.manifest()
-        differing = [n for n in now if n not in ("release", "images") and before.get(n) != now[n]]
+        differing = [n for n in now if n not in _MAY_DIFFER and before.get(n) != now[n]]
         if differing:
             raise InvalidInputError(
                 f"{files.archive} exists, and was not asked in this way (other "

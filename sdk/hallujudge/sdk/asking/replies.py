@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -32,7 +33,7 @@ from .video_frames import MOST_FRAMES, FrameSettings, estimated_frames, frames_o
 _PIECE = 1 << 20
 # Questions about one video follow each other, and its frames are taken once.
 _KEPT_BYTES = 256 << 20
-_DECODERS = 2
+_DECODERS = os.cpu_count() or 2
 _LABEL = "asked model"
 
 

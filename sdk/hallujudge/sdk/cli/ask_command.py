@@ -111,6 +111,10 @@ def ask(
     out: Annotated[
         Path | None, output_option("--out", "-o", metavar="FILE", help="Archive to write.")
     ] = None,
+    replies: Annotated[
+        Path | None,
+        output_option("--replies", metavar="FILE", help="SQLite file of replies to share."),
+    ] = None,
     overwrite: Annotated[
         bool, output_option("--overwrite", help="Replacement of another archive in --out.")
     ] = False,
@@ -165,6 +169,7 @@ def ask(
         temperature=temperature,
         max_tokens=max_tokens,
         model={name: value for name, value in settings.items() if value is not None},
+        replies=replies,
         overwrite=overwrite,
     )
     if estimate:

@@ -264,6 +264,13 @@ CASES = {
         "Scene change: No, Locations: None.",
         again=True,
     ),
+    "openchair": Case(
+        "openchair",
+        [{"image_id": 42, "gt_caption": "A dog sleeps."}],
+        ("000000000042.jpg",),
+        ("Describe this image.",),
+        "A dog.",
+    ),
     "object-halbench": Case(
         "object-halbench",
         [{"image_id": 42, "question": "What is there?"}],
