@@ -35,7 +35,7 @@ from .video_frames import Sampling as FrameSampling
 
 _OPENAI_HOSTS = ("openai.com", "azure.com")
 _TICK_SECONDS = 1.0
-# A run of the first records is tried before one of all. The hashes of images are in the calls' keys.
+# A run of the first records is tried before one of all. Calls' keys have the hashes of images.
 _MAY_DIFFER = ("release", "images", "limit")
 
 
