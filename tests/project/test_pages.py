@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.metrics.infact.operators import OPERATORS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,6 +90,27 @@ def test_options_named_in_sentences_exist(root: Any, page: Path) -> None:
     spans = re.findall(r"`([^`\n]*)`", page.read_text(encoding="utf-8"))
     named = {name for span in spans for name in re.findall(r"(?<![\w-])--[a-z][\w-]*", span)}
     assert named <= all_option_names(root) | FOREIGN
+
+
+MADE_BY = ("table", "leaderboard", "analyze")
+SCORED = sorted(
+    page.name
+    for page in (ROOT / "docs" / "how-to").glob("score-*.md")
+    # Its table is the overview that scoring writes.
+    if page.name != "score-archives-of-other-tools.md"
+)
+
+
+@pytest.mark.parametrize("page", SCORED)
+def test_a_page_about_scoring_makes_the_papers_table_by_one_command(page: str) -> None:
+    text = (ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8")
+    made = [words for words in commands(text) if words[1] in MADE_BY]
+    assert made
+    metrics = (metric_entry(name).metric for name in metric_names())
+    known = {score.name for metric in metrics for score in metric.score_definitions}
+    for words in made:
+        named = {words[at + 1] for at, word in enumerate(words) if word == "--score"}
+        assert named <= known
 
 
 def exists(path: str) -> bool:
