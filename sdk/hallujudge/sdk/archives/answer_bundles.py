@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -12,7 +11,15 @@ from hallujudge.metrics.answers.closed_questions import (
 )
 
 from ..errors import ArchiveError
-from .answer_records import AnswerMaker, Entry, bad_label, has_any, make_item, placed
+from .answer_records import (
+    AnswerMaker,
+    Entry,
+    bad_label,
+    has_any,
+    has_strange_letters,
+    make_item,
+    placed,
+)
 from .archive_files import value_at
 from .asked_questions import AskedQuestions
 from .inputs import InputOptions, ItemSource, References, Responses
@@ -439,26 +446,13 @@ class _Bundles:
                 f"the archive has {len(items)} {self._declared.unit}, and the benchmark {size}; "
                 "those that are there are scored"
             )
-        strange = [item.id for item in items if any(map(_has_strange_letters, item.answers))]
+        strange = [item.id for item in items if any(map(has_strange_letters, item.answers))]
         if strange:
             yield f"{len(strange)} answers use letters that were not shown: {named(strange)}"
 
 
 def _value_of(entry: Entry, answer: Answer, name: str) -> str:
     return entry.fields.get(name, "") or answer.fields.get(name, "")
-
-
-def _has_strange_letters(answer: Answer) -> bool:
-    """Return whether an answer has letters that its question does not offer."""
-    options = answer.options
-    return bool(options) and _has_other_letters(answer.response or "", tuple(options))
-
-
-# Letters repeat, unlike the captions that they stand for.
-@lru_cache(maxsize=4096)
-def _has_other_letters(response: str, letters: tuple[str, ...]) -> bool:
-    parts = [part.strip() for part in response.split(",")]
-    return any(len(part) == 1 and part.isalpha() and part not in letters for part in parts)
 
 
 def _by_name(value: object) -> Mapping[str, object] | None:

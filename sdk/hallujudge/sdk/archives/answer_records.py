@@ -317,3 +317,16 @@ def placed(entry: Entry) -> str:
 def _first_text(record: Record, keys: Sequence[str]) -> str | None:
     """Return the text of the first key that a record has; None if there is none."""
     return next((text_of(record, key) for key in keys if key in record.values), None)
+
+
+def has_strange_letters(answer: Answer) -> bool:
+    """Return whether an answer has letters that its question does not offer."""
+    options = answer.options
+    return bool(options) and _has_other_letters(answer.response or "", tuple(options))
+
+
+# Letters repeat, unlike the captions that they stand for.
+@lru_cache(maxsize=4096)
+def _has_other_letters(response: str, letters: tuple[str, ...]) -> bool:
+    parts = [part.strip() for part in response.split(",")]
+    return any(len(part) == 1 and part.isalpha() and part not in letters for part in parts)

@@ -471,8 +471,7 @@ def response_value(record: Record, key: str) -> object:
 def text_of(record: Record, key: str) -> str | None:
     """Return the answer as text.
 
-    The parts of a list are joined by commas, or by line ends if a part contains commas or
-    spaces.
+    Parts of a list are joined by commas, or by line ends if one has commas or spaces.
 
     Raises:
         ArchiveError: The answer is neither a text nor a list of texts.
@@ -481,10 +480,8 @@ def text_of(record: Record, key: str) -> str | None:
     if type(value := record.values.get(key)) is str:
         return well_formed(value)
     value = response_value(record, key)
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return well_formed(value)
+    if value is None or isinstance(value, str):
+        return value and well_formed(value)
     if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
         plain = all(part.strip() == part and "," not in part and " " not in part for part in value)
         return well_formed((", " if plain else "\n").join(value))
