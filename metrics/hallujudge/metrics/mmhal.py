@@ -85,8 +85,10 @@ def _type_by_place(item: AnswersItem) -> str:
 def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with its review, from its record or from the file of reviews."""
     given = record.get("reviews")
-    review = reply_text(record.get("review") if given is None else given)
-    if review is None and (rating := reply_text(record.get("rating"))):
+    given = record.get("review") if given is None else given
+    is_rating = isinstance(given, (int, float))
+    review = None if is_rating else reply_text(given)
+    if review is None and (rating := reply_text(given if is_rating else record.get("rating"))):
         review = f"Rating: {rating.removesuffix('.0')}"
     shown = record.get("image_content")
     objects = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown or "")

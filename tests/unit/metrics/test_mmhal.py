@@ -128,10 +128,11 @@ def test_reviews_belong_to_their_ids_in_any_order() -> None:
         (["Rating: 1"], ["1 for 2", "reviews"]),
         (["Rating: 1", {"score": 4}], ["chat completion", "score"]),
         (["Rating: 1", ["Rating: 4"]], ["chat completion", "Rating: 4"]),
+        ({"image 0": "Rating: 1", "0": "Rating: 2"}, ["0", "the archive lacks"]),
     ],
-    ids=["fewer", "other keys", "a list"],
+    ids=["fewer", "other keys", "a list", "unknown ids"],
 )
-def test_reviews_that_cannot_be_used_are_refused(given: list[Any], said: list[str]) -> None:
+def test_reviews_that_cannot_be_used_are_refused(given: Any, said: list[str]) -> None:
     options = InputOptions(own={"reviews": given})
     with pytest.raises(ArchiveError) as caught:
         read_items("mmhal", [record(0), record(1)], None, options=options)
@@ -150,3 +151,10 @@ def test_an_empty_review_of_a_record_is_unreadable_and_not_missing() -> None:
     published = scored(records)
     assert published.scores["average_score"].value == 2
     assert published.coverage.reasons == {"VERDICT_NULL": 1}
+
+
+def test_numbers_are_ratings_wherever_they_are() -> None:
+    records = [record(0), record(1), record(2)]
+    report = scored(records, reviews=[6, 3.0, 0])
+    assert report.scores["average_score"].value == 3
+    assert scored([record(0, review=5)]).scores["average_score"].value == 5

@@ -61,6 +61,7 @@ class AskedQuestions:
         }
         self._joined: set[str] = set()
         self._records = 0
+        self._bundles: set[str] = set()
         self._ignored: list[str] = []
         keys = declared.keys
         self._of_answers = {key for name in keys.verdict for key in keys.fields[name]}
@@ -120,6 +121,10 @@ class AskedQuestions:
     def check(self) -> None:
         """Note that no answer could be joined, or that a list has another number of values."""
         for table, held in self._tables.items():
+            more = [key for key in held if key not in self._bundles]
+            if table.form == "in order" and not isinstance(held, _Listed):
+                fault = f"{table.noun}s are of {self._declared.unit} that the archive lacks"
+                self._faults.add(fault, *more, remedy="Give their ids as the archive has them")
             if isinstance(held, _Listed) and len(held) != self._records:
                 numbers = f"{len(held)} for {self._records}"
                 fault = f"there are not as many {table.noun}s as {self._declared.unit}"
@@ -141,6 +146,7 @@ class AskedQuestions:
         self, values: Mapping[str, object], key: str, position: int
     ) -> Mapping[str, object]:
         made = dict(values)
+        self._bundles.add(key)
         for table, held in self._tables.items():
             lacks = table.required and key not in held
             if lacks and (key in self.questions or not self._options.allow_unknown):

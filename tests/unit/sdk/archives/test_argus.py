@@ -120,3 +120,15 @@ def test_files_are_recognised(tmp_path: Path) -> None:
     [summary] = inspect_archives([write(tmp_path, "a", "m")])
     assert (summary.metrics, summary.layout) == (("argus",), "ARGUS' judged caption of a clip")
     assert summary.command.startswith("hallujudge score argus --responses")
+
+
+def test_given_verdicts_need_no_target_caption_but_a_source() -> None:
+    records = [
+        {"clip": "1", **result(model_caption=None)},
+        {"clip": "2", **result(human_caption=None)},
+        {"clip": "3", **result(model_caption=None, result_tuple=[])},
+    ]
+    with Client.embedded() as client:
+        report = client.score("argus", responses=records)
+    assert report.scores["cost_h"].value == 1
+    assert report.coverage.reasons == {"REFERENCE_MISSING": 1, "RESPONSE_MISSING": 1}

@@ -109,7 +109,8 @@ class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
         if item.mode not in MODES:
             known = " or ".join(MODES)
             return UnscoredReason.PLACE_INVALID, f"the mode is {item.mode!r:.60}, not {known}"
-        if item.response is None:
+        # Given verdicts need no caption: the script reads the judged lines alone.
+        if item.response is None and (self._judge is not None or not item.lines):
             missing = item.problem or "the target caption is null or absent"
             return UnscoredReason.RESPONSE_MISSING, missing
         if not lines_of(item.source or ""):
