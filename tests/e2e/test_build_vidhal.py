@@ -154,4 +154,4 @@ def test_votes_need_captions(server: llm.ScriptedLlm, tmp_path: Path) -> None:
     videos = write_lines(tmp_path / "videos.jsonl", VIDEOS)
     run = build(server, "-R", videos, "-o", tmp_path / "votes.jsonl", command="vidhal-votes")
     assert_refused(run, "no captions")
-    assert_refused(build(server, "-R", videos, "-o", videos), "is the file of videos")
+    assert_refused(build(server, "-R", videos, "-o", videos), "is one of the inputs")

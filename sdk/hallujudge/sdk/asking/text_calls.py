@@ -1,6 +1,6 @@
-"""Calls of a language model that reads and writes text alone, each of them made once.
+"""Calls of a language model that writes a benchmark, each of them made once.
 
-Benchmarks are built with it. The client, its limits and its budget are those of judges; replies
+The client, its limits and its budget are those of judges; replies
 are kept in a file, so that a run that was stopped goes on.
 """
 
@@ -9,13 +9,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
 from hallujudge.judge_service.llm.budget import VerdictStore
 from hallujudge.judge_service.llm.cache_file import cache_key
-from hallujudge.judge_service.llm.chat import ChatReply, ChatRequest, Sampling, reply_problem
+from hallujudge.judge_service.llm.chat import (
+    ChatImage,
+    ChatReply,
+    ChatRequest,
+    Sampling,
+    reply_problem,
+)
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.settings.server_settings import load_settings
@@ -60,15 +67,19 @@ class TextModel:
         """The model's name."""
         return self.client.settings.model
 
-    async def reply(self, prompt: str, *, max_tokens: int = 512) -> str:
-        """Return the reply to a prompt.
+    async def reply(
+        self, prompt: str, *, max_tokens: int = 512, images: tuple[ChatImage, ...] = ()
+    ) -> str:
+        """Return the reply to a prompt, and to images shown with it.
 
         Raises:
             NoReplyError: The call failed, the model refused, or the reply was cut off.
             InvalidInputError: The key is rejected, or the model does not exist.
             UnavailableError: The model answered no call for a long time.
         """
-        request = ChatRequest(messages=[{"role": "user", "content": prompt}], max_tokens=max_tokens)
+        request = ChatRequest(
+            messages=[{"role": "user", "content": prompt}], max_tokens=max_tokens, images=images
+        )
         settings = self.client.settings
         key = cache_key(
             {
@@ -77,6 +88,7 @@ class TextModel:
                 "parameters": settings.sampling.parameters(settings.dialect),
                 "max_tokens": max_tokens,
                 "messages": request.messages,
+                "images": [sha256(image.data).hexdigest() for image in images],
             }
         )
         reply = await self._once.known(key, _READING)
