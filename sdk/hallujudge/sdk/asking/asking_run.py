@@ -330,6 +330,7 @@ class _Prepared:
                     self.folder,
                     frames=self.frames,
                     max_tokens=self.max_tokens,
+                    names=[each.media for each in self.inquiries.asked if each.media],
                 ),
                 client,
             )

@@ -18,7 +18,7 @@ from ..archives.records import Record, choose_key, no_records, read_records
 from ..archives.set_files import parts_of, split_of_file
 from ..errors import ArchiveError, InvalidInputError
 from .asked_benchmarks import Benchmark
-from .media_files import MediaFolder
+from .media_files import MediaFolder, is_address
 
 
 @dataclass(slots=True, kw_only=True)
@@ -215,7 +215,11 @@ class _Maker:
         of_question = (*declared.keys.question, *declared.keys.asked) if declared else ("question",)
         self._question = (*asking.question, *dict.fromkeys(of_question))
         of_media = declared.keys.media if declared else ()
-        self._media = (*asking.media, *of_media, "image", "video", "file_name", *self._ids)
+        # The number of a question is none of an image.
+        ids = declared is None or declared.keys.own_media
+        own = [key for key in self._ids if ids and key != "question_id"]
+        usual = ("image", "video", "file_name", "image_id", "video_id")
+        self._media = (*asking.media, *of_media, *usual, *own)
         self._response = asking.response or (declared.keys.response[0] if declared else "response")
         self.asked: list[Inquiry] = []
         self.records: list[dict[str, object]] = []
@@ -370,8 +374,9 @@ class _Maker:
             return None
         if conditions is not None and values.get(conditions.field) in conditions.blind:
             return None
-        found = (values.get(key) for key in self._media)
-        return next((str(name) for name in found if _is_name(name)), "")
+        found = [str(name) for key in self._media if _is_name(name := values.get(key))]
+        # No address is called. Where a record has one, its file is named by another key, or the id.
+        return next((name for name in found if not is_address(name)), (*found, "")[0])
 
 
 def _is_name(value: object) -> bool:

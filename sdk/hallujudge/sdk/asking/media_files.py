@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -47,7 +48,8 @@ _MOST_FILES = 5_000_000
 # Longer names are errors of the system and not only missing.
 _MOST_NAME_CHARS = 250
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|data:", re.IGNORECASE)
-_NUMBER = re.compile(r"(?:^|_)0*(\d+)$")
+# Names of COCO's files, which benchmarks often give by their number alone.
+_NUMBER = re.compile(r"(?:coco_[a-z]+\d*_)?0*(\d{1,18})")
 
 
 class MediaError(Exception):
@@ -109,30 +111,35 @@ class MediaFolder:
         path = self._real / name
         return MediaFolder(path) if path.is_dir() and self._holds(path) else None
 
-    def find(self, name: str) -> Media:
+    def find(self, name: str, shared: Container[str] = ()) -> Media:
         """Return the image or video of a name: its path, or its name without folder and suffix.
 
-        A number, as COCO's ids are, is found in file names that end in it.
+        Released files name paths below another folder than the user's, so that leading folders are
+        left out until a file is found. A number, as COCO's ids are, is found in file names such as
+        ``COCO_val2014_000000000042.jpg``.
 
         Args:
             name: What the question names.
+            shared: Ends of paths that several questions' names have; none of these says which file
+                is meant.
 
         Raises:
             MediaError: It is missing or ambiguous, or the name leads out of the folder.
         """
         self._refuse_odd(name)
-        parts = PurePosixPath(name.replace("\\", "/")).parts
+        parts = parts_of_name(name)
         if len(name) > _MOST_NAME_CHARS:
             raise MediaError("MEDIA_MISSING", f"{name!r:.40} is too long for a path")
         for start in range(len(parts)):
-            # Released files name paths below another folder than the user's.
+            if start and "/".join(parts[start:]) in shared:
+                break
             path = self._real.joinpath(*parts[start:])
             if path.is_file() or (path.is_dir() and path != self._real):
                 return self._media(path)
             # Frames of what a picture shows in one lie in a folder of its name.
             if path.suffix.lower() in IMAGE_SUFFIXES and path.with_suffix("").is_dir():
                 return self._media(path.with_suffix(""))
-        return self._by_stem(name, parts[-1] if parts else "")
+        return self._by_stem(name, parts)
 
     def all(self) -> list[Media]:
         """Return all images, videos, and folders without folders of their own, by name."""
@@ -142,7 +149,7 @@ class MediaFolder:
         return [self._media(path) for path in folders if any(self._known_files(path))]
 
     def _refuse_odd(self, name: str) -> None:
-        if _ADDRESS.match(name):
+        if is_address(name):
             raise MediaError(
                 "MEDIA_OUTSIDE", f"{name!r:.80} is an address; only files of the folder are sent"
             )
@@ -177,14 +184,23 @@ class MediaFolder:
         known = IMAGE_SUFFIXES | VIDEO_SUFFIXES if videos else IMAGE_SUFFIXES
         return (path for path in folder.iterdir() if path.suffix.lower() in known)
 
-    def _by_stem(self, name: str, last: str) -> Media:
-        stem = last.casefold()
-        found = self._stems.get(stem)
+    def _by_stem(self, name: str, parts: Sequence[str]) -> Media:
+        *folders, stem = parts or ("",)
+        stem = stem.casefold()
+        found = self._stems.get(stem, [])
         if Path(stem).suffix in IMAGE_SUFFIXES | VIDEO_SUFFIXES:
             stem = stem.rpartition(".")[0]
-            found = found or self._stems.get(stem)
-        if not found and (number := _NUMBER.search(stem)):
-            found = self._numbers.get(int(number[1]))
+            found = found or self._stems.get(stem, [])
+        if folders:
+            # A file of the name in another folder is another file, unless it is known by a number.
+            end = "/".join(folders).casefold()
+            found = [
+                path
+                for path in found
+                if f"/{path}".casefold().rpartition("/")[0].endswith(f"/{end}")
+            ]
+        if not found and (number := _NUMBER.fullmatch(stem)):
+            found = self._numbers.get(int(number[1]), [])
         if not found:
             raise MediaError("MEDIA_MISSING", f"{name!r:.80} is not in the folder")
         if len(found) > 1:
@@ -211,7 +227,7 @@ class MediaFolder:
     def _numbers(self) -> dict[int, list[str]]:
         found: dict[int, list[str]] = {}
         for stem, paths in self._stems.items():
-            if number := _NUMBER.search(stem):
+            if number := _NUMBER.fullmatch(stem):
                 found.setdefault(int(number[1]), []).extend(paths)
         return found
 
@@ -221,6 +237,23 @@ class MediaFolder:
             inside = Path(folder).relative_to(self._real).as_posix()
             prefix = "" if inside == "." else f"{inside}/"
             yield from (f"{prefix}{file}" for file in files)
+
+
+def parts_of_name(name: str) -> tuple[str, ...]:
+    """Return the folders and the file of a name."""
+    return PurePosixPath(name.replace("\\", "/")).parts
+
+
+def shared_ends(names: Iterable[str]) -> frozenset[str]:
+    """Return the ends of paths that several different names have."""
+    every = {parts for name in names if (parts := parts_of_name(name))}
+    ends = Counter("/".join(parts[n:]) for parts in every for n in range(len(parts)))
+    return frozenset(end for end, count in ends.items() if count > 1)
+
+
+def is_address(name: str) -> bool:
+    """Return whether a name is an address, or holds data, and so is no path."""
+    return _ADDRESS.match(name) is not None
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +27,7 @@ from hallujudge.metrics.vidhal.order_analyses import RelativeOrdering
 
 from .asked_benchmarks import WHOLE, Benchmark
 from .inquiries import Inquiry, shown_options
-from .media_files import Media, MediaError, MediaFolder, open_regular, read_image
+from .media_files import Media, MediaError, MediaFolder, open_regular, read_image, shared_ends
 from .video_frames import MOST_FRAMES, FrameSettings, estimated_frames, frames_of
 
 _PIECE = 1 << 20
@@ -119,6 +119,7 @@ class Asker:
         folder: Images and videos.
         frames: How frames of videos are taken.
         max_tokens: Tokens of a reply at most.
+        names: All names of images and videos.
     """
 
     def __init__(
@@ -130,11 +131,12 @@ class Asker:
         *,
         frames: FrameSettings,
         max_tokens: int,
+        names: Iterable[str] = (),
     ) -> None:
         self._benchmark = benchmark
         self._client = client
         self._once = AskOnce[Reply](client, store)
-        self.shown = ShownMedia(benchmark, folder, frames)
+        self.shown = ShownMedia(benchmark, folder, frames, shared_ends(names))
         self._max_tokens = max_tokens
         self._used: dict[str, Reply] = {}
 
@@ -335,9 +337,17 @@ class ShownMedia:
         benchmark: What is asked.
         folder: Images and videos.
         frames: How frames of videos are taken.
+        shared: Ends of paths that several names have.
     """
 
-    def __init__(self, benchmark: Benchmark, folder: MediaFolder, frames: FrameSettings) -> None:
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        folder: MediaFolder,
+        frames: FrameSettings,
+        shared: Container[str] = (),
+    ) -> None:
+        self._names_shared = shared
         self._conditions = benchmark.asking.conditions
         self._folder = folder
         self._folders: dict[str, MediaFolder] = {}
@@ -363,7 +373,7 @@ class ShownMedia:
         # The folder is listed once, and not by many threads at a time.
         async with self._finding:
             folder = self._folder_of(inquiry.condition)
-            media = await asyncio.to_thread(folder.find, inquiry.media)
+            media = await asyncio.to_thread(folder.find, inquiry.media, self._names_shared)
         self.had_videos |= media.is_video
         return media
 

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from PIL import Image
 from support.pictures import png
 
-from hallujudge.sdk.asking.media_files import MediaError, MediaFolder, image_of, read_image
+from hallujudge.sdk.asking.media_files import (
+    MediaError,
+    MediaFolder,
+    image_of,
+    read_image,
+    shared_ends,
+)
 from hallujudge.sdk.errors import InvalidInputError
 
 
@@ -132,6 +138,24 @@ def test_names_that_lead_out_of_the_folder_are_refused(
     with pytest.raises(MediaError) as caught:
         MediaFolder(folder).find(name)
     assert caught.value.reason == reason
+
+
+def test_another_file_of_the_same_name_is_not_taken(tmp_path: Path) -> None:
+    for name in ("VS/map/0_1.png", "entire_001.mp4", "deep/VD/math/0_2.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(png(1))
+    folder = MediaFolder(tmp_path)
+    for name in ("VD/map/0_1.png", "misleading_001", "1", "VS/map/0_2.png"):
+        with pytest.raises(MediaError, match="MEDIA_MISSING"):
+            folder.find(name)
+    assert folder.find("VD/math/0_2.jpg").name == "deep/VD/math/0_2.png"
+    names = ["x/VS/map/0_1.png", "x/VD/map/0_1.png"]
+    ends = shared_ends(names)
+    assert folder.find(names[0], ends).name == "VS/map/0_1.png"
+    inner = MediaFolder(tmp_path / "VS" / "map")
+    assert inner.find(names[1]).name == "0_1.png"
+    with pytest.raises(MediaError, match="MEDIA_MISSING"):
+        inner.find(names[1], ends)
 
 
 def test_links_within_the_folder_and_to_it_are_followed(folder: Path) -> None:
