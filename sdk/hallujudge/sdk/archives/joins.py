@@ -248,10 +248,14 @@ def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
         responses: The archive.
         names: Keys of a record of this protocol, which has at least one of them.
     """
-    if isinstance(responses, Mapping) or (count := _count_by_id(responses, names)) == 1:
+    values = [responses] if isinstance(responses, Mapping) else _first_values(responses)
+    count = 1 if isinstance(responses, Mapping) else _count_by_id(values, names)
+    if count == 1:
         assert isinstance(responses, (str, Path, Mapping)), "_count_by_id looked at a file"
         place = "" if isinstance(responses, Mapping) else f"{responses} "
-        read = read_mapping(responses, "answers")
+        # A file of one value was read, and checked for duplicates, to find that out.
+        only = values[0] if len(values) == 1 and isinstance(values[0], Mapping) else responses
+        read = read_mapping(only, "answers")
         held = unwrapped(read)
         if isinstance(held, list):
             yield from read_records(held)
@@ -274,11 +278,15 @@ def _answer(key: str, value: object, position: int, place: str) -> Record:
     return Record({"id": key, "response": value}, position, place)
 
 
-def _count_by_id(responses: Responses, names: Sequence[str]) -> int:
-    """Return how many values of id -> answer a file begins with: 0, 1, or 2 for more than one."""
+def _first_values(responses: Responses) -> list[object]:
+    """Return up to two values that a file begins with; none of anything else."""
     if not isinstance(responses, (str, Path)):
-        return 0
-    values = [found.value for found in islice(read_values(Path(responses)), 2)]
+        return []
+    return [found.value for found in islice(read_values(Path(responses)), 2)]
+
+
+def _count_by_id(values: Sequence[object], names: Sequence[str]) -> int:
+    """Return how many values of id -> answer a file begins with: 0, 1, or 2 for more than one."""
     if not values or not _is_by_id(values[0], names):
         return 0
     lines = all(_is_by_id(value, names) and len(value) == 1 for value in values)
