@@ -15,6 +15,8 @@ from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import assert_refused, here, read_rows
 
+from hallujudge.sdk import analyze
+
 SCENE = [["man", "riding", "horse"], ["horse", "is", "brown"]]
 TEXTS = (
     "A man rides a horse. The horse is brown.",
@@ -105,6 +107,10 @@ def test_filled_sheets_are_compared_with_the_rates(tmp_path: Path) -> None:
         assert found["answers"] == 12
         alphas = [row for row in tables["krippendorff_alpha"] if row["model"] == model]
         assert {row["answers"] for row in alphas} == {pairs}
+    # In Python, one sheet may be given alone.
+    one = analyze(runs[0], options={"sheet": given[0]})
+    assert one.tables == analyze(runs[0], options={"sheet": (str(given[0]),)}).tables
+    assert one["human_agreement"].rows[0]["answers"] == 12
     # Without a sheet, the scores of the archive count: all equal, so that nothing correlates.
     assert tables_of(runs[0])[0]["human_agreement"][0]["pearson"] is None
     tables, notes = tables_of(runs[0], *flags)
