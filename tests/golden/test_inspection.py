@@ -24,6 +24,7 @@ FILES = {
     "object_halbench/drawn_1.items.jsonl": ("responses", "object-halbench", 300),
     "pope/coco_random.questions.jsonl": ("references", "pope", 3000),
     "pope/llava-1.5-7b_coco_random_greedy.answers.jsonl": ("responses", "pope", 3000),
+    "repope/coco_repope_random.json": ("references", "pope", 2774),
     "tri_he/tri-he.json": ("responses", "tri-he", 300),
     "video_hallucer/drawn_1/temporal.json": ("responses", "video-hallucer", 176),
     "openchair/drawn_1.jsonl": ("responses", "openchair", 400),
