@@ -242,6 +242,7 @@ _CELLS = (
 _PLACE_COUNTS = (
     count("points", "points of places", lambda a: credit(a) if a.name else 0, integral=False),
     count("places", "places that count", lambda a: bool(a.name)),
+    count("compared", "places with a similarity", lambda a: a.probability is not None),
     count(
         "unknown_places",
         "places without a similarity",
@@ -268,9 +269,10 @@ def _described(sums: Sums) -> FloatArray:
     import numpy as np
 
     places = sums["places"]
-    # As released, 0 without a place; undefined where only similarities lack.
-    none = np.where((sums["unknown_places"] == 0) & (_videos(sums) > 0), 0.0, np.nan)
-    return np.where(places, sums["points"] / np.where(places, places, 1), none)
+    # As released, 0 without a place; undefined where no place has the similarity that it needs.
+    known = (sums["unknown_places"] == 0) | (sums["compared"] > 0)
+    found = np.where(places, sums["points"] / np.where(places, places, 1), 0.0)
+    return np.where(known & (_videos(sums) > 0), found, np.nan)
 
 
 MCC = AnswerScore(

@@ -7,6 +7,7 @@ import pytest
 from hallujudge.metrics import Answer, AnswersItem
 from hallujudge.metrics.vidhalluc import VidhallucSthMetric
 from hallujudge.metrics.vidhalluc.scene_changes import places_of, points, with_similarities
+from hallujudge.sdk import Client
 
 TRUE = "From a hall to a road to town."
 
@@ -79,3 +80,16 @@ def test_a_place_without_a_similarity_is_neither_right_nor_wrong() -> None:
     known = with_similarities(answer, {start.key: 1.0, end.key: 0.25})
     made = metric.score(AnswersItem(id="1", answers=(known,)))
     assert [each.correct for each in made.evidence.answers] == [True, True, False]
+
+
+def test_without_any_similarity_descriptions_have_no_score() -> None:
+    said = ["from a hall to a garden.", "no places here"]
+    with Client.embedded() as client:
+        report = client.score(
+            "vidhalluc-sth",
+            responses={f"v{n}": f"Yes, Locations: {text}" for n, text in enumerate(said)},
+            references={f"v{n}": {"Scene change": "yes", "Locations": TRUE} for n in range(2)},
+        )
+    assert report["description_score"].value is report["overall_score"].value is None
+    assert report["classification_score"].value is not None
+    assert any("no known similarity" in note for note in report.notes)
