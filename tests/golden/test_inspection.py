@@ -19,7 +19,7 @@ FILES = {
     "event_hallusion/gemini.predictions.json": ("responses", "event-hallusion", 3),
     "hallusion_bench/drawn_1.predictions.json": ("responses", "hallusion-bench", 1129),
     "hallusion_bench/released_sample.predictions.json": ("responses", "hallusion-bench", 254),
-    "hat/captions.jsonl": ("responses", "chair", 200),
+    "hat/captions.jsonl": ("responses", "open-objects", 200),
     "mementos/daily_life.descriptions.csv": ("responses", "mementos", 448),
     "object_halbench/drawn_1.items.jsonl": ("responses", "object-halbench", 300),
     "pope/coco_random.questions.jsonl": ("references", "pope", 3000),

@@ -14,7 +14,7 @@ from hallujudge.metrics.object_halbench import ObjectHalBenchItem, ObjectHalBenc
 from hallujudge.synonym_graphs import SynonymGraph
 
 from ...extractors.llm_extractor_base import Extraction
-from ...extractors.llm_extractors import AskedAnswer, LlmObjectExtractor, Places
+from ...extractors.llm_extractors import AskedAnswer, LlmObjectExtractor
 from ...extractors.rules.lexicon import wordnet_noun_lemma
 from ...extractors.rules.rule_extractors import shared_analyser
 from ...llm.estimate import Estimate, estimate_calls
@@ -109,7 +109,9 @@ class ObjectHalBenchPipeline(ChairPipeline):
         assert response is not None, "this is a problem"
         assert reference is not None, "this is a problem"
         found = self._named(item.predicted_objects or ())
-        return self.metric.score_caption(response, _placed(response, found), self.roots(reference))
+        return self.metric.score_caption(
+            response, self._placed(response, found), self.roots(reference)
+        )
 
     def _sources(self, answers: Iterable[ObjectHalBenchItem]) -> dict[AskedAnswer, None]:
         scored = [item for item in answers if self.problem(item) is None]
@@ -149,18 +151,16 @@ class ObjectHalBenchPipeline(ChairPipeline):
         found = [(m.word, m.object, 0, 0) for each in objects for m in self.matcher.find(each)]
         return list(dict.fromkeys(found))
 
+    def _placed(self, response: str, found: Iterable[FoundMention]) -> list[FoundMention]:
+        """Return mentions with the first place of their word; 0 to 0 if it is not found."""
+        own = {word: (start, end) for word, _, start, end in reversed(self.matcher.found(response))}
+        return [(word, name, *own.get(word, (0, 0))) for word, name, _, _ in found]
+
 
 def _runs(lemmas: Sequence[str], tags: Sequence[str]) -> list[str]:
     """Return each unbroken run of nouns as one phrase."""
     marked = [lemma if tag == "N" else "\n" for lemma, tag in zip(lemmas, tags, strict=True)]
     return [run.strip() for run in " ".join(marked).split("\n") if run.strip()]
-
-
-def _placed(response: str, found: Iterable[FoundMention]) -> list[FoundMention]:
-    """Return mentions with the place of their word in the answer; 0 to 0 if it is not there."""
-    places = Places(response)
-    spans = [places.object(word) for word, *_ in found]
-    return [(m[0], m[1], span.start, span.end) for m, span in zip(found, spans, strict=True)]
 
 
 def _variant_of(spec: ScoreSpec) -> str:

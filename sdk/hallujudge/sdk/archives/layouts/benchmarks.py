@@ -423,6 +423,13 @@ READERS = (
         arguments=_OBJECTS,
     ),
     _responses(
+        "captions with reference captions",
+        "image_id caption references",
+        "open-objects",
+        fields="id=image_id response=caption",
+        any_metric=True,
+    ),
+    _responses(
         "captions by image",
         "image_id caption",
         "chair",

@@ -98,7 +98,7 @@ def test_what_is_missing_is_unscored(given: dict[str, Any], reason: str) -> None
 
 
 def test_objects_are_placed_in_the_answer() -> None:
-    text = "Two men sit on a sofa."
-    _, [result] = score([item(1, text, predicted_objects=("man", "couch"))])
+    text = "Two dogs sit on a sofa near a dog."
+    _, [result] = score([item(1, text, predicted_objects=("dog", "couch"))])
     spans = [(m.start, m.end) for m in result.evidence.mentions]  # type: ignore[union-attr]
-    assert [text[start:end] for start, end in spans] == ["men", ""]
+    assert [text[start:end] for start, end in spans] == ["dogs", ""]
