@@ -21,6 +21,7 @@ READ, ABOVE, BELOW = "read_elsewhere", "above_elsewhere", "below_elsewhere"
 numerator and denominator."""
 RESPONSES = "responses"
 """The column of parsed and unparsed answers, in benchmarks whose bundles have several."""
+_NO_ANSWERS = ("", "Unknown.")
 # Fewer are no news.
 _NOTED_SHARE = 0.01
 
@@ -120,11 +121,16 @@ def _quotient(above: float, below: float) -> str:
 def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
     """Return the variants of a benchmark; None if it has one, or no score that is a ratio.
 
-    A variant that parses an empty response, as a yes for example, parses whatever it is given: it
-    can't tell an answer from other text, and is left out.
+    A variant that parses an empty response, as a yes for example, or the word "unknown", as a no by
+    its letters, can't tell an answer from other text, and is left out.
     """
-    empty = benchmark.trial.answers[0]._replace(response="")
-    known = [each for each in reversed(benchmark.variants) if each.parse(empty).value is None]
+    first = benchmark.trial.answers[0]
+    no_answers = [first._replace(response=text) for text in _NO_ANSWERS]
+    known = [
+        each
+        for each in reversed(benchmark.variants)
+        if all(each.parse(other).value is None for other in no_answers)
+    ]
     main = [each for each in benchmark.scores if each.definition.name == benchmark.main_score]
     # Answers that are parsed only lower a rate such as that of unparsed ones.
     others = [each for each in benchmark.scores if each.definition.direction != "lower"]

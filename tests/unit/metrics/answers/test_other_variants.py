@@ -18,8 +18,9 @@ from hallujudge.metrics.answers.closed_questions import (
     compared_by,
     one_answer,
 )
-from hallujudge.metrics.answers.other_variants import READ
+from hallujudge.metrics.answers.other_variants import READ, other_variants
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
+from hallujudge.metrics.pope import BENCHMARK as POPE
 from hallujudge.sdk import Client
 
 _COUNTED = count("counted", "answers that count")
@@ -112,3 +113,11 @@ def test_answers_of_bundles_are_counted_one_by_one() -> None:
     assert f"{published.pair_accuracy:.4f}" in note
     assert f"{corrected.pair_accuracy:.4f}" in note
     assert not any("corrected" in each for each in published.notes)
+
+
+def test_a_variant_that_finds_no_in_unknown_is_no_witness() -> None:
+    known = other_variants(POPE)
+    assert known is not None
+    assert [variant.name for variant in known.variants] == [
+        *("strict", "first-word", "vlmevalkit", "lmms-eval")
+    ]
