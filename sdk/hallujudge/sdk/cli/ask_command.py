@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,6 @@ from .app import (
     budget_option,
     examples,
     input_option,
-    judge_option,
     metric_option,
     output_option,
     stopped_by,
@@ -28,6 +28,7 @@ from .output import estimate_line, in_flags
 if TYPE_CHECKING:
     from ..asking import AskResult, AskRun
 
+model_option = partial(typer.Option, rich_help_panel="Model")
 # A prompt is a page of text; a larger file is a mistake.
 _MOST_PROMPT_BYTES = 400_000
 _SHOWN_REASONS = 8
@@ -61,30 +62,30 @@ def ask(
     ] = None,
     url: Annotated[
         list[str] | None,
-        judge_option("--url", "--llm-url", help="Base URL of the model's server; repeatable."),
+        model_option("--url", "--llm-url", help="Base URL of the model's server; repeatable."),
     ] = None,
     model: Annotated[
-        str | None, judge_option("--model", "--llm-model", help="Name of the model there.")
+        str | None, model_option("--model", "--llm-model", help="Name of the model there.")
     ] = None,
     dialect: Annotated[
-        str | None, judge_option("--dialect", help="Server: vllm, openai or plain.")
+        str | None, model_option("--dialect", help="Server: vllm, openai or plain.")
     ] = None,
     batch_requests: Annotated[
         Path | None,
-        judge_option("--batch-requests", metavar="FILE", help="File for requests, not sent."),
+        model_option("--batch-requests", metavar="FILE", help="File for requests, not sent."),
     ] = None,
     batch_replies: Annotated[
         Path | None,
-        judge_option("--batch-replies", metavar="FILE", help="Replies of a batch to them."),
+        model_option("--batch-replies", metavar="FILE", help="Replies of a batch to them."),
     ] = None,
     max_concurrency: Annotated[
-        int | None, judge_option("--max-concurrency", min=1, help="Calls at the same time.")
+        int | None, model_option("--max-concurrency", min=1, help="Calls at the same time.")
     ] = None,
     temperature: Annotated[
-        float, judge_option("--temperature", min=0, max=10, help="Temperature.")
+        float, model_option("--temperature", min=0, max=10, help="Temperature.")
     ] = 0.0,
     max_tokens: Annotated[
-        int | None, judge_option("--max-tokens", min=1, help="Tokens of a reply at most.")
+        int | None, model_option("--max-tokens", min=1, help="Tokens of a reply at most.")
     ] = None,
     protocol: Annotated[
         str, metric_option("--protocol", metavar="NAME", help="Way to ask; --show-prompts lists.")
