@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from hallujudge.sdk.cli import command_tree
 
 APP = command_tree()
-PANELS = {"Input", "Metric", "Judge", "Budget", "Output", "Statistics", "Server", "Access"}
+PANELS = {"Input", "Metric", "Judge", "Model", "Budget", "Output", "Statistics", "Server", "Access"}
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
