@@ -86,12 +86,6 @@ def _clips(records: _Records, _key: str) -> _Unfolded:
             yield place, {**each, **own}
 
 
-def _with_order(answer: Answer, _record: Mapping[str, object]) -> Answer:
-    if sorted(answer.options) == [*answer.options]:
-        return answer
-    return answer._replace(fields={"order": " ".join(answer.options)})
-
-
 def _variants(published: AnswerParser, corrected: AnswerParser) -> tuple[AnswerVariant, ...]:
     return (
         AnswerVariant(
@@ -161,7 +155,7 @@ CHOICES = replace(
     question_files=False,
     incomplete=False,
     unfold=_clips,
-    complete=_with_order,
+    complete=action_parsers.with_order,
     asking=Asking(
         # A clip's id is that of its question and its own.
         media=("clip", "video"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 
 from ..answers.answer_text import folded, plain, says_it_is_unsure
@@ -56,6 +57,13 @@ def _letters_of(answer: Answer) -> set[str]:
     named = {each: option for each, option in texts.items() if option.strip() and option in said}
     longer = [*named.values()]
     return {a for a, one in named.items() if not any(one in b and one != b for b in longer)}
+
+
+def with_order(answer: Answer, _record: Mapping[str, object]) -> Answer:
+    """Return an answer with the order of its choices, where the file has another than letters."""
+    if sorted(answer.options) == [*answer.options]:
+        return answer
+    return answer._replace(fields={"order": " ".join(answer.options)})
 
 
 def choices_published(answer: Answer) -> Parsed:
