@@ -33,6 +33,8 @@ from hallujudge.sdk import Client
 Array = NDArray[np.float64]
 FOLDS = 5
 SPECIFICITY = 0.85
+# About as many captions as the shipped threshold flags, which lies in the middle of a plateau.
+FLAGGED = 0.45
 FEATURES = ("unlike", "far", "gain", "uncounted")
 # Newton's method converges in a handful of steps; the penalty is that of scikit-learn's default.
 STEPS, PENALTY = 25, 1.0
@@ -127,9 +129,9 @@ def folds_of(truth: NDArray[np.bool_], seed: int) -> NDArray[np.int64]:
 
 
 def held_out(values: Sequence[Array], truth: NDArray[np.bool_], seed: int) -> list[Agreement]:
-    """Return the agreement of held-out captions, by the best threshold and at the specificity."""
+    """Return the agreement of held-out captions by three rules for the threshold."""
     fold = folds_of(truth, seed)
-    flags = np.zeros((2, len(truth)), dtype=bool)
+    flags = np.zeros((3, len(truth)), dtype=bool)
     for each in range(FOLDS):
         inside: list[int] = np.flatnonzero(fold != each).tolist()
         outside: list[int] = np.flatnonzero(fold == each).tolist()
@@ -137,16 +139,18 @@ def held_out(values: Sequence[Array], truth: NDArray[np.bool_], seed: int) -> li
         weights = fitted(training, truth[inside])
         known = doubts(training, weights)
         new = doubts([values[at] for at in outside], weights)
-        flags[0, outside] = new > best_threshold(known, truth[inside])
-        flags[1, outside] = new > np.quantile(known[~truth[inside]], SPECIFICITY)
+        flags[0, outside] = new > np.quantile(known, 1 - FLAGGED)
+        flags[1, outside] = new > best_threshold(known, truth[inside])
+        flags[2, outside] = new > np.quantile(known[~truth[inside]], SPECIFICITY)
     return [Agreement.of(each, truth) for each in flags]
 
 
 def print_folds(values: Sequence[Array], truth: NDArray[np.bool_], repeats: int) -> None:
     """Print the agreement on held-out captions."""
     found = np.array([held_out(values, truth, seed) for seed in range(repeats)])
+    rules = (f"{FLAGGED:.0%} flagged", "largest kappa", f"specificity {SPECIFICITY}")
     print("| threshold | agreement | kappa | found | specificity |\n|:---|---:|---:|---:|---:|")
-    for index, name in enumerate(("largest kappa", f"specificity {SPECIFICITY}")):
+    for index, name in enumerate(rules):
         mean, spread = found[:, index].mean(axis=0), found[:, index].std(axis=0)
         cells = " | ".join(f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, spread, strict=True))
         print(f"| {name} | {cells} |")
