@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import scripted_llm
 from support.running import BIN, here, read_rows
 from support.video_clips import clip, counted, shown
 
@@ -358,3 +359,28 @@ def test_sheets_that_are_not_filled_in_are_refused(tmp_path: Path) -> None:
     other.write_text(f"{head}motion_blur,,q2,a.mp4,What?,,A\n")
     run = here("build", "infact-audit", sheet, other, "-o", tmp_path / "people.jsonl")
     assert "have other rows" in run.stderr
+
+
+def test_a_folder_is_asked_and_scored_as_it_is(tmp_path: Path) -> None:
+    out = tmp_path / "degraded"
+    build(out, videos(tmp_path, 2, frames=20), "--operator", "reverse", "--operator", "compression")
+    rows = [{**row, "order_sensitive": row["question_id"] == "q0"} for row in QUESTIONS]
+    questions = write_rows(tmp_path / "questions.jsonl", rows)
+    server = scripted_llm.ScriptedLlm(scripted_llm.saying("A"))
+    stop = server.in_thread()
+    try:
+        asked = here(
+            *("ask", "infact", "-R", questions, "--images", out, "--url", server.url),
+            *("--model", "m", "--frames", "uniform:4", "-o", tmp_path / "answers.jsonl"),
+        )
+    finally:
+        stop()
+    assert asked.returncode == 0, asked.stderr
+    answers = read_rows(tmp_path / "answers.jsonl")
+    assert {row["operator"] for row in answers} >= {"base", "compression", "reverse"}
+    assert [row["question_id"] for row in answers if row["operator"] == "reverse"] == ["q0"]
+    run = here("score", "infact", "-r", tmp_path / "answers.jsonl", "-o", tmp_path / "run")
+    assert run.returncode == 0, run.stderr
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["scores"]["rr_compression"]["value"] == 1
+    assert report["scores"]["tss_reverse"]["value"] == 0
