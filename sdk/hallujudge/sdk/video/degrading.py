@@ -64,6 +64,9 @@ ENCODING = Encoding()
 # Adversarial noise is a last bit here and there, which a lower quality would remove.
 _FINE = Encoding(options={"preset": "ultrafast", "crf": "10"})
 
+# Shuffled frames have little in common with the frame before: each is encoded alone.
+_STILLS = Encoding(options={"preset": "ultrafast", "crf": "18", "g": "1"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DegradeSettings:
@@ -285,7 +288,7 @@ def _compression(making: Making, info: VideoInfo, parameters: Parameters) -> _Ma
 
 
 def _reordered(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
-    encoding = _encoding(making, ENCODING)
+    encoding = _encoding(making, _STILLS if making.operator == "shuffle" else ENCODING)
     reorder(info, making.target, making.operator, parameters, encoding)
     return [], encoding
 
