@@ -11,6 +11,7 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFile
 from hallujudge.metrics.framework.asking import Asking
 from hallujudge.metrics.framework.claims import well_formed
 
+from ..archives.formats import read_format
 from ..archives.joins import read_mapping
 from ..archives.json_files import named, read_values
 from ..archives.question_files import options_of, unfolded
@@ -110,7 +111,7 @@ def _records(
         elif declared.set_files is None:
             splits = declared.split_files if len(sources) > 1 else None
             split = split_of_file(splits, source) if splits is not None else ""
-            for record in unfolded(declared, read_records(source), "label"):
+            for record in unfolded(declared, read_records(read_format(source).source), "label"):
                 yield from _by_columns(declared, _marked(record, splits, split))
         else:
             for part in parts_of(declared, source):
@@ -144,6 +145,10 @@ def _marked(record: Record, files: SetFiles | None, name: str) -> Record:
 
 def _plain_records(asking: Asking, source: Path) -> Iterator[Record]:
     """Yield records; also of a list of ids, and of an object id -> objects or record."""
+    content = read_format(source).source
+    if not isinstance(content, Path):
+        yield from read_records(content)
+        return
     first = next(iter(read_values(source)), None)
     key = asking.id[0]
     if first is not None and isinstance(first.value, (str, int)):

@@ -490,3 +490,22 @@ def test_requests_are_written_to_a_batch_file_and_its_replies_read(tmp_path: Pat
     second = ask(replace(run_of(case, tmp_path, ""), model={"llm_model": "m", **files}))
     assert second.answered == 1
     assert read_rows(tmp_path / "answers.jsonl")[0]["response"] == "Yes."
+
+
+def test_questions_may_be_a_table(tmp_path: Path) -> None:
+    (tmp_path / "questions.csv").write_text(
+        'question_id,image,text,label\n1,a.png,"Is there a cat, or not?",yes\n'
+    )
+    (tmp_path / "human.csv").write_text("image_name,gt_description\na.png,A dog runs.\n")
+    server = llm.ScriptedLlm(llm.saying("Yes."))
+    stop = server.in_thread()
+    try:
+        for metric, name in (("pope", "questions.csv"), ("mementos", "human.csv")):
+            run = run_of(CASES["pope"], tmp_path, server.url)
+            table, out = tmp_path / name, tmp_path / f"{metric}.jsonl"
+            assert ask(replace(run, benchmark=metric, references=table, out=out)).answered == 1
+    finally:
+        stop()
+    assert llm.prompt_of(server.requests[0]).startswith("Is there a cat, or not?")
+    [row] = read_rows(tmp_path / "mementos.jsonl")
+    assert (row["image_name"], row["description"]) == ("a.png", "Yes.")
