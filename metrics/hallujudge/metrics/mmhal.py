@@ -77,7 +77,8 @@ def _rating(answer: ReadAnswer) -> int:
 
 def _type_by_place(item: AnswersItem) -> str:
     """Return the type that the released script gives a record; empty after the last question."""
-    if not (place := item.answers[0].fields.get("place")):
+    place = item.answers[0].fields.get("place") if item.answers else None
+    if not place:
         return item.fields.get("type", "")
     return TYPES[(int(place) - 1) % len(TYPES)] if int(place) <= _QUESTIONS else ""
 
@@ -143,7 +144,7 @@ BENCHMARK = ClosedQuestions(
             name="reviews",
             form="in order",
             noun="review",
-            meaning="Judge's reviews: a list in the order of the answers, or an object by id.",
+            meaning="Judge's reviews: a list in the answers' order, or by id.",
             usual="reviews.json",
         ),
     ),

@@ -164,7 +164,7 @@ class _Mentions(AnswersMetric):
 
 BENCHMARK = ClosedQuestions(
     name="openchair",
-    summary="Objects of captions that a judge does not find in the image's caption.",
+    summary="Objects of captions that a judge does not find in the reference.",
     title="OpenCHAIR: objects of any kind in captions, each judged.",
     papers=(
         Paper(

@@ -59,7 +59,7 @@ PUBLISHED = VariantDefinition(
 """The variant of metrics whose authors released one script."""
 
 # In a terminal of 80 columns, help shows an option's name and this many characters next to it.
-_LINE = 60
+LONGEST_HELP = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class OptionDefinition:
         *others, last = self.choices
         meaning = self.meaning.rstrip(".")
         text = f"{meaning}: {', '.join(others)} or {last}."
-        while len(text) > _LINE and others:
+        while len(text) > LONGEST_HELP and others:
             text = f"{meaning}: {', '.join(others)}, ..."
             others.pop()
         return text

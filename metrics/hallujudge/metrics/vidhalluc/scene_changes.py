@@ -370,7 +370,7 @@ BENCHMARK = ClosedQuestions(
         OptionDefinition(
             name="encoder",
             default=GIVEN,
-            meaning="Encoder of places: given, minilm, mpnet, a model id or a folder.",
+            meaning="Encoder: given, minilm, mpnet, a model id or a folder.",
             details="given uses the similarities of the file.",
         ),
     ),

@@ -23,7 +23,7 @@ import typer
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
-from hallujudge.metrics.framework.metric import OptionDefinition
+from hallujudge.metrics.framework.metric import LONGEST_HELP, OptionDefinition
 
 from ..errors import InvalidInputError
 from .app import input_option, judge_option, metric_option
@@ -174,7 +174,12 @@ def _variant_help(entry: MetricEntry) -> str:
     *others, last = entry.variants
     if compares_variants(entry):
         return f"{', '.join(entry.variants)}, or {BOTH}."
-    return f"{', '.join(others)} or {last}." if others else f"{last}, the only variant."
+    text = f"{', '.join(others)} or {last}." if others else f"{last}, the only variant."
+    # `hallujudge metrics show` explains them all.
+    while len(text) > LONGEST_HELP:
+        others.pop()
+        text = f"{', '.join(others)}, ..."
+    return text
 
 
 P = ParamSpec("P")

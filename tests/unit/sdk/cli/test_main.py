@@ -17,7 +17,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
     """Return what is registered for the end of the process; nothing else is changed."""
     at_end: list[Callable[[], object]] = []
     monkeypatch.setattr(atexit, "register", at_end.append)
-    monkeypatch.setattr(gc, "set_threshold", lambda _: None)
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
     return at_end
 
 
