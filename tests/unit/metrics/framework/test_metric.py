@@ -52,7 +52,7 @@ WITH_TABLES = (
 
 
 # Benchmarks whose own tables are pictures, or a leaderboard's.
-WITH_ROWS = ("dash-b", "elv-halluc", "hallusion-bench")
+WITH_ROWS = ("object-halbench", "dash-b", "elv-halluc", "hallusion-bench")
 
 
 @pytest.mark.parametrize("metric", [*WITH_TABLES, *WITH_ROWS])
