@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from support import scripted_llm
 from support.running import BIN, here, read_rows
-from support.video_clips import clip, counted, shown
+from support.video_clips import clip, counted, shown, write_clip
 
 COMMAND = (BIN / "hallujudge", "build", "infact")
 SRT = "1\n00:00:00,200 --> 00:00:01,500\nThe man opens the door.\n"
@@ -384,3 +384,14 @@ def test_a_folder_is_asked_and_scored_as_it_is(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert report["scores"]["rr_compression"]["value"] == 1
     assert report["scores"]["tss_reverse"]["value"] == 0
+
+
+def test_a_video_that_the_encoder_refuses_stops_no_other(tmp_path: Path) -> None:
+    # Nothing moves, so that a share of its bitrate is less than the encoder can reach.
+    still = np.full((120, 160, 3), 128, np.uint8)
+    write_clip(tmp_path / "videos" / "a_still.mp4", [still] * 40, crf=30)
+    clip(tmp_path / "videos" / "b_moves.mp4", 30)
+    run = build(tmp_path / "out", tmp_path / "videos", "--operator", "compression", code=3)
+    assert "the encoder refuses a_still.mp4" in run.stderr
+    made = sorted(path.name for path in (tmp_path / "out" / "compression").iterdir())
+    assert made == ["b_moves.mp4", "manifest.jsonl"]

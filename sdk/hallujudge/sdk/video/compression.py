@@ -6,10 +6,12 @@ measures how hard each frame is to encode; one pass alone misses the bitrate of 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from ..errors import UnsupportedError
 from .video_files import probe, read_frames
 from .video_writer import Encoding, VideoWriter
 
@@ -41,18 +43,24 @@ def compress(info: VideoInfo, target: Path, parameters: Parameters) -> Encoding:
     Raises:
         ArchiveError: A frame can't be decoded.
         OutputError: The file can't be written.
+        UnsupportedError: The encoder refuses the video.
     """
     wanted = aim = parameters["bit_rate"]
     with TemporaryDirectory(prefix="hallujudge-") as folder:
         log = Path(folder) / "pass.log"
         _encode(info, Path(folder) / "first.mp4", _pass(1, log, aim))
-        for attempt in range(_ATTEMPTS):
-            encoding = _pass(2, log, aim)
-            _encode(info, target, encoding)
+        _encode(info, target, _pass(2, log, aim))
+        for _ in range(1, _ATTEMPTS):
             found = probe(target).bit_rate
-            if abs(found / wanted - 1) <= _TOLERANCE or attempt + 1 == _ATTEMPTS:
+            if abs(found / wanted - 1) <= _TOLERANCE:
                 break
-            aim = max(_LEAST_BITS, round(aim * wanted / found))
+            lower = max(_LEAST_BITS, round(aim * wanted / found))
+            # x264 refuses less than its own estimate of the least: the attempt before stays.
+            with suppress(UnsupportedError):
+                _encode(info, target, _pass(2, log, lower))
+                aim = lower
+                continue
+            break
     return Encoding(options={"preset": _PRESET, "passes": "2"}, bit_rate=aim)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import av
 from av.codec.context import Flags
-from av.error import FFmpegError
+from av.error import ExternalError, FFmpegError
 
 from ..errors import OutputError, UnsupportedError
 
@@ -85,7 +85,7 @@ class VideoWriter:
 
         Raises:
             OutputError: The disk is full, or another error of the system.
-            UnsupportedError: FFmpeg has no such encoder.
+            UnsupportedError: FFmpeg has no such encoder, or it refuses the video.
         """
         assert self._container is not None
         with _of_output(self._path):
@@ -174,6 +174,11 @@ def _of_output(path: Path) -> Iterator[None]:
     except OSError as err:
         raise OutputError.of(
             path, err, "free space or give another --out, then go on with --resume"
+        ) from err
+    except ExternalError as err:
+        raise UnsupportedError(
+            f"the encoder refuses {path.name}: its bitrate would be below the least that it can "
+            "reach, or its size is not allowed; leave the video out"
         ) from err
     except FFmpegError as err:
         raise OutputError(f"can't write {path}: FFmpeg says {err}") from err
