@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import resource
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import scripted_llm
-from support.running import BIN, here, read_rows
+from support.running import BIN, here, read_rows, unmeasured
 from support.video_clips import clip, counted, shown, write_clip
 
 COMMAND = (BIN / "hallujudge", "build", "infact")
@@ -181,7 +180,7 @@ def test_a_full_disk_ends_with_one_sentence_and_nothing_half_written(tmp_path: P
             text=True,
             check=False,
             preexec_fn=limit,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            env=unmeasured() | {"PYTHONDONTWRITEBYTECODE": "1"},
         )
         assert run.returncode == 1, run.stdout + run.stderr
         (line,) = run.stderr.strip().splitlines()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.running import BIN, ServerProcess, errors_of, here, read_rows
+from support.running import BIN, ServerProcess, errors_of, here, read_rows, unmeasured
 from support.threads import eventually
 
 SCORE = ("score", "chair", "-r", "good.jsonl", "-R", "references.json", "-o")
@@ -80,15 +79,6 @@ def test_ctrl_c_while_the_command_line_is_imported_says_so() -> None:
         [sys.executable, "-c", IMPORTING], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (1, "error: stopped by Ctrl-C\n")
-
-
-def unmeasured() -> dict[str, str]:
-    """Return the environment of processes whose coverage is not measured.
-
-    Measuring ends with a write to a database. A stop in the middle of it breaks the database, which
-    the measuring process reports with a traceback of its own.
-    """
-    return {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
 
 
 LONG = 30_000

@@ -285,7 +285,7 @@ def test_questions_are_built(tmp_path: Path) -> None:
     assert [row["label"] for row in rows] == ["yes", "no"] * 3
     assert_refused(here(*given, "--out", first, "--template", "What?"), "{object}")
     assert_refused(here(*given, "--out", first, "--images", "9"), "9 are requested")
-    assert_refused(here(*given, "--out", objects), "is the file of objects; name another file")
+    assert_refused(here(*given, "--out", objects), "is one of the inputs; name another file")
     none = tmp_path / "none.json"
     none.write_text('{"1": [], "2": []}')
     refused = here("build", "pope", "--objects", none, "--out", first)

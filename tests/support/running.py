@@ -28,10 +28,20 @@ __all__ = [
     "http_address",
     "peak_rss",
     "read_rows",
+    "unmeasured",
 ]
 
 BIN = Path(sys.executable).parent
 _ADDRESS_LINE = "hallujudge serves at "
+
+
+def unmeasured() -> dict[str, str]:
+    """Return the environment of processes whose coverage is not measured.
+
+    Measuring ends with a write to a database. A stop in the middle of it breaks the database, which
+    the measuring process reports with a traceback of its own.
+    """
+    return {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
 
 
 class ServerProcess:

@@ -385,10 +385,13 @@ BENCHMARK = ClosedQuestions(
     trial=AnswersItem(
         id="1",
         answers=(
-            Answer(
-                response="Scene change: Yes, Locations: from a hall to a garden.",
-                label="yes",
-                fields={"locations": "From a hall to a garden."},
+            with_similarities(
+                Answer(
+                    response="Scene change: Yes, Locations: from a hall to a garden.",
+                    label="yes",
+                    fields={"locations": "From a hall to a garden."},
+                ),
+                {Place(place, place).key: 1.0 for place in ("a hall", "a garden")},
             ),
         ),
     ),
