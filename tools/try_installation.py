@@ -32,8 +32,8 @@ from hallujudge.sdk import Client, RunReport
 from hallujudge.sdk.cli import command_tree, main
 from hallujudge.sdk.errors import MissingExtraError
 
-# Tri-HE needs the matcher's model.
-NEEDS_MODEL = {"tri-he": "matcher-onnx"}
+# They need the matcher's model.
+NEEDS_MODEL = {"tri-he": "matcher-onnx", "open-objects": "matcher-onnx"}
 COMMAND = Path(sys.executable).with_name("hallujudge")
 LIMIT_SECONDS = 60
 
