@@ -56,7 +56,8 @@ def test_lines_are_judged_once_and_a_server_writes_the_same_bytes(tmp_path: Path
     for name in ("report.json", "items.jsonl"):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
     lines = [blocks_of(body)["LINE"] for body in asked]
-    assert lines[: len(LINES)] == list(LINES)
+    # Calls run at the same time, in any order.
+    assert sorted(lines) == sorted([*LINES, "He locks the door. REFUSE this line."])
     sources = {blocks_of(body)["SOURCE"] for body in asked}
     assert sources == {
         "[1] A man opens a wooden box. [2] Then he takes out a small key. [3] He locks the door."
