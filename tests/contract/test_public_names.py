@@ -104,6 +104,7 @@ NAMES = {
         "read_items",
         "read_run",
         "recompute",
+        "remove_benchmarks",
         "rescore_run",
         "score_all",
     ],

@@ -65,7 +65,7 @@ def test_lines_are_judged_once_and_a_server_writes_the_same_bytes(tmp_path: Path
     report = report_of(tmp_path / "here")
     assert report["coverage"]["reasons"] == {"JUDGE_REFUSED": 1}
     first, second = read_rows(tmp_path / "here" / "items.jsonl")
-    # Two lines are not entailed, and one pair of actions is told the wrong way round.
+    # Two lines are not entailed, and one pair of actions is in the wrong order.
     assert first["evidence"]["cost"] == pytest.approx(2.1)
     assert [part["answered"] for part in first["evidence"]["judging"]] == [len(LINES)]
     assert "REFUSE" not in json.dumps(first)

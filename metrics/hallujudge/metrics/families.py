@@ -112,7 +112,7 @@ def added_sources() -> tuple[str, ...]:
 
 
 def remove_benchmarks() -> None:
-    """Forget all benchmarks from outside."""
+    """Forget all benchmarks from outside, so that a changed file can be added again."""
     for family in _outside:
         FAMILIES.remove(family)
     _outside.clear()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore as CalibratedScore
     from hallujudge.metrics.calibration.calibrated_scores import Calibration as Calibration
     from hallujudge.metrics.families import add_benchmarks as add_benchmarks
+    from hallujudge.metrics.families import remove_benchmarks as remove_benchmarks
 
     from .analysis import Analysis as Analysis
     from .analysis import AnalysisTable as AnalysisTable
@@ -148,7 +149,7 @@ _NAMES = {
     "hallujudge.judge_service.llm.estimate": "Estimate",
     "hallujudge.judge_service.settings.connection": "Connection Secret",
     "hallujudge.metrics": "Bound Coverage IntervalSettings Item ItemResult Outcome Report Score",
-    "hallujudge.metrics.families": "add_benchmarks",
+    "hallujudge.metrics.families": "add_benchmarks remove_benchmarks",
     "hallujudge.metrics.calibration.calibrated_scores": "CalibratedScore Calibration",
 }
 """Module -> the public names that it defines."""

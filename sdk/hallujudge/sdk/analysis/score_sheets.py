@@ -30,7 +30,7 @@ Look at the image, and score each response from 1 to 5:
 A conclusion that defies common sense is hallucinated. So is one that may be true, but does not
 follow from the image. Leave the score empty if you can't tell.
 """
-"""What annotators are told: the paper's scale (Table 8) in our own words."""
+"""The guideline for annotators: the paper's scale (Table 8) in our own words."""
 
 _SCALE = range(1, 6)
 _COLUMNS = ("key", "image", "item", "response", "score", "annotator")

@@ -160,7 +160,7 @@ def _of_image(
         yield (image, *_detection(value, names, place))
         return
     yield image, "", None
-    # Boxes and masks have their labels beside them.
+    # Labels of boxes and masks are a list of their own.
     labels = next((value[k] for k in ("labels", *_LISTS) if _are_labels(value.get(k))), value[key])
     scores = _scores(value, len(labels), place)
     for entry, score in zip(labels, scores, strict=True):

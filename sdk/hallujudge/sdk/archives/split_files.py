@@ -190,7 +190,7 @@ class _Questions:
         return self.with_split(record, self.split_of(question), self.own_id(question))
 
     def with_split(self, record: Record, split: str, own: str) -> Record:
-        """Return a record with a split, and with an id that tells it apart from other splits."""
+        """Return a record with a split, and with an id that no other split has."""
         key = self.id_key(record) or self._options.id_key or self._declared.keys.id[0]
         more = {self._splits.field: split, key: f"{split}:{own}" if split else own}
         return record._replace(values={**record.values, **more})

@@ -180,7 +180,7 @@ class FrameFile:
 
     def __exit__(self, *_: object) -> None:
         """Remove the file."""
-        # Closing writes what a full disk refused before, and nobody will read it.
+        # Closing writes what a full disk refused before, but the file is not needed any more.
         with suppress(OSError):
             self._file.close()
 
