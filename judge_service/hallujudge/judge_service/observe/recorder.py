@@ -27,6 +27,7 @@ class Stage(enum.Enum):
     BEGUN = enum.auto()
     WAITING = enum.auto()
     RUNNING = enum.auto()
+    ENDED = enum.auto()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +56,8 @@ class CallRecord:
     """Its scored items."""
     unscored: int = 0
     """Its unscored items."""
+    began: float = field(default_factory=time.perf_counter)
+    """When it arrived, by :func:`time.perf_counter`."""
     seconds: float = 0.0
     """How long it took."""
     waited_seconds: float = 0.0
@@ -170,7 +173,7 @@ def record_running() -> None:
 
 
 def record_failure(status: str, error: str) -> None:
-    """Record that the running call fails.
+    """Record that the running call failed, before its caller can know it.
 
     Args:
         status: The name of its status code.
@@ -178,6 +181,14 @@ def record_failure(status: str, error: str) -> None:
     """
     if (running := _CALL.get()) is not None:
         running[1].status, running[1].error = status, error
+        record_end(*running)
+
+
+def record_end(to: Recorder, call: CallRecord) -> None:
+    """Record that a call ended."""
+    call.seconds = time.perf_counter() - call.began
+    to.call_ended(call)
+    call.stage = Stage.ENDED
 
 
 def record_items(metric: str, results: Sequence[ItemResult]) -> None:

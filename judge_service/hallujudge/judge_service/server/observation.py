@@ -22,9 +22,11 @@ from ..observe.recorder import (
     CallRecord,
     JobsActivity,
     Recorder,
+    Stage,
     Together,
     WorkerState,
     begin_recording,
+    record_end,
 )
 from .authentication import host_of
 from .interceptors import Context, Handler, WrappingInterceptor, rule_of
@@ -113,7 +115,7 @@ class ObservingInterceptor(WrappingInterceptor):
 class _Observed:
     """The context of one call, from its arrival to its end."""
 
-    __slots__ = ("_began", "_call", "_metadata", "_recorder")
+    __slots__ = ("_call", "_metadata", "_recorder")
 
     def __init__(self, recorder: Recorder, method: str, context: Context) -> None:
         self._recorder = recorder
@@ -125,18 +127,18 @@ class _Observed:
             request_id=request_id(self._metadata),
             peer=host_of(context.peer()),
         )
-        self._began = time.perf_counter()
 
     def __enter__(self) -> None:
         begin_recording(self._recorder, self._call)
         self._recorder.call_begun(self._call, self._metadata)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._call.stage is Stage.ENDED:
+            return
         # The client went away, or did not read its stream to the end.
         if kind is not None and issubclass(kind, (asyncio.CancelledError, GeneratorExit)):
             self._call.status = "CANCELLED"
-        self._call.seconds = time.perf_counter() - self._began
-        self._recorder.call_ended(self._call)
+        record_end(self._recorder, self._call)
 
 
 def request_id(metadata: Iterable[tuple[str, str | bytes]]) -> str:

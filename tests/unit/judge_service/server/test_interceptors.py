@@ -1,20 +1,22 @@
-"""How calls end that gRPC itself ends."""
+"""How calls end that gRPC itself ends, and when the end of a refused one is recorded."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from typing import Any, cast
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any, NoReturn, cast
 
 import grpc
 import pytest
 
 from hallujudge.judge_service.access.memory import MemoryBudget
+from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.connections import ConnectionGuard, ConnectionLimits
 from hallujudge.judge_service.server.flow_control import Admission, CallTimes, RunningCalls
 from hallujudge.judge_service.server.interceptors import GuardInterceptor
+from hallujudge.judge_service.server.observation import ObservingInterceptor
 
 SCORE = "/hallujudge.judge.v1.JudgeService/Score"
 
@@ -45,23 +47,64 @@ async def unheard(request: object, context: object) -> object:
     raise AssertionError("the call has no message")
 
 
+def guard_of(authenticator: Authenticator) -> GuardInterceptor:
+    times = CallTimes(first_message=10, idle=10, total=10)
+    admission = Admission(running=1, waiting=1)
+    connections = ConnectionGuard(ConnectionLimits(files=9, total=9, by_address=9))
+    return GuardInterceptor(
+        authenticator, admission, MemoryBudget(1 << 20), RunningCalls(times), connections
+    )
+
+
+def handler_of(guard: GuardInterceptor, *, streams: bool) -> Any:
+    make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler
+    return guard.wrapped(SCORE, cast(Any, make)(unheard))
+
+
+def call_of(handler: Any, context: Context) -> Awaitable[object]:
+    if handler.stream_stream is not None:
+        return cast(Awaitable[object], anext(handler.stream_stream(unread(), context)))
+    return cast(Awaitable[object], handler.stream_unary(unread(), context))
+
+
 @pytest.mark.parametrize("streams", [False, True])
 async def test_a_call_whose_server_has_stopped_is_cancelled_and_is_no_defect(
     streams: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    times = CallTimes(first_message=10, idle=10, total=10)
-    admission = Admission(running=1, waiting=1)
-    connections = ConnectionGuard(ConnectionLimits(files=9, total=9, by_address=9))
-    guard = GuardInterceptor(
-        Authenticator(), admission, MemoryBudget(1 << 20), RunningCalls(times), connections
-    )
-    make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler
-    guarded: Any = guard.wrapped(SCORE, cast(Any, make)(unheard))
-    call = (
-        anext(guarded.stream_stream(unread(), Context()))
-        if streams
-        else guarded.stream_unary(unread(), Context())
-    )
+    handler = handler_of(guard_of(Authenticator()), streams=streams)
     with caplog.at_level(logging.INFO), pytest.raises(asyncio.CancelledError):
-        await call
+        await call_of(handler, Context())
     assert caplog.records == []
+
+
+class Calls(Recorder):
+    """Keeps the statuses of the calls that have ended."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    def call_ended(self, call: CallRecord) -> None:
+        super().call_ended(call)
+        self.ended.append(call.status)
+
+
+class RefusedContext(Context):
+    """Notes which calls are recorded when the client receives the status."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self.known: list[str] = []
+
+    async def abort(self, *_: object, **__: object) -> NoReturn:
+        self.known = list(self._calls.ended)
+        raise grpc.aio.AbortError
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_refused_call_is_recorded_once_and_before_its_caller_knows(streams: bool) -> None:
+    calls = Calls()
+    guarded = handler_of(guard_of(Authenticator(anonymous=False)), streams=streams)
+    context = RefusedContext(calls)
+    with pytest.raises(grpc.aio.AbortError):
+        await call_of(ObservingInterceptor(calls).wrapped(SCORE, guarded), context)
+    assert context.known == calls.ended == ["UNAUTHENTICATED"]
