@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,24 @@ def test_as_continuous_integration_runs_it(runs: Path) -> None:
     failed = cli("gate", runs / "new", "--baseline", runs / "old", *limit)
     assert (failed.returncode, failed.stderr) == (1, "")
     assert "1 of 1 checks failed" in failed.stdout
+
+
+def test_pytest_has_the_gate_as_a_fixture(runs: Path, tmp_path: Path) -> None:
+    tests = tmp_path / "test_models.py"
+    tests.write_text(
+        f"def test_new(assert_hallucination):\n"
+        f"    assert_hallucination({str(runs / 'new')!r}, 'chair_i', below=0.1)\n"
+        f"def test_old(assert_hallucination):\n"
+        f"    assert_hallucination({str(runs / 'old')!r}, 'chair_i', below=0.9)\n"
+    )
+    # Under another name than its entry point's, pytest would refuse it as known.
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", "hallujudge.sdk.pytest_plugin", str(tests)]
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert "1 failed, 1 passed" in ran.stdout, ran.stdout + ran.stderr
+    assert "test_new - AssertionError: chair_i is 0." in ran.stdout
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,10 @@ Baseline = Annotated[
 Pictures = Annotated[
     str, output_option("--images", metavar="SOURCE", help="Folder, or URL with {id} or {group}.")
 ]
+Trackers = Annotated[
+    list[str] | None,
+    output_option("--to", metavar="TRACKER", help="mlflow, wandb, tensorboard:FOLDER."),
+]
 Embed = Annotated[bool, output_option("--embed-images", help="Thumbnails inside the page.")]
 
 
@@ -64,13 +68,16 @@ def report(
     embed_images: Embed = False,
     all_rows: AllRows = False,
     allow: Allow = None,
+    to: Trackers = None,
 ) -> ExitCode:
-    """Reports of a run in any format, without scoring again.
+    """Reports of a run in any format or in an experiment tracker, without scoring again.
 
     Two runs make one page: their differences, and their items side by side.
     """
     from ..comparison.page_of_two import page_of_two
 
+    if to and len(runs) > 1:
+        raise InvalidInputError("--to takes one run; leave out the other")
     names = _report_formats(format, runs)
     options = {
         "--out": out, "--title": title, "--baseline": baseline, "--images": images,
@@ -91,6 +98,9 @@ def report(
             typer.echo(f"written to {stored[0].items_to_parquet()}", err=True)
         else:
             _print(stored[0], name, all_rows=all_rows)
+    for tracker in to or ():
+        stored[0].log_to(tracker)
+        typer.echo(f"logged to {tracker}", err=True)
     return ExitCode.OK
 
 

@@ -25,7 +25,9 @@ from ..report.export_formats import frame, plot_report
 from ..report.item_views import view_item
 from ..report.page.first_screen import render_notebook
 from ..score_run import SaveOptions
+from ..trackers import Tracker, log_report
 from .folder import RunFolder
+from .manifest import PAGE, REPORT
 from .parts import PartMaker
 from .run_inputs import hash_of_items, manifest_of_report
 from .saved_items import from_messages, response_of, to_messages
@@ -407,6 +409,27 @@ class RunReport(Report):
         """
         write_parquet(Path(path), self._lines)
         return Path(path)
+
+    def log_to(self, to: str | Tracker, *, step: int | None = None) -> None:
+        """Log scores, signature and page to an experiment tracker.
+
+        Args:
+            to: Such as ``"mlflow"``; see :func:`hallujudge.sdk.trackers.log_report`.
+            step: The step of training.
+
+        Raises:
+            InvalidInputError: The tracker is unknown.
+            MissingExtraError: Its package is not installed.
+        """
+        with tempfile.TemporaryDirectory(prefix="hallujudge-") as folder:
+            files = [Path(folder, REPORT)]
+            if self.items:
+                files = [
+                    self.save(files[0].parent / "run", html=True) / name for name in (REPORT, PAGE)
+                ]
+            else:
+                files[0].write_text(self.to_text(), encoding="utf-8")
+            log_report(self, files, to, step=step)
 
     @property
     def latex(self) -> str:

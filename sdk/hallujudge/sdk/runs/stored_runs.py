@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,9 +19,10 @@ from ..report.export_formats import plot_report
 from ..report.page import Images, PageAbout
 from ..report.page.document import content_digest, held_parts
 from ..report.page.first_screen import run_identity
+from ..trackers import Tracker, log_report
 from .folder import is_locked
 from .journal import read_kept
-from .manifest import ITEMS, JOURNAL, MANIFEST, PARQUET, REPORT, Manifest, partial
+from .manifest import ITEMS, JOURNAL, MANIFEST, PAGE, PARQUET, REPORT, Manifest, partial
 from .parts import Entry, tally_of
 from .result_files import (
     head_of,
@@ -197,6 +199,24 @@ class StoredRun:
         target = self.folder / PARQUET if path is None else Path(path)
         write_parquet(target, self.lines)
         return target
+
+    def log_to(self, to: str | Tracker, *, step: int | None = None) -> None:
+        """Log scores, signature and page to an experiment tracker.
+
+        Args:
+            to: Such as ``"mlflow"``; see :func:`hallujudge.sdk.trackers.log_report`.
+            step: The step of training.
+
+        Raises:
+            InvalidInputError: The tracker is unknown.
+            MissingExtraError: Its package is not installed.
+        """
+        with tempfile.TemporaryDirectory(prefix="hallujudge-") as made:
+            page = self.folder / PAGE
+            if not page.exists():
+                page = Path(made, PAGE)
+                page.write_text(self.page(), encoding="utf-8")
+            log_report(self.report, [self.folder / REPORT, page], to, step=step)
 
     def _records(self) -> Iterator[Record]:
         count = 0
