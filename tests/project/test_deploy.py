@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from hallujudge.judge_service.llm.vllm import VllmSettings
+from hallujudge.judge_service.llm.vllm_sizing import PROFILES
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 
@@ -268,6 +271,50 @@ def test_vllm_has_a_name_for_its_user() -> None:
     [vllm] = [one for one in objects("Deployment") if one["metadata"]["name"] == "vllm"]
     [container] = vllm["spec"]["template"]["spec"]["containers"]
     assert "USER" in {one["name"] for one in container["env"]}
+
+
+def test_the_files_of_vllm_are_those_that_are_generated() -> None:
+    files = runpy.run_path(str(ROOT / "tools/gen_deploy.py"))["files"]()
+    differ = [path for path, text in files.items() if path.read_text(encoding="utf-8") != text]
+    assert differ == [], "run tools/gen_deploy.py"
+    made = {path for path in files if path.name.endswith(".env") or "profiles" in str(path)}
+    assert made == {*DEPLOY.glob("vllm/*"), *DEPLOY.glob("kubernetes/vllm-profiles/*/*")}
+
+
+def substituted(arguments: list[str], values: dict[str, str], pattern: str) -> list[str]:
+    """Return arguments with their variables replaced, by Compose's or Kubernetes' rules."""
+    return [
+        re.sub(pattern, lambda match: values.get(match[1]) or match.groups("")[-1], each)
+        for each in arguments
+    ]
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_compose_and_kubernetes_start_vllm_as_serve_does(profile: Any, tmp_path: Path) -> None:
+    served = VllmSettings(
+        model=profile.model,
+        data_folder=tmp_path,
+        tensor_parallel_size=profile.gpus,
+        quantization=profile.quantization,
+    ).arguments(8000)
+    engine = list(served[served.index("--tensor-parallel-size") :])
+    lines = (DEPLOY / f"vllm/{profile.name}.env").read_text(encoding="utf-8").splitlines()[1:]
+    values = dict(line.split("=", 1) for line in lines)
+    vllm = compose()["services"]["vllm"]
+    command = substituted(vllm["command"], values, r"\$\{(\w+):-([^}]*)\}")
+    assert command == [profile.model, *engine]
+    [pod] = [one for one in objects("Deployment") if one["metadata"]["name"] == "vllm"]
+    [container] = pod["spec"]["template"]["spec"]["containers"]
+    folder = DEPLOY / "kubernetes/vllm-profiles" / profile.name
+    [entry] = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["patches"]
+    patch = yaml.safe_load(entry["patch"])
+    [changed] = patch["spec"]["template"]["spec"]["containers"]
+    assert (patch["metadata"], changed["name"]) == (pod["metadata"], container["name"])
+    names = {one["name"]: one.get("value", "") for one in [*container["env"], *changed["env"]]}
+    args = substituted(container["args"], names, r"\$\((\w+)\)()")
+    assert args[args.index("--tensor-parallel-size") :] == engine
+    assert changed["resources"]["limits"]["nvidia.com/gpu"] == str(profile.gpus)
+    assert f"{changed['resources']['limits']['memory']}" == values["VLLM_MEMORY"].upper() + "i"
 
 
 def test_the_unit_kills_neither_the_server_nor_its_metrics() -> None:

@@ -23,9 +23,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOREIGN = {
     "--build", "--build-constraints", "--calls", "--check", "--clean", "--clock", "--cov",
     "--dbname", "--detach", "--examples", "--format", "--generation-config", "--help",
-    "--log_samples", "--logprobs-mode", "--make-rshared", "--no-deps", "--previous", "--profile",
-    "--rounds", "--skips", "--strict", "--structured-outputs-config", "--target", "--threads",
-    "--tokenizer",
+    "--log_samples", "--load-format", "--logprobs-mode", "--make-rshared", "--max-num-seqs",
+    "--no-deps", "--previous",
+    "--profile", "--rounds", "--skips", "--strict", "--structured-outputs-config", "--target",
+    "--threads", "--tokenizer", "--uds",
 }  # fmt: skip
 
 SOURCE_ROOTS = ("metrics", "synonym_graphs", "judge_service", "sdk")

@@ -43,7 +43,9 @@ class VllmSettings:
     port: int = 0
     """Port that it listens at; 0 for a free one."""
     max_model_len: int = 0
-    """Longest prompt with its answer, in tokens; 0 for the model's own limit."""
+    """Longest prompt with its answer, in tokens; 0 for the model's own limit, or what fits."""
+    quantization: str = ""
+    """How vLLM quantises weights while it loads them, such as ``fp8``; empty to leave them."""
     executable: tuple[str, ...] = ("vllm",)
     """The program, with what comes before ``serve``."""
     extra_arguments: tuple[str, ...] = ()
@@ -62,31 +64,53 @@ class VllmSettings:
     """Time between two looks at its health."""
 
     def arguments(self, port: int) -> tuple[str, ...]:
-        """The command line.
-
-        Prefix caching is switched on by name, so that claims of an image share their prompt's
-        beginning; the next option has the server say how much was shared.
-        ``--generation-config vllm`` keeps the model folder's own sampling defaults out: everything
-        is sent with each request. JSON has no white space in it: a model that pads it would be cut
-        off in the middle, and tokens cost time. ``--logprobs-mode`` asks for log-probabilities
-        before constraints are applied, so that a margin shows what the model itself found likely;
-        vLLM's default may change. The key is passed in the environment, not here.
-        """
+        """Return the command line; the key is passed in the environment, not here."""
         if self.model.startswith("-"):
             raise InvalidInputError(f"{self.model!r} is not a model id: it begins with a dash")
-        length = ("--max-model-len", str(self.max_model_len)) if self.max_model_len else ()
         return (
             *(*self.executable, "serve", self.model),
             *("--host", self.host),
             *("--port", str(port)),
-            *("--tensor-parallel-size", str(self.tensor_parallel_size)),
-            *("--enable-prefix-caching", "--enable-prompt-tokens-details"),
-            *("--generation-config", "vllm"),
-            *("--logprobs-mode", "raw_logprobs"),
-            *("--structured-outputs-config", _COMPACT_JSON),
-            *length,
+            *engine_arguments(
+                tensor_parallel_size=str(self.tensor_parallel_size),
+                max_model_len=str(self.max_model_len or AUTO_LENGTH),
+                quantization=self.quantization,
+            ),
             *self.extra_arguments,
         )
+
+
+AUTO_LENGTH = "auto"
+"""The value of ``--max-model-len`` for the model's own limit, or what fits into memory."""
+
+
+def engine_arguments(
+    *, tensor_parallel_size: str, max_model_len: str, quantization: str
+) -> tuple[str, ...]:
+    """Return the arguments of ``vllm serve`` that decide how a judge is served.
+
+    ``serve --vllm``, Compose and Kubernetes all use them. Prefix caching is switched on by name,
+    so that claims of an image share their prompt's beginning; the next option has the server say
+    how much was shared. ``--generation-config vllm`` keeps the model folder's own sampling defaults
+    out: everything is sent with each request. JSON has no white space in it: a model that pads it
+    would be cut off in the middle, and tokens cost time. ``--logprobs-mode`` asks for
+    log-probabilities before constraints are applied, so that a margin shows what the model itself
+    found likely; vLLM's default may change.
+
+    Args:
+        tensor_parallel_size: GPUs that a layer is spread over, or the variable that names them.
+        max_model_len: Longest prompt with its answer, or its variable.
+        quantization: How weights are quantised while they are loaded; vLLM reads "" as not at all.
+    """
+    return (
+        *("--tensor-parallel-size", tensor_parallel_size),
+        *("--max-model-len", max_model_len),
+        *("--quantization", quantization),
+        *("--enable-prefix-caching", "--enable-prompt-tokens-details"),
+        *("--generation-config", "vllm"),
+        *("--logprobs-mode", "raw_logprobs"),
+        *("--structured-outputs-config", _COMPACT_JSON),
+    )
 
 
 class VllmServer:
@@ -321,8 +345,8 @@ def vllm_server(
 
     Args:
         settings: The settings of the judges.
-        environ: The server's environment. Unless ``vllm_download`` is set, the model hub is
-            disabled in it.
+        environ: The server's environment, to which ``vllm_download`` and ``vllm_batch_invariant``
+            add variables: without the first, the model hub is disabled.
         data_folder: The folder for its log.
         progress: Called with one line for each event.
 
@@ -335,8 +359,11 @@ def vllm_server(
             f"{masked(settings.llm_url)!r}, which names a running one; set only one of them"
         )
     offline = {} if settings.vllm_download else {"HF_HUB_OFFLINE": "1"}
+    invariant = {"VLLM_BATCH_INVARIANT": "1"} if settings.vllm_batch_invariant else {}
     return VllmServer(
-        _vllm_settings(settings, data_folder), environ={**environ, **offline}, progress=progress
+        _vllm_settings(settings, data_folder),
+        environ={**environ, **offline, **invariant},
+        progress=progress,
     )
 
 
@@ -346,6 +373,7 @@ def _vllm_settings(settings: JudgeSettings, data_folder: Path) -> VllmSettings:
         data_folder=data_folder,
         tensor_parallel_size=settings.vllm_tensor_parallel_size,
         max_model_len=settings.vllm_max_model_len,
+        quantization=settings.vllm_quantization,
         executable=tuple(shlex.split(settings.vllm_command)) or ("vllm",),
         extra_arguments=tuple(shlex.split(settings.vllm_arguments)),
     )

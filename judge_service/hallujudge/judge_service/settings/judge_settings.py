@@ -60,8 +60,17 @@ class JudgeSettings:
     """Model id or folder that ``vllm serve`` is started with."""
     vllm_tensor_parallel_size: int = setting(1, "GPUs for one layer", low=1, high=1024)
     """GPUs that a layer is spread over."""
-    vllm_max_model_len: int = setting(0, "longest prompt in tokens; 0: the model's own")
-    """Longest prompt with its answer; 0 for the model's own limit."""
+    vllm_max_model_len: int = setting(
+        0, "longest prompt in tokens; 0: the model's own, or what fits"
+    )
+    """Longest prompt with its answer; 0 for the model's own limit, or what fits into memory."""
+    vllm_quantization: str = setting("", "how vllm quantises the weights, such as fp8; empty: not")
+    """How vLLM quantises 16-bit weights while it loads them, such as ``fp8``; empty: not at all.
+    Quantised checkpoints need nothing here."""
+    vllm_batch_invariant: int = setting(
+        0, "1: replies do not depend on other calls; slower", high=1
+    )
+    """Whether vLLM uses kernels whose results do not depend on the batch: 0 or 1."""
     vllm_command: str = setting("vllm", "the program, if it is not vllm on the path")
     """The program that is started, with what comes before ``serve``, with spaces between."""
     vllm_download: int = setting(0, "1: vllm may fetch the model from its hub", high=1)

@@ -23,12 +23,22 @@ from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 from ..backends.base import Timeouts
 from ..client import Client
 from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
-from .app import ExitCode, app, command_group, config_app, examples, output_option, server_option
+from .app import (
+    ExitCode,
+    app,
+    command_group,
+    config_app,
+    examples,
+    judge_option,
+    output_option,
+    server_option,
+)
 from .declared_options import grouped
 from .options import LlmModel, LlmUrl, ServerOptions, llm_options
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+    from hallujudge.judge_service.llm.vllm_sizing import ModelShape
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.judge_service.settings.server_settings import ResolvedSettings
     from hallujudge.metrics import ItemResult
@@ -216,9 +226,26 @@ class CheckedServer(ServerOptions):
 
 @app.command(epilog=examples("hallujudge doctor --server localhost:50051"))
 @grouped
-def doctor(*, at: CheckedServer, llm_url: LlmUrl = None, llm_model: LlmModel = None) -> ExitCode:
+def doctor(
+    *,
+    at: CheckedServer,
+    llm_url: LlmUrl = None,
+    llm_model: LlmModel = None,
+    vllm: Annotated[
+        str | None,
+        judge_option(metavar="MODEL", help="Print only which GPUs hold this model with vLLM."),
+    ] = None,
+) -> ExitCode:
     """Check this installation, and a server if one is named."""
+    if vllm is not None:
+        return _size_vllm(vllm)
     findings = list(_findings(at.server, llm_options(llm_url, llm_model), at.connection()))
+    return _show_findings(findings)
+
+
+def _show_findings(findings: Iterable[_Finding]) -> ExitCode:
+    """Print findings and return the command's exit code."""
+    findings = list(findings)
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
         typer.echo(f"{mark:>6}  {finding.name}: {finding.text}")
@@ -258,6 +285,47 @@ def _findings(
     yield from _small_judges(judges)
     if server is not None:
         yield from _server_findings(server, connection)
+
+
+def _size_vllm(model: str) -> ExitCode:
+    """Print which GPUs hold a model, those of this machine included."""
+    from hallujudge.judge_service.llm.vllm_sizing import model_shape, sizing_table
+
+    shape = model_shape(model)
+    code = _show_findings(_vllm_findings(shape))
+    table = sizing_table(shape)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    typer.echo()
+    for row in table:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())
+    typer.echo(
+        "\nfits: room for 64 calls of 1,024 tokens at once; tight: for fewer. Estimates: 92 % of "
+        "the\nmemory, 4 GiB of each GPU for vLLM itself. Parts of a model that see images are not "
+        "counted."
+    )
+    return code
+
+
+def _vllm_findings(shape: ModelShape) -> Iterator[_Finding]:
+    from hallujudge.judge_service.llm.vllm_sizing import local_gpus, local_verdict
+    from hallujudge.judge_service.settings.server_settings import load_settings
+
+    settings = load_settings().judges
+    each = shape.kv_bytes(1) / 1024
+    yield _Finding(
+        name="model",
+        ok=True,
+        text=f"{shape.parameters / 1e9:,.1f} billion parameters in {shape.precision}, "
+        f"{each:,.0f} KiB of cache a token, prompts up to {shape.context:,} ({shape.source})",
+    )
+    gpus = local_gpus()
+    if not gpus:
+        yield _Finding(name="GPUs", ok=False, text="none seen by nvidia-smi here", needed=False)
+        return
+    quantized = "FP8" if settings.vllm_quantization else shape.precision
+    ok, text = local_verdict(shape, quantized, settings.vllm_tensor_parallel_size, gpus)
+    yield _Finding(name="GPUs", ok=ok, text=text)
 
 
 def _extras() -> Iterator[_Finding]:

@@ -79,12 +79,30 @@ _SERVED: Mapping[str, tuple[Any, Any]] = {
     ),
     "log_level": (str, output_option(help="Log level: debug, info, warning or error.")),
     "vllm": (str, judge_option(help="Model of a vLLM server to start and watch.")),
-    "tensor_parallel_size": (
+    "vllm_tensor_parallel_size": (
         int,
-        judge_option(help="Number of GPUs that vLLM spreads a layer over."),
+        judge_option(
+            "--tensor-parallel-size", help="Number of GPUs that vLLM spreads a layer over."
+        ),
     ),
+    "vllm_max_model_len": (
+        int,
+        judge_option("--max-model-len", help="Longest prompt of vLLM in tokens; 0 for what fits."),
+    ),
+    "vllm_quantization": (
+        str,
+        judge_option("--quantization", help="How vLLM quantises the weights, such as fp8."),
+    ),
+    "vllm_batch_invariant": (
+        bool,
+        judge_option("--batch-invariant", help="Replies of vLLM that no other call changes."),
+    ),
+    "vllm_download": (bool, judge_option("--vllm-download", help="Let vLLM fetch the model.")),
     "data_folder": (str, output_option(help="Folder for logs of started processes.")),
 }
+
+
+_FLAGS = [name for name, (kind, _) in _SERVED.items() if kind is bool]
 
 
 class _ServedSettings(Declared):
@@ -97,11 +115,9 @@ class _ServedSettings(Declared):
 
     def build(self, given: Mapping[str, object]) -> dict[str, object]:
         """Return the settings by name; None where an option is not given."""
-        values = dict(given)
-        gpus = values.pop("tensor_parallel_size")
         # A flag that is not given leaves its setting to the environment and the file.
-        anonymous = 1 if values["allow_anonymous"] else None
-        return values | {"allow_anonymous": anonymous, "vllm_tensor_parallel_size": gpus}
+        flags = {name: 1 if given[name] else None for name in _FLAGS}
+        return {**given, **flags}
 
 
 @app.command(epilog=examples("hallujudge serve --port 50051"))

@@ -98,7 +98,7 @@ async def test_it_starts_waits_for_health_serves_and_stops(tmp_path: Path) -> No
     assert called in run.log
     assert expected_message("judge_service.llm.vllm:tensor-parallel-size-enable-prefix-caching-enable") in run.log  # fmt: skip # noqa: E501
     assert "disable_any_whitespace" in run.log
-    assert expected_message("judge_service.llm.vllm:max-model-len-dtype-float") in run.log
+    assert expected_message("judge_service.llm.vllm:dtype-float") in run.log
     assert key not in run.log
     assert expected_message("judge_service.llm.vllm:starts-its-log-is") in run.told[0]
     assert "healthy after" in run.told[-1]
@@ -106,7 +106,11 @@ async def test_it_starts_waits_for_health_serves_and_stops(tmp_path: Path) -> No
 
 async def test_the_judges_of_a_server_with_its_own_vllm(tmp_path: Path) -> None:
     settings = JudgeSettings(
-        vllm="some/model", vllm_command=shlex.join(STAND_IN), vllm_arguments="--dtype 'a b'"
+        vllm="some/model",
+        vllm_command=shlex.join(STAND_IN),
+        vllm_arguments="--dtype 'a b'",
+        vllm_quantization="fp8",
+        vllm_batch_invariant=1,
     )
     told: list[str] = []
     environ = dict(os.environ)
@@ -117,7 +121,11 @@ async def test_the_judges_of_a_server_with_its_own_vllm(tmp_path: Path) -> None:
     (judged,) = await factory.judge("llm").judge([ITEM])
     assert judged.verdicts[0].verdict.value == "supported"
     assert str(factory.llm().identity) == "some/model (vllm 0.32.0)"
-    assert '"--dtype", "a b"]' in (tmp_path / "vllm.log").read_text()
+    log = (tmp_path / "vllm.log").read_text()
+    assert '"--max-model-len", "auto", "--quantization", "fp8", ' in log
+    assert '"--dtype", "a b"]' in log
+    given = Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
+    assert {b"VLLM_BATCH_INVARIANT=1", b"HF_HUB_OFFLINE=1"} <= set(given)
     await factory.close()
     await server.stop()
     both = JudgeSettings(vllm="m", llm_url="http://127.0.0.1:1/v1")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from support.running import assert_refused, here
 
+import hallujudge.judge_service.__main__ as service
+from hallujudge.sdk.cli import main
 from hallujudge.sdk.cli.options import JudgeOptions
 
 
@@ -47,3 +50,22 @@ def test_several_servers_are_one_setting() -> None:
 
 def test_what_is_not_given_is_no_setting() -> None:
     assert JudgeOptions(llm_url=[]).given() == {}
+
+
+def test_serve_sets_what_vllm_is_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Mapping[str, object]] = []
+    monkeypatch.setattr(service, "run_server", lambda given, _config: seen.append(given))
+    options = ["--tensor-parallel-size", "2", "--max-model-len", "8192", "--quantization", "fp8"]
+    assert main(["serve", "--vllm", "m", *options, "--vllm-download", "--batch-invariant"]) == 0
+    assert main(["serve", "--vllm", "m"]) == 0
+    given = {name: value for name, value in seen[0].items() if name.startswith("vllm")}
+    assert given == {
+        "vllm": "m",
+        "vllm_tensor_parallel_size": 2,
+        "vllm_max_model_len": 8192,
+        "vllm_quantization": "fp8",
+        "vllm_download": 1,
+        "vllm_batch_invariant": 1,
+    }
+    # A flag that is not given leaves its setting to the environment and the file.
+    assert (seen[1]["vllm_download"], seen[1]["allow_anonymous"]) == (None, None)
