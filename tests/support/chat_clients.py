@@ -14,7 +14,7 @@ from hallujudge.judge_service.llm.call_policy import Tools
 from hallujudge.judge_service.llm.chat import ChatRequest
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError
-from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.llm.http import Endpoint, SenderName
 from hallujudge.judge_service.settings.connection import Secret
 
 REQUEST = ChatRequest(messages=[{"role": "user", "content": "hello"}], max_tokens=8)
@@ -40,10 +40,14 @@ def client_of(
     server: llm.ScriptedLlm,
     world: World | None = None,
     budget: Budget | None = None,
+    sender: SenderName = "http",
     **options: Any,
 ) -> ChatClient:
     endpoint = Endpoint(
-        url=server.url,
+        url=server.root if sender == "azure" else server.url,
+        sender=sender,
+        deployment="deployed" if sender == "azure" else "",
+        api_version="2024-10-21" if sender == "azure" else "",
         key=Secret("sk-secret-123"),
         timeout_seconds=options.pop("timeout", PATIENCE),
         max_reply_bytes=options.pop("max_reply_bytes", 1 << 20),

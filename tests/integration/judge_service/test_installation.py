@@ -11,7 +11,7 @@ import pytest
 from hallujudge.judge_service.installation import install_advice, missing_modules
 
 
-@pytest.mark.parametrize("extra", ["server", "openai"])
+@pytest.mark.parametrize("extra", ["server", "llm"])
 def test_pip_takes_the_advice(extra: str) -> None:
     """The requirements are already there in this environment, so that nothing is downloaded."""
     assert missing_modules(extra) == ()

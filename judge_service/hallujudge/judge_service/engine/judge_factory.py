@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from ..errors import InvalidInputError
 from ..judges.choice_judge import ChoiceJudge
@@ -18,12 +18,12 @@ from ..llm.budget import Budget, Prices, Usage
 from ..llm.chat import Dialect, Sampling
 from ..llm.chat_servers import BatchFiles
 from ..llm.client import ChatClient, ChatSettings
-from ..llm.http import Endpoint
+from ..llm.http import Endpoint, SenderName
 from ..llm.prompt_templates import Template
 from ..llm.verdict_cache import VerdictCache
 from ..matchers.matcher_interface import MatcherSettings
 from ..matchers.matcher_models import MatcherModels
-from ..settings.connection import masked
+from ..settings.connection import Secret, hosted_by, masked
 from ..settings.judge_settings import JudgeKeys, JudgeSettings
 from .judge_options import (
     ALL_SMALL_JUDGES,
@@ -324,8 +324,25 @@ class JudgeFactory:
             raise InvalidInputError(
                 f"llm_url names a server twice: {masked(self.settings.llm_url)}; name each once"
             )
-        seconds = self.settings.llm_timeout_seconds
-        return [Endpoint(url=url, key=self._keys.llm, timeout_seconds=seconds) for url in urls]
+        return [self._endpoint("llm", url, self._keys.llm) for url in urls]
+
+    def _endpoint(self, name: str, url: str, key: Secret) -> Endpoint:
+        """Return a server of ``llm`` or ``fallback``, with what sends to it."""
+        settings = self.settings
+        sender: SenderName | Literal["auto"] = getattr(settings, f"{name}_sender")
+        if sender == "auto":
+            of_vllm = name == "llm" or settings.fallback_dialect == "vllm"
+            sender = hosted_by(url) or ("http" if of_vllm else "openai")
+        return Endpoint(
+            url=url,
+            key=key,
+            sender=sender,
+            deployment=settings.azure_deployment,
+            api_version=settings.azure_api_version,
+            entra=sender == "azure" and bool(settings.azure_entra),
+            proxy=settings.fallback_proxy if name == "fallback" else "",
+            timeout_seconds=settings.llm_timeout_seconds,
+        )
 
     def _fallback(self) -> LlmJudge:
         settings = self.settings
@@ -333,12 +350,7 @@ class JudgeFactory:
             raise InvalidInputError(
                 "no fallback is configured; set fallback_model", reason="JUDGE_NOT_CONFIGURED"
             )
-        endpoint = Endpoint(
-            url=settings.fallback_url,
-            key=self._keys.fallback,
-            proxy=settings.fallback_proxy,
-            timeout_seconds=settings.llm_timeout_seconds,
-        )
+        endpoint = self._endpoint("fallback", settings.fallback_url, self._keys.fallback)
         return self._judge("fallback", settings.fallback_model, [endpoint])
 
     def _judge(
@@ -355,7 +367,7 @@ class JudgeFactory:
             replicas=tuple(replicas),
             model=model,
             reply_models=_names(own("reply_models")),
-            dialect=_dialect(f"{name}_dialect", own("dialect")),
+            dialect=_dialect(f"{name}_dialect", own("dialect"), endpoint.url),
             constraint=own("constraint"),
             sampling=Sampling(seed=self.settings.llm_seed, omit=_names(own("omit"))),
             retry=retry_policy(self.settings),
@@ -431,7 +443,9 @@ class JudgeFactory:
         return Prices(prompt=prompt, completion=completion, cached=cached if cached >= 0 else None)
 
 
-def _dialect(setting: str, name: str) -> Dialect:
+def _dialect(setting: str, name: str, url: str) -> Dialect:
+    if name == "auto":
+        return "openai" if hosted_by(url) else "vllm"
     if name not in get_args(Dialect):
         raise InvalidInputError(
             f"{setting} is {name!r}; choose one of {', '.join(get_args(Dialect))}"

@@ -116,7 +116,7 @@ async def _listed(client: ChatClient, server: ChatServer) -> Check:
 
 async def _listed_there(model: str, server: ChatServer) -> Check:
     try:
-        listed = json.loads(await server.http.get("models"))["data"]
+        listed = json.loads(await server.sender.get("models"))["data"]
         names = [str(entry["id"]) for entry in listed]
     except CallFailedError as failure:
         detail = f"the list of models cannot be read ({failure.detail})"

@@ -223,7 +223,7 @@ class LlmJudge:
     async def _version_at(self, server: ChatServer) -> str:
         url, model = server.endpoint.url, self.client.settings.model
         try:
-            version = _version_of(await server.http.get("/version"))
+            version = _version_of(await server.sender.get("/version"))
         except CallFailedError:
             # Not fatal: a call, if one is needed, will report what is wrong.
             known = await self.cache.fact_of(url, model, SERVER_VERSION) if self.cache else None

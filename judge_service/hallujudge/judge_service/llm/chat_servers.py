@@ -22,7 +22,8 @@ from ..access.caller import current_caller
 from ..access.fair_queue import FairQueue
 from ..errors import InvalidInputError, OutputError
 from .failures import CallFailedError, FailureKind, failure_of_status
-from .http import Endpoint, HttpEndpoint
+from .http import Endpoint, HttpEndpoint, Sender
+from .openai_sender import OpenAISender
 
 _URL = "/v1/chat/completions"
 # Twice the largest reply over HTTP; a longer line is not a file of replies.
@@ -184,7 +185,7 @@ class ChatServer:
         offline: BatchFiles | None = None,
     ) -> None:
         self.endpoint = endpoint
-        self.http = offline or HttpEndpoint(endpoint, max_concurrency)
+        self.sender = offline or _sender_of(endpoint, max_concurrency)
         self.limiter = AdaptiveLimiter(max_concurrency, clock)
         # Each caller has a circuit of its own.
         self._breakers = ByCaller(lambda: CircuitBreaker(circuit_threshold, circuit_seconds, clock))
@@ -203,6 +204,12 @@ class ChatServer:
     def is_down_for_any(self) -> bool:
         """Whether any caller's circuit is open."""
         return any(breaker.state == "open" for breaker in self._breakers.all)
+
+
+def _sender_of(endpoint: Endpoint, connections: int) -> Sender:
+    if endpoint.sender == "http":
+        return HttpEndpoint(endpoint, connections)
+    return OpenAISender(endpoint)
 
 
 def preferred(servers: Sequence[ChatServer], affinity: str) -> list[ChatServer]:

@@ -259,7 +259,7 @@ class ChatClient:
     async def close(self) -> None:
         """Close all connections."""
         for server in self.servers:
-            await server.http.close()
+            await server.sender.close()
 
     def _goes_elsewhere(self, call: Call, failure: CallFailedError) -> bool:
         """Whether another server of the model is tried at once, since this one seems to be down."""
@@ -296,7 +296,8 @@ class ChatClient:
         if kind is FailureKind.AUTH:
             return (
                 "set the right key in the environment: HALLUJUDGE_LLM_API_KEY is the "
-                f"{self.settings.role}'s, HALLUJUDGE_FALLBACK_API_KEY the fallback's"
+                f"{self.settings.role}'s, HALLUJUDGE_FALLBACK_API_KEY the fallback's; for OpenAI's "
+                "and Azure's addresses OPENAI_API_KEY and AZURE_OPENAI_API_KEY are read too"
             )
         if kind is FailureKind.OTHER_MODEL:
             return (
@@ -395,7 +396,7 @@ class ChatClient:
         unproven = self._answered_earlier and not self._has_answered
         try:
             with recorder().span(f"chat {self.settings.model}", self._attributes(server)):
-                reply = parse_reply(await server.http.post("chat/completions", call.body))
+                reply = parse_reply(await server.sender.post("chat/completions", call.body))
         except CallFailedError as err:
             failure = err
             if unproven and err.may_be_the_key:

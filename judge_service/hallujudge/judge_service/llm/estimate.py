@@ -180,7 +180,7 @@ async def _server_counter(client: ChatClient) -> TokenCounter | None:
 
     async def count(messages: list[Message]) -> int:
         body = {"model": client.settings.model, "messages": messages}
-        return int(json.loads(await client.servers[0].http.post("/tokenize", body))["count"])
+        return int(json.loads(await client.servers[0].sender.post("/tokenize", body))["count"])
 
     if client.settings.dialect != "vllm":
         return None

@@ -1,4 +1,8 @@
-"""HTTP to one endpoint: sends JSON, returns bytes, and classifies every failure."""
+"""Sending to one server: where it is, and the sender for servers of vLLM's kind.
+
+A sender only sends JSON, returns bytes and classifies failures. What surrounds a call, such as
+retries, limits and the cache, is the same for all senders.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ import json
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from ..errors import InvalidInputError, MissingExtraError
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 
+SenderName: TypeAlias = Literal["http", "openai", "azure"]
+"""Our own sender, OpenAI's package, or the same with Azure's addresses and headers."""
 # Replies below this size are read at once; their length cannot exceed the limit.
 _CHUNK = 1 << 16
 
@@ -35,6 +41,14 @@ class Endpoint:
     """Its base address, such as ``http://127.0.0.1:8000/v1``."""
     key: Secret = field(default_factory=lambda: Secret(""))
     """The API key; empty to send none."""
+    sender: SenderName = "http"
+    """What sends to it."""
+    deployment: str = ""
+    """The model's deployment at Azure; empty if it is called like the model."""
+    api_version: str = ""
+    """The version of Azure's API."""
+    entra: bool = False
+    """Whether calls have a token of Microsoft Entra in place of a key."""
     proxy: str = field(default="", repr=False)
     """Proxy, such as ``http://proxy:3128``; empty for none."""
     timeout_seconds: float = 120.0
@@ -76,8 +90,62 @@ class Endpoint:
         return parts.port or (443 if parts.scheme == "https" else 80)
 
 
+class Sender(Protocol):
+    """Sends to one server, or answers in its place."""
+
+    async def post(self, path: str, body: Mapping[str, object]) -> bytes:
+        """Send JSON and return the reply's body.
+
+        Args:
+            path: Below the base address, such as ``chat/completions``, or from the root with ``/``.
+            body: The request.
+
+        Raises:
+            CallFailedError: There is no usable reply; the failure has the kind and the detail.
+        """
+
+    async def get(self, path: str) -> bytes:
+        """Return the body at a path.
+
+        Raises:
+            CallFailedError: There is no usable reply.
+        """
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+class RenewedKey:
+    """The key of a server; read from its file again when the server rejects it.
+
+    Args:
+        key: The first key.
+    """
+
+    def __init__(self, key: Secret) -> None:
+        self._key = key
+
+    async def used(self, send: Callable[[Secret], Awaitable[bytes]]) -> bytes:
+        """Send a request; once more if its key was rejected and the key's file has another."""
+        key = self._key
+        try:
+            return await send(key)
+        except CallFailedError as failure:
+            # Some gateways refuse an old key as they refuse a prompt, with 403.
+            if failure.kind not in (FailureKind.AUTH, FailureKind.REFUSED):
+                raise
+            newest = await asyncio.to_thread(self._key.newest)
+            if newest == key or not newest.reveal().isprintable():
+                raise
+            self._key = newest
+        return await send(self._key)
+
+
 class HttpEndpoint:
-    """A connection pool to one endpoint. Opened on first use, in the loop that uses it.
+    """The sender for servers of vLLM's kind: a connection pool of aiohttp.
+
+    It carries four times the calls of OpenAI's package for the same processor time. Opened on first
+    use, in the loop that uses it.
 
     Args:
         endpoint: Where it is.
@@ -87,7 +155,7 @@ class HttpEndpoint:
     def __init__(self, endpoint: Endpoint, connections: int) -> None:
         self.endpoint = endpoint
         self._connections = connections
-        self._key = endpoint.key
+        self._key = RenewedKey(endpoint.key)
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -118,19 +186,7 @@ class HttpEndpoint:
             await session.close()
 
     async def _request(self, method: str, path: str, data: bytes | None) -> bytes:
-        """Send a request; once more if its key was rejected and the key's file has another."""
-        key = self._key
-        try:
-            return await self._sent(method, path, data, key)
-        except CallFailedError as failure:
-            # Some gateways refuse an old key as they refuse a prompt, with 403.
-            if failure.kind not in (FailureKind.AUTH, FailureKind.REFUSED):
-                raise
-            newest = await asyncio.to_thread(self._key.newest)
-            if newest == key or not newest.reveal().isprintable():
-                raise
-            self._key = newest
-        return await self._sent(method, path, data, self._key)
+        return await self._key.used(lambda key: self._sent(method, path, data, key))
 
     async def _sent(self, method: str, path: str, data: bytes | None, key: Secret) -> bytes:
         session = await self._open()
@@ -156,30 +212,25 @@ class HttpEndpoint:
                     raise failure
                 return body
         except TimeoutError as err:
-            raise CallFailedError(
-                FailureKind.TIMEOUT, f"no complete reply in {self.endpoint.timeout_seconds:g} s"
-            ) from err
+            raise late_reply(self.endpoint) from err
         except aiohttp.ClientPayloadError as err:
             raise CallFailedError(
                 FailureKind.CONNECTION, "the connection broke within the reply"
             ) from err
         except aiohttp.ClientConnectorError as err:
-            raise CallFailedError(FailureKind.CONNECTION, _connection_problem(err)) from err
+            raise no_connection(err, f"{err.host}:{err.port}") from err
         except (aiohttp.ClientError, OSError) as err:
-            raise CallFailedError(FailureKind.CONNECTION, _plain(err)) from err
+            raise no_connection(err) from err
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        limit = self.endpoint.max_reply_bytes
         if (response.content_length or 0) <= _CHUNK and response.content_length is not None:
             return await response.read()
         pieces, size = [], 0
         async for piece in response.content.iter_chunked(_CHUNK):
             pieces.append(piece)
             size += len(piece)
-            if size > limit:
-                raise CallFailedError(
-                    FailureKind.NOT_THE_API, f"the reply is larger than {limit} bytes"
-                )
+            if size > self.endpoint.max_reply_bytes:
+                raise large_reply(self.endpoint)
         return b"".join(pieces)
 
     def _address(self, path: str) -> str:
@@ -201,7 +252,7 @@ class HttpEndpoint:
         try:
             import aiohttp
         except ImportError as err:
-            raise MissingExtraError.of("a judge behind a web address", "openai") from err
+            raise MissingExtraError.of("a judge behind a web address", "llm") from err
         headers = {"Content-Type": "application/json", "User-Agent": f"hallujudge/{__version__}"}
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._connections),
@@ -214,17 +265,37 @@ class HttpEndpoint:
         )
 
 
-def _connection_problem(err: aiohttp.ClientConnectorError) -> str:
-    """Why there is no connection, in the system's own words if it has any."""
-    cause = err.os_error
-    if isinstance(cause, ConnectionError) and cause.errno:
-        return f"no connection to {err.host}:{err.port}: {os.strerror(cause.errno)}"
-    if isinstance(cause, socket.gaierror):
-        return f"no connection to {err.host}:{err.port}: {cause.strerror or 'no such host'}"
-    return _plain(err)
+def no_connection(err: BaseException, address: str = "") -> CallFailedError:
+    """Return the failure of a call without a connection, in the system's own words if it has any.
 
-
-def _plain(err: BaseException) -> str:
-    """An error in one line, without addresses of objects."""
+    Args:
+        err: The library's error.
+        address: Host and port, if the connection was never there.
+    """
+    cause: BaseException | None = err
+    while cause is not None and address:
+        if isinstance(cause, socket.gaierror):
+            why = cause.strerror or "no such host"
+        elif isinstance(cause, ConnectionError) and cause.errno:
+            why = os.strerror(cause.errno)
+        else:
+            cause = cause.__cause__ or cause.__context__
+            continue
+        return CallFailedError(FailureKind.CONNECTION, f"no connection to {address}: {why}")
+    # One line, without addresses of objects.
     text = str(err) or type(err).__name__
-    return masked(text.splitlines()[0])[:200]
+    return CallFailedError(FailureKind.CONNECTION, masked(text.splitlines()[0])[:200])
+
+
+def late_reply(endpoint: Endpoint) -> CallFailedError:
+    """Return the failure of a reply that was not complete in time."""
+    return CallFailedError(
+        FailureKind.TIMEOUT, f"no complete reply in {endpoint.timeout_seconds:g} s"
+    )
+
+
+def large_reply(endpoint: Endpoint) -> CallFailedError:
+    """Return the failure of a reply that is too large to be one."""
+    return CallFailedError(
+        FailureKind.NOT_THE_API, f"the reply is larger than {endpoint.max_reply_bytes} bytes"
+    )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, AnyStr
+from typing import Any, AnyStr, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from ..errors import InvalidInputError
@@ -30,6 +30,13 @@ _USER = re.compile(
 _IN_QUERY = re.compile(
     r"([?&;][^\s,=&'\"]*(?:key|token|secret|passw|pwd|sig)[^\s,=&'\"]*=)[^\s,&#'\"]+", re.IGNORECASE
 )
+_AZURE_HOSTS = (
+    ".openai.azure.com",
+    ".cognitiveservices.azure.com",
+    ".services.ai.azure.com",
+    ".openai.azure.us",
+    ".openai.azure.cn",
+)
 # Underscores are no part of host names, but services of Compose have them.
 _LABEL = r"[a-zA-Z0-9_]([\w-]*[a-zA-Z0-9_])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?", re.ASCII)
@@ -48,6 +55,15 @@ def web_address(text: str) -> SplitResult | None:
     except ValueError:  # half of an IPv6 address, or a port above 65,535
         return None
     return parts if parts.scheme in ("http", "https") and has_host else None
+
+
+def hosted_by(url: str) -> Literal["openai", "azure", ""]:
+    """Return whose service an address belongs to; empty for any other server."""
+    parts = web_address(url)
+    host = f".{parts.hostname}" if parts else ""
+    if host.endswith(".api.openai.com"):
+        return "openai"
+    return "azure" if host.endswith(_AZURE_HOSTS) else ""
 
 
 def plain_host(host: str) -> str:

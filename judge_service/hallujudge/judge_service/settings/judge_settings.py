@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .connection import Secret, masked_repr, read_secret
+from .connection import Secret, hosted_by, masked_repr, read_secret
 
 
-def setting(default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1) -> Any:
-    """Return a dataclass field with its bounds and its help text."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high})
+def setting(
+    default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1, variable: str = ""
+) -> Any:
+    """Return a dataclass field with its bounds, its help text and another tool's variable."""
+    found = {"help": help, "low": low, "high": high, "variable": variable}
+    return field(default=default, metadata=found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +33,12 @@ class JudgeSettings:
     """The model's name there."""
     llm_revision: str = setting("", "revision of the judge's weights, for signatures")
     """The weights' revision or digest, where known."""
-    llm_dialect: str = setting("vllm", "vllm, openai or plain: whose extensions the server knows")
-    """Whose extensions the server understands."""
+    llm_dialect: str = setting("auto", "auto, vllm, openai or plain: what the server knows")
+    """Whose extensions the server understands; ``auto``: ``openai`` for OpenAI's and Azure's
+    addresses, ``vllm`` for others."""
+    llm_sender: str = setting("auto", "auto, http, openai or azure: what sends calls")
+    """``http`` is our own sender, ``openai`` and ``azure`` are OpenAI's package; ``auto``: that of
+    the address."""
     llm_constraint: str = setting("auto", "auto, json_schema, structured_outputs or none")
     """How replies are constrained to the choices."""
     llm_claims_per_call: int = setting(1, "claims in one call", low=1, high=100)
@@ -86,13 +93,17 @@ class JudgeSettings:
     """Models of small judges, such as ``minicheck-roberta=/models/minicheck``, with commas between;
     a small judge that is not listed has its authors' hub id, also as its name at a server."""
     fallback_url: str = setting(
-        "https://api.openai.com/v1", "base address of the fallback's server"
+        "https://api.openai.com/v1",
+        "base address of the fallback's server",
+        variable="OPENAI_BASE_URL",
     )
-    """Base address of the fallback."""
+    """Base address of the fallback; also from ``OPENAI_BASE_URL``."""
     fallback_model: str = setting("", "the fallback's model; empty: no fallback")
     """The fallback's model; empty for no fallback."""
     fallback_dialect: str = setting("openai", "vllm, openai or plain")
     """Whose extensions the fallback's server understands."""
+    fallback_sender: str = setting("auto", "the same of the fallback; auto: OpenAI's package")
+    """``auto`` is OpenAI's package, unless the dialect is ``vllm``."""
     fallback_constraint: str = setting("auto", "auto, json_schema, structured_outputs or none")
     """How the fallback's replies are constrained to the choices."""
     fallback_claims_per_call: int = setting(20, "claims in one fallback call", low=1, high=100)
@@ -109,6 +120,12 @@ class JudgeSettings:
     """The ``tokenizer.json`` of the fallback's model; without it, estimates are marked as rough."""
     fallback_proxy: str = setting("", "proxy on the way to the fallback")
     """Proxy for calls to the fallback, such as ``http://proxy:3128``; empty for none."""
+    azure_deployment: str = setting("", "deployment at Azure; empty: called like the model")
+    """The deployment of a model at Azure; empty if it is called like the model."""
+    azure_api_version: str = setting("", "version of Azure's API", variable="OPENAI_API_VERSION")
+    """The version of Azure's API, such as ``2024-10-21``; also from ``OPENAI_API_VERSION``."""
+    azure_entra: int = setting(0, "1: a token of Microsoft Entra in place of a key", high=1)
+    """Whether calls to Azure have a token of Microsoft Entra in place of a key: 0 or 1."""
     give_up_after: float = setting(300.0, "seconds without an answer that end a run", high=1e6)
     """Seconds without any answer of a judge after which a run ends."""
     outage_seconds: float = setting(90.0, "seconds that a claim waits for a judge", high=1e6)
@@ -148,8 +165,10 @@ class JudgeSettings:
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
-    "llm_dialect": ("vllm", "openai", "plain"),
+    "llm_dialect": ("auto", "vllm", "openai", "plain"),
     "fallback_dialect": ("vllm", "openai", "plain"),
+    "llm_sender": ("auto", "http", "openai", "azure"),
+    "fallback_sender": ("auto", "http", "openai", "azure"),
     "llm_constraint": ("auto", "json_schema", "structured_outputs", "none"),
     "fallback_constraint": ("auto", "json_schema", "structured_outputs", "none"),
 }
@@ -161,23 +180,37 @@ class JudgeKeys:
     """The judges' API keys."""
 
     llm: Secret = field(default_factory=lambda: Secret(""))
-    """The judge's, from ``HALLUJUDGE_LLM_API_KEY`` or the file ``HALLUJUDGE_LLM_API_KEY_FILE``."""
+    """The judge's, from ``HALLUJUDGE_LLM_API_KEY`` or the file ``HALLUJUDGE_LLM_API_KEY_FILE``; at
+    OpenAI and Azure also from ``OPENAI_API_KEY`` and ``AZURE_OPENAI_API_KEY``."""
     small: Secret = field(default_factory=lambda: Secret(""))
     """That of a small judge's server, from ``HALLUJUDGE_SMALL_API_KEY`` or ``…_FILE``."""
     fallback: Secret = field(default_factory=lambda: Secret(""))
-    """The fallback's, from ``HALLUJUDGE_FALLBACK_API_KEY`` or ``…_FILE``."""
+    """The fallback's, from ``HALLUJUDGE_FALLBACK_API_KEY`` or ``…_FILE``, or from those."""
 
 
-def load_judge_keys(environ: Mapping[str, str]) -> JudgeKeys:
+def load_judge_keys(environ: Mapping[str, str], settings: JudgeSettings | None = None) -> JudgeKeys:
     """Return the keys from the environment, or from the files that it names.
 
     Args:
         environ: The environment, from the one module that reads it.
+        settings: The judges' addresses. OpenAI's and Azure's variables are read for their own
+            addresses only, so that no other server gets such a key.
 
     Raises:
         InvalidInputError: A file cannot be read, or both a key and a file are given.
     """
     names = (entry.name for entry in fields(JudgeKeys))
-    return JudgeKeys(
-        **{name: read_secret(environ, f"HALLUJUDGE_{name.upper()}_API_KEY") for name in names}
-    )
+    own = {name: read_secret(environ, f"HALLUJUDGE_{name.upper()}_API_KEY") for name in names}
+    for name in ("llm", "fallback"):
+        url = getattr(settings, f"{name}_url", "")
+        own[name] = own[name] or _providers_key(url, environ)
+    return JudgeKeys(**own)
+
+
+def _providers_key(url: str, environ: Mapping[str, str]) -> Secret:
+    host = hosted_by(url)
+    if host == "azure":
+        return read_secret(environ, "AZURE_OPENAI_API_KEY")
+    if host == "openai" or (url and url == environ.get("OPENAI_BASE_URL")):
+        return read_secret(environ, "OPENAI_API_KEY")
+    return Secret("")

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InvalidInputError, fault_of
 from .connection import is_host, masked, masked_repr
@@ -234,14 +234,15 @@ def load_settings(
     }
     server = [_resolve(entry, layers) for entry in fields(ServerSettings)]
     judges = [_resolve(entry, layers) for entry in fields(JudgeSettings)]
-    keys = load_judge_keys(environ)
+    of_judges = JudgeSettings(**{setting.name: setting.value for setting in judges})  # type: ignore[arg-type]  # checked one by one
+    keys = load_judge_keys(environ, of_judges)
     shown = [
         replace(one, value=masked(one.value)) if isinstance(one.value, str) else one
         for one in (*server, *judges)
     ]
     return ResolvedSettings(
         server=ServerSettings(**{setting.name: setting.value for setting in server}),  # type: ignore[arg-type]  # checked one by one
-        judges=JudgeSettings(**{setting.name: setting.value for setting in judges}),  # type: ignore[arg-type]  # checked one by one
+        judges=of_judges,
         keys=keys,
         sources=(*shown, *_key_sources(keys)),
     )
@@ -312,12 +313,20 @@ def spending_path(resolved: ResolvedSettings) -> Path:
     return Path(file) if file else state_folder(resolved.judges) / "spending.sqlite"
 
 
+class _FromEnvironment(NamedTuple):
+    """The value of a variable."""
+
+    variable: str
+    value: str
+
+
 def _resolve(entry: Any, layers: Mapping[str, Mapping[str, object]]) -> Setting:
     for source, values in layers.items():
         if entry.name in values:
-            if source == "environment":
-                source = f"environment {ENV_PREFIX}{entry.name.upper()}"
-            value = _checked(entry, values[entry.name], source)
+            given = values[entry.name]
+            if isinstance(given, _FromEnvironment):
+                source, given = f"environment {given.variable}", given.value
+            value = _checked(entry, given, source)
             return Setting(name=entry.name, value=value, source=source, help=entry.metadata["help"])
     return Setting(
         name=entry.name, value=entry.default, source="default", help=entry.metadata["help"]
@@ -361,10 +370,12 @@ def _checked(entry: Any, value: object, source: str) -> object:
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, object]:
     return {
-        entry.name: environ[name]
+        entry.name: _FromEnvironment(name, environ[name])
         for table in _TABLES.values()
         for entry in fields(table)
-        if (name := f"{ENV_PREFIX}{entry.name.upper()}") in environ
+        # Our own variable overrides another tool's.
+        for name in (entry.metadata["variable"], f"{ENV_PREFIX}{entry.name.upper()}")
+        if name in environ
     }
 
 

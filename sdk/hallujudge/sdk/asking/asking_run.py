@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.streams import RunProgress
@@ -33,7 +32,6 @@ from .replies import Answered, Asker
 from .video_frames import FrameSettings
 from .video_frames import Sampling as FrameSampling
 
-_OPENAI_HOSTS = ("openai.com", "azure.com")
 _TICK_SECONDS = 1.0
 # A run of the first records is tried before one of all. Calls' keys have the hashes of images.
 _MAY_DIFFER = ("release", "images", "limit")
@@ -250,7 +248,7 @@ class _Prepared:
             HallujudgeError: A file can't be read, or an option can't be used.
         """
         benchmark = benchmark_of(run.benchmark, run.protocol, run.prompts)
-        settings = load_settings(_with_dialect(run.model))
+        settings = load_settings(dict(run.model))
         offline = settings.judges.batch_requests or settings.judges.batch_replies
         if not (settings.judges.llm_url or offline) or not settings.judges.llm_model:
             raise InvalidInputError(
@@ -461,15 +459,3 @@ def _write(path: Path, pieces: Iterable[str]) -> None:
     except OSError as err:
         temporary.unlink(missing_ok=True)
         raise OutputError.of(path, err, "give another path") from err
-
-
-def _with_dialect(model: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings of a model, with OpenAI's dialect where its address is OpenAI's.
-
-    Other servers get what vLLM takes, as judges do: ``dialect`` changes that.
-    """
-    given = dict(model)
-    host = urlsplit(str(given.get("llm_url", ""))).hostname or ""
-    if "llm_dialect" not in given and host.endswith(_OPENAI_HOSTS):
-        given["llm_dialect"] = "openai"
-    return given

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import cast
 
 import pytest
 from support import scripted_llm as llm
@@ -20,8 +21,14 @@ from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
-from hallujudge.judge_service.llm.http import Endpoint
+from hallujudge.judge_service.llm.http import Endpoint, SenderName
 from hallujudge.judge_service.settings.connection import read_secret
+
+
+@pytest.fixture(params=["http", "openai", "azure"])
+def sender(request: pytest.FixtureRequest) -> SenderName:
+    """What sends: the same faults have the same outcome with each."""
+    return cast("SenderName", request.param)
 
 
 async def test_every_sampling_parameter_is_sent_and_the_key_too() -> None:
@@ -85,11 +92,13 @@ async def test_openai_gets_its_own_names_and_refused_parameters_are_left_out() -
     ],
 )
 async def test_transient_faults_are_retried_and_no_more_often_than_allowed(
-    step: llm.Step, kind: FailureKind
+    step: llm.Step, kind: FailureKind, sender: SenderName
 ) -> None:
     async with llm.ScriptedLlm(step) as server:
         world = World()
-        client = client_of(server, world, retry=RetryPolicy(attempts=3, outage_seconds=0))
+        client = client_of(
+            server, world, sender=sender, retry=RetryPolicy(attempts=3, outage_seconds=0)
+        )
         failure = await failure_of(client)
     assert failure.kind is kind
     assert "3 attempts" in failure.detail
@@ -98,10 +107,10 @@ async def test_transient_faults_are_retried_and_no_more_often_than_allowed(
     assert world.slept == [0.25, 0.5]
 
 
-async def test_an_answer_after_faults_is_an_answer() -> None:
+async def test_an_answer_after_faults_is_an_answer(sender: SenderName) -> None:
     steps = (llm.always(llm.error(500)), llm.always(llm.Reply(reset=True)), llm.saying("fine"))
     async with llm.ScriptedLlm(*steps) as server:
-        client = client_of(server)
+        client = client_of(server, sender=sender)
         answer = await client.ask(REQUEST)
         await client.close()
     assert answer.reply.content == "fine"
@@ -109,33 +118,33 @@ async def test_an_answer_after_faults_is_an_answer() -> None:
     assert dict(client.statistics.failures) == {"JUDGE_SERVER_ERROR": 1, "JUDGE_UNREACHABLE": 1}
 
 
-async def test_retry_after_is_waited_for() -> None:
+async def test_retry_after_is_waited_for(sender: SenderName) -> None:
     reply = llm.error(429, "slow down", **{"Retry-After": "7"})
     async with llm.ScriptedLlm(llm.always(reply), llm.saying("ok")) as server:
         world = World()
-        client = client_of(server, world)
+        client = client_of(server, world, sender=sender)
         await client.ask(REQUEST)
         await client.close()
     assert world.now >= 7
     assert world.now < 8.5
 
 
-async def test_a_retry_after_that_is_a_date_is_understood() -> None:
+async def test_a_retry_after_that_is_a_date_is_understood(sender: SenderName) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     reply = llm.error(429, **{"Retry-After": date})
     async with llm.ScriptedLlm(llm.always(reply), llm.saying("ok")) as server:
         world = World()
-        client = client_of(server, world)
+        client = client_of(server, world, sender=sender)
         await client.ask(REQUEST)
         await client.close()
     assert 28 <= world.now <= 35
 
 
-async def test_a_retry_after_beyond_the_longest_wait_is_not_waited_for() -> None:
+async def test_a_retry_after_beyond_the_longest_wait_is_not_waited_for(sender: SenderName) -> None:
     reply = llm.error(429, **{"Retry-After": "86400"})
     async with llm.ScriptedLlm(llm.always(reply)) as server:
         world = World()
-        failure = await failure_of(client_of(server, world))
+        failure = await failure_of(client_of(server, world, sender=sender))
     assert failure.kind is FailureKind.RATE
     assert failure.retry_after == 86400
     assert (world.slept, server.chats) == ([], 1)
@@ -143,7 +152,7 @@ async def test_a_retry_after_beyond_the_longest_wait_is_not_waited_for() -> None
 
 @pytest.mark.parametrize(("status", "says"), [(401, "set the right key"), (404, "model name 'm'")])
 async def test_a_rejected_key_or_an_unknown_model_stops_at_once_and_is_tried_again_later(
-    status: int, says: str
+    status: int, says: str, sender: SenderName
 ) -> None:
     rejected = True
 
@@ -152,7 +161,7 @@ async def test_a_rejected_key_or_an_unknown_model_stops_at_once_and_is_tried_aga
 
     async with llm.ScriptedLlm(step) as server:
         world = World()
-        client = client_of(server, world)
+        client = client_of(server, world, sender=sender)
         for _ in range(3):
             with pytest.raises(InvalidInputError, match=says) as caught:
                 await client.ask(REQUEST)
@@ -190,7 +199,7 @@ REJECTED = [
 
 @pytest.mark.parametrize(("reply", "kind"), REJECTED)
 async def test_a_judge_that_has_answered_is_waited_for_when_it_rejects_calls(
-    reply: llm.Reply, kind: FailureKind
+    reply: llm.Reply, kind: FailureKind, sender: SenderName
 ) -> None:
     rejections = 20
 
@@ -199,7 +208,7 @@ async def test_a_judge_that_has_answered_is_waited_for_when_it_rejects_calls(
 
     async with llm.ScriptedLlm(step) as server:
         world = World()
-        client = client_of(server, world)
+        client = client_of(server, world, sender=sender)
         await client.ask(REQUEST)
         answers = await asyncio.gather(*(client.ask(REQUEST) for _ in range(30)))
         await client.close()
@@ -319,9 +328,11 @@ async def test_with_a_fallback_only_a_rejected_key_ends_the_run() -> None:
 @pytest.mark.parametrize(
     "reply", [llm.error(403, "not this one"), llm.error(400, "not this one", "content_filter")]
 )
-async def test_a_refused_prompt_concerns_its_own_call_only(reply: llm.Reply) -> None:
+async def test_a_refused_prompt_concerns_its_own_call_only(
+    reply: llm.Reply, sender: SenderName
+) -> None:
     async with llm.ScriptedLlm(llm.always(reply), llm.saying("ok")) as server:
-        client = client_of(server)
+        client = client_of(server, sender=sender)
         with pytest.raises(CallFailedError, match="not this one") as caught:
             await client.ask(REQUEST)
         assert (await client.ask(REQUEST)).reply.content == "ok"
@@ -329,16 +340,16 @@ async def test_a_refused_prompt_concerns_its_own_call_only(reply: llm.Reply) -> 
     assert caught.value.kind is FailureKind.REFUSED
 
 
-async def test_the_reply_of_another_model_is_not_accepted() -> None:
+async def test_the_reply_of_another_model_is_not_accepted(sender: SenderName) -> None:
     async with llm.ScriptedLlm(llm.saying("ok", model="cheaper")) as server:
-        client = client_of(server)
+        client = client_of(server, sender=sender)
         with pytest.raises(
             InvalidInputError,
             match=expected_message("judge_service.llm.client:asked-for-m-the-reply-is-from"),
         ):
             await client.ask(REQUEST)
         await client.close()
-        allowed = client_of(server, reply_models=("Cheaper",))
+        allowed = client_of(server, sender=sender, reply_models=("Cheaper",))
         assert (await allowed.ask(REQUEST)).reply.content == "ok"
         await allowed.close()
 
@@ -357,36 +368,43 @@ async def test_the_reply_of_another_model_is_not_accepted() -> None:
         (llm.as_json({"error": {"message": "pay", "code": 402}}), FailureKind.QUOTA),
     ],
 )
-async def test_what_would_fail_again_is_not_repeated(reply: llm.Reply, kind: FailureKind) -> None:
+async def test_what_would_fail_again_is_not_repeated(
+    reply: llm.Reply, kind: FailureKind, sender: SenderName
+) -> None:
     async with llm.ScriptedLlm(llm.always(reply)) as server:
-        failure = await failure_of(client_of(server))
+        failure = await failure_of(client_of(server, sender=sender))
     assert failure.kind is kind
     assert server.chats == 1
 
 
-async def test_a_slow_drip_ends_at_the_deadline() -> None:
+async def test_a_slow_drip_ends_at_the_deadline(sender: SenderName) -> None:
     slow = llm.completion("supported")
     drip = llm.Reply(body=slow.body, headers=slow.headers, drip=0.05)
     async with llm.ScriptedLlm(llm.always(drip)) as server:
-        client = client_of(server, timeout=1.0, retry=RetryPolicy(attempts=1, outage_seconds=0))
+        client = client_of(
+            server, sender=sender, timeout=1.0, retry=RetryPolicy(attempts=1, outage_seconds=0)
+        )
         failure = await failure_of(client)
     assert failure.kind is FailureKind.TIMEOUT
 
 
-async def test_an_endless_answer_is_not_read_to_its_end() -> None:
+async def test_an_endless_answer_is_not_read_to_its_end(sender: SenderName) -> None:
     big = llm.Reply(body=b" " * 300_000)
     async with llm.ScriptedLlm(llm.always(big)) as server:
         client = client_of(
-            server, max_reply_bytes=100_000, retry=RetryPolicy(attempts=1, outage_seconds=0)
+            server,
+            sender=sender,
+            max_reply_bytes=100_000,
+            retry=RetryPolicy(attempts=1, outage_seconds=0),
         )
         failure = await failure_of(client)
     assert failure.kind is FailureKind.NOT_THE_API
     assert "100000" in failure.detail
 
 
-async def test_no_server_at_the_address() -> None:
+async def test_no_server_at_the_address(sender: SenderName) -> None:
     async with llm.ScriptedLlm() as server:
-        client = client_of(server, retry=RetryPolicy(attempts=2, outage_seconds=0))
+        client = client_of(server, sender=sender, retry=RetryPolicy(attempts=2, outage_seconds=0))
     failure = await failure_of(client)
     assert failure.kind is FailureKind.CONNECTION
     assert (

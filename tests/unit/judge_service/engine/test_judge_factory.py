@@ -46,6 +46,27 @@ def test_judges_of_the_settings() -> None:
     assert "llm.claims_per_call=5" in signature["params"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "senders"),
+    [
+        ({}, ("http", "openai")),
+        ({"llm_url": "https://api.openai.com/v1", "fallback_dialect": "vllm"}, ("openai",) * 2),
+        ({"fallback_url": "http://h/v1", "fallback_dialect": "vllm"}, ("http", "http")),
+        ({"fallback_url": "http://h/v1"}, ("http", "openai")),
+        (
+            {"llm_url": "https://lab.openai.azure.com", "fallback_sender": "http"},
+            ("azure", "http"),
+        ),
+        ({"llm_sender": "azure", "azure_entra": 1}, ("azure", "openai")),
+    ],
+)
+def test_who_sends_to_a_judge(settings: dict[str, Any], senders: tuple[str, str]) -> None:
+    factory = JudgeFactory(JudgeSettings(**LLM | {"fallback_model": "gpt"} | settings))
+    endpoints = [factory.llm(name).client.settings.endpoint for name in ("llm", "fallback")]
+    assert tuple(endpoint.sender for endpoint in endpoints) == senders
+    assert [endpoint.entra for endpoint in endpoints] == ["azure_entra" in settings, False]
+
+
 def test_a_judge_may_have_several_servers() -> None:
     several = {**LLM, "llm_url": "http://gpu1:8000/v1, http://gpu2:8000/v1/"}
     chat = JudgeFactory(JudgeSettings(**several)).llm().client.settings

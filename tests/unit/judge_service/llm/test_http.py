@@ -15,7 +15,7 @@ async def test_a_missing_client_library_names_its_extra(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(
         MissingExtraError,
-        match=expected_message("judge_service.errors:needs-the-extra-openai-pip-install"),
+        match=expected_message("judge_service.errors:needs-the-extra-llm-pip-install"),
     ):
         await HttpEndpoint(Endpoint(url="http://127.0.0.1:1/v1"), 1).get("models")
 

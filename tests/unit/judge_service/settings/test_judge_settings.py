@@ -11,6 +11,7 @@ from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.settings.judge_settings import CHOICES, JudgeSettings, load_judge_keys
+from hallujudge.judge_service.settings.server_settings import load_settings
 
 LLM: dict[str, Any] = {"llm_url": "http://127.0.0.1:1/v1", "llm_model": "m"}
 
@@ -24,6 +25,33 @@ def test_keys_come_from_the_environment_or_a_file(tmp_path: Path) -> None:
     assert (keys.llm.reveal(), keys.fallback.reveal()) == ("sk-env", "sk-file")
     assert "sk-" not in repr(keys)
     assert not load_judge_keys({}).llm
+
+
+def test_openais_variables_are_read_for_the_addresses_that_they_belong_to() -> None:
+    environ = {
+        "OPENAI_API_KEY": "sk-openai",
+        "AZURE_OPENAI_API_KEY": "sk-azure",
+        "OPENAI_API_VERSION": "2024-10-21",
+        "HALLUJUDGE_LLM_URL": "https://lab.openai.azure.com",
+    }
+    found = load_settings(environ=environ)
+    assert found.judges.fallback_url == "https://api.openai.com/v1"
+    assert found.judges.azure_api_version == "2024-10-21"
+    assert (found.keys.llm.reveal(), found.keys.fallback.reveal()) == ("sk-azure", "sk-openai")
+    gateway = environ | {"OPENAI_BASE_URL": "http://gateway/v1", "HALLUJUDGE_LLM_URL": "http://h/1"}
+    found = load_settings(environ=gateway)
+    assert found.judges.fallback_url == "http://gateway/v1"
+    assert (found.keys.llm.reveal(), found.keys.fallback.reveal()) == ("", "sk-openai")
+    sources = {setting.name: setting.source for setting in found.sources}
+    assert sources["fallback_url"] == "environment OPENAI_BASE_URL"
+    own = gateway | {
+        "HALLUJUDGE_FALLBACK_URL": "http://own/v1",
+        "HALLUJUDGE_LLM_URL": "https://api.openai.com/v1",
+        "HALLUJUDGE_LLM_API_KEY": "sk-own",
+    }
+    found = load_settings(environ=own)
+    assert found.judges.fallback_url == "http://own/v1"
+    assert (found.keys.llm.reveal(), found.keys.fallback.reveal()) == ("sk-own", "")
 
 
 @pytest.mark.parametrize("content", [b"", b"sk-a\nsk-b", b"\xff\xfesk-secret", b"x" * 20_000])
