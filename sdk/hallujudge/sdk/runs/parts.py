@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from ..score_run import SaveOptions
 
 
-_BATCH_ITEMS = 64
-# An image with more questions than this is split, so that no batch grows without limit.
-_MOST_BATCH_ITEMS = 128
+BATCH_ITEMS = 64
+"""How many items make a batch."""
+MANY_ITEMS = 512
+"""How many answers to closed questions make one: a batch costs as much time as thirty of them."""
 # A batch is one message to a server, and must stay below its size limit.
 _BATCH_CHARS = 1 << 20
 # An example is printed as one note; details may quote whole responses.
@@ -39,38 +40,47 @@ _DETAIL_CHARS = 240
 _HEAD_SIZE_BYTES = 4
 
 
-def batches(items: Iterable[Item]) -> Iterator[Batch]:
+def batches(items: Iterable[Item], size: int = BATCH_ITEMS) -> Iterator[Batch]:
     """Yield batches that are small in number and in text, so that no message grows too large.
 
     Consecutive items of one image stay in one batch if they can: a judge's prompts about an image
     begin with the same text, which its server then has in its prefix cache.
 
     A batch depends on nothing before its first item, so that a resumed run makes the same ones.
+
+    Args:
+        items: The items.
+        size: How many make a batch; up to twice as many if they are of one image.
     """
     batch: list[Item] = []
     chars = 0
     for item in items:
-        size = len(getattr(item, "response", None) or "")
+        length = len(getattr(item, "response", None) or "")
         if batch and (
-            chars + size > _BATCH_CHARS
-            or (len(batch) >= _BATCH_ITEMS and _is_full_batch(batch, item.group_id))
+            chars + length > _BATCH_CHARS
+            or (len(batch) >= size and _is_full_batch(batch, item.group_id, 2 * size))
         ):
             yield batch
             batch, chars = [], 0
         batch.append(item)
-        chars += size
+        chars += length
     if batch:
         yield batch
 
 
-def _is_full_batch(batch: Batch, group: str) -> bool:
-    """Return whether an item of a group begins a new batch, after 64 items or more."""
-    return len(batch) == _MOST_BATCH_ITEMS or not group or batch[-1].group_id != group
+def _is_full_batch(batch: Batch, group: str, most: int) -> bool:
+    """Return whether an item of a group begins a new batch, after as many as make one.
+
+    An image with more questions than ``most`` is split, so that no batch grows without limit.
+    """
+    return len(batch) == most or not group or batch[-1].group_id != group
 
 
-async def batches_async(items: Iterable[Item]) -> AsyncGenerator[Batch, None]:
+async def batches_async(
+    items: Iterable[Item], size: int = BATCH_ITEMS
+) -> AsyncGenerator[Batch, None]:
     """Yield the same batches asynchronously."""
-    for batch in batches(items):
+    for batch in batches(items, size):
         yield batch
 
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.cache_file import kept_replies
 from hallujudge.metrics import Report, Tally
+from hallujudge.metrics.families import benchmark_named
 
 from ..backends.base import BatchResult
 from ..errors import InternalError
 from ..spec_parts import input_notes
 from .manifest import PAGE, VERDICTS
-from .parts import Part, PartMaker, PartSource, batches_async
+from .parts import BATCH_ITEMS, MANY_ITEMS, Part, PartMaker, PartSource, batches_async
 from .run_inputs import PreparedRun, manifest_of
 from .worker import WorkerSettings, worker_count
 
@@ -180,7 +181,8 @@ class BackendParts:
         """Yield the parts of items; see :class:`PartSource`."""
         run, spec = self.prepared.run, self.prepared.spec
         maker = PartMaker(self.header.metric, spec.group_by, run.save_options)
-        batches = batches_async(items.start_at(first))
+        size = MANY_ITEMS if self._is_quick() else BATCH_ITEMS
+        batches = batches_async(items.start_at(first), size)
         stream = self.backend.score_stream(spec, self.header, batches)
         async with aclosing(stream) as results:
             async for done in results:
@@ -192,6 +194,15 @@ class BackendParts:
                     run.on_batch(done)
                 yield maker.make(done, first)
                 first += len(done.items)
+
+    def _is_quick(self) -> bool:
+        """Return whether items are answers that are compared with their labels in this process.
+
+        Items that need a model are kept soon, and those for a server must fit its messages.
+        """
+        spec, here = self.prepared.spec, self.backend.worker_settings is not None
+        declared = benchmark_named(spec.metric) is not None
+        return here and declared and not metric_entry(spec.metric).needs_models(spec)
 
 
 class ProgressWatch:
