@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 CanonicalRecord: TypeAlias = "bool | int | str | Sequence[CanonicalRecord] | None"
 """What a hash is made of: texts and whole numbers in one order, in lists and tuples alike."""
@@ -39,10 +39,14 @@ class Item:
         return ItemRecords(question=None, reference=None)
 
 
-JsonValue: TypeAlias = (
-    "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] "
-    "| tuple[JsonValue, ...] | None"
-)
+if TYPE_CHECKING:
+    JsonValue: TypeAlias = (
+        "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] "
+        "| tuple[JsonValue, ...] | None"
+    )
+else:
+    # msgspec reads saved items by the types of their fields. It knows no union of such types.
+    JsonValue: TypeAlias = Any
 
 
 class Outcome(enum.Enum):

@@ -16,7 +16,7 @@ from hallujudge.judge_service.errors import fault_of
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, Responses
-from .json_files import named, read_json, read_text, read_values
+from .json_files import named, only_value, read_json, read_text, read_values
 from .records import Record, canonical_id, read_records, shown, unwrapped
 
 _LONGEST_PLACE = 20
@@ -206,19 +206,8 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
     if isinstance(source, Mapping):
         return {canonical_id(key, what): value for key, value in source.items()}
     path = Path(source)
-    text = read_text(path)
-    duplicates: list[str] = []
-    try:
-        content = json.loads(
-            text, object_pairs_hook=lambda pairs: _without_duplicates(pairs, duplicates)
-        )
-    except RecursionError as err:
-        raise ArchiveError(f"{path}: nested too deeply; write one flat object") from err
-    except ValueError as err:
-        raise ArchiveError(
-            f"{path}: not one JSON object: {fault_of(err)}; {what} are an object with an entry for "
-            "each id"
-        ) from err
+    only, duplicates = only_value(path), list[str]()
+    content = _with_duplicates(path, what, duplicates) if only is None else only.value
     if not isinstance(content, dict) or not content:
         raise ArchiveError(
             f"{path}: not one JSON object; {what} are an object with an entry for each id"
@@ -229,6 +218,21 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
         )
     place = str(path)
     return {canonical_id(key, place): value for key, value in content.items()}
+
+
+def _with_duplicates(path: Path, what: str, duplicates: list[str]) -> object:
+    """Return the value of a file, and note keys that an object has twice."""
+    try:
+        return json.loads(
+            read_text(path), object_pairs_hook=lambda pairs: _without_duplicates(pairs, duplicates)
+        )
+    except RecursionError as err:
+        raise ArchiveError(f"{path}: nested too deeply; write one flat object") from err
+    except ValueError as err:
+        raise ArchiveError(
+            f"{path}: not one JSON object: {fault_of(err)}; {what} are an object with an entry for "
+            "each id"
+        ) from err
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:

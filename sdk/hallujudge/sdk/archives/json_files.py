@@ -12,6 +12,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -41,6 +43,47 @@ _BEGINNING = Mark()
 _SPACE = re.compile(r"\s*")
 _HUGE = 1e300
 _T = TypeVar("_T")
+# Values of files that hold one each, by path, size and time.
+_KEPT: ContextVar[dict[tuple[str, int, int], Placed] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def kept_values() -> Iterator[None]:
+    """Decode a file that holds one large value once, however often it is read within.
+
+    Nothing that reads it may change it.
+    """
+    token = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+def _identity(path: Path) -> tuple[str, int, int]:
+    with reading(path):
+        status = path.stat()
+    return str(path), status.st_size, status.st_mtime_ns
+
+
+def _kept(path: Path) -> Placed | None:
+    """Return the only value of a file, if it was read before."""
+    known = _KEPT.get()
+    return known.get(_identity(path)) if known else None
+
+
+def _keep(path: Path, text: str, line: int) -> Placed | None:
+    """Return the only value of a file's text, and keep it.
+
+    It takes a tenth of the time of Python's decoder; None if that must look at the text.
+    """
+    values = list_of(f"[{text}]".encode())
+    if values is None or len(values) != 1:
+        return None
+    placed = Placed(values[0], line)
+    if (known := _KEPT.get()) is not None:
+        known[_identity(path)] = placed
+    return placed
 
 
 def read_values(
@@ -77,6 +120,9 @@ def read_batches(
 ) -> Iterator[Batch]:
     """Yield the values of :func:`read_values`, many at a time where lines hold one each."""
     with reading(path), open_binary(path) as file:
+        if (known := _kept(path)) is not None:
+            yield Batch((known.value,), (known.line,))
+            return
         if start.offset:
             file.seek(start.offset)
         lines = LineReader(file, start, _line_value, chunk_chars, size)
@@ -130,10 +176,24 @@ def read_json(path: Path) -> object:
     Raises:
         ArchiveError: The file can't be read or does not hold exactly one value.
     """
+    if (only := only_value(path)) is not None:
+        return only.value
     text = read_text(path)
     if not text.strip():
         raise ArchiveError(f"{path}: {_EMPTY}")
     return read_json_bytes(text, str(path))
+
+
+def only_value(path: Path) -> Placed | None:
+    """Return the only value of a file; None if Python's decoder must look at it.
+
+    Raises:
+        ArchiveError: The file can't be read.
+    """
+    if (known := _kept(path)) is not None:
+        return known
+    text = read_text(path)
+    return _keep(path, text, 1 + text.count("\n", 0, _space_end(text, 0)))
 
 
 def read_stored(path: Path, kind: type[_T], what: str, advice: str) -> _T:
@@ -251,8 +311,26 @@ class _Reader:
         if first == "[":
             self._skip(1)
             yield from self._list()
+        elif (only := self._only()) is not None:
+            yield only
         else:
             yield from self.more_values()
+
+    def _only(self) -> Placed | None:
+        """Return the value of a file that holds one which is longer than a piece; or None."""
+        if len(self._buffer) < self._chunk_chars:
+            return None
+        try:
+            self._decoder.raw_decode(self._buffer, self._at)
+        except (ValueError, RecursionError):
+            while len(self._buffer) - self._at <= MAX_VALUE_CHARS and self._more():
+                pass
+        if not self._ended:
+            return None
+        line, text = self._line, self._buffer[self._at :]
+        if (placed := _keep(self._path, text, line)) is not None:
+            self._skip(len(text))
+        return placed
 
     def more_values(self) -> Iterator[Placed]:
         """Yield the values that follow others."""

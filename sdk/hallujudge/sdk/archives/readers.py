@@ -33,7 +33,7 @@ from .inputs import (
     declared_inputs,
     family_module,
 )
-from .json_files import named
+from .json_files import kept_values, named
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
 from .local_files import STDIN
@@ -46,6 +46,7 @@ _Source = TypeVar("_Source", bound="Responses | References | None")
 _RECORDS_LOOKED_AT = 100
 
 
+@kept_values()
 def read_items(
     metric: str,
     responses: Responses,

@@ -2,7 +2,7 @@
 
 The items of one metric are saved for the page as MessagePack, in a tenth of the time of protobuf
 messages. msgspec reads values back by the types of their fields. It can't distinguish the members
-of a union, as in claims and in what judges returned; those items are saved as messages.
+of a union, as in claims; those items are saved as messages.
 """
 
 from __future__ import annotations
