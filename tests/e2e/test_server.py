@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import socket
 import threading
@@ -97,6 +98,11 @@ def test_unary_score(stub: pb_grpc.JudgeServiceStub) -> None:
         ),
         (pb.ScoreRequest(spec=SPEC, items=[ITEM, ITEM]), "INVALID_ARGUMENT", "INVALID_INPUT"),
         (
+            pb.ScoreRequest(spec=SPEC, items=[ITEM], scores=["chair_x"]),
+            "INVALID_ARGUMENT",
+            "INVALID_INPUT",
+        ),
+        (
             pb.ScoreRequest(spec=SPEC, items=[pb.Item(id="1")]),
             "INVALID_ARGUMENT",
             "INVALID_INPUT",
@@ -109,6 +115,28 @@ def test_refusals(
     with pytest.raises(grpc.RpcError) as caught:
         stub.Score(request_, timeout=PATIENCE)
     assert refused(caught.value) == (grpc.StatusCode[code], reason)
+
+
+@pytest.mark.parametrize("words", [1, 2_000])
+def test_scores_that_are_named_come_without_results_and_report(
+    stub: pb_grpc.JudgeServiceStub, words: int
+) -> None:
+    """In this process, and in a worker, which gets longer messages."""
+    texts = ["A dog and a cat. " * words, "A dog.", "", "A view."]
+    items = [pb.Item(id=str(at), chair=ITEM.chair) for at in range(len(texts))]
+    for item, text in zip(items, texts, strict=True):
+        item.chair.response = text
+    request = pb.ScoreRequest(spec=SPEC, items=items, scores=["recall", "chair_i"])
+    found = stub.Score(request, timeout=PATIENCE)
+    request.ClearField("scores")
+    whole = stub.Score(request, timeout=PATIENCE)
+    assert [column.name for column in found.columns] == ["recall", "chair_i"]
+    for column in found.columns:
+        own = [{s.name: s.value for s in r.scores if s.HasField("value")} for r in whole.results]
+        values = [None if math.isnan(value) else value for value in column.values]
+        assert values == [scores.get(column.name) for scores in own]
+    assert [(one.position, one.reason) for one in found.unscored] == [(2, "RESPONSE_EMPTY")]
+    assert (len(found.results), found.HasField("report")) == (0, False)
 
 
 def test_every_violation_is_listed(stub: pb_grpc.JudgeServiceStub) -> None:

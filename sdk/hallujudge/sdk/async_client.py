@@ -203,6 +203,7 @@ class AsyncClient:
         header: RunHeader | None = None,
         *,
         deadline: float | None = None,
+        scores: Sequence[str] = (),
     ) -> list[ItemResult]:
         """Return the result of each item, in order, without a report.
 
@@ -211,18 +212,23 @@ class AsyncClient:
             items: The items, whose ids differ.
             header: What :meth:`header` returned for the spec; None to ask for it.
             deadline: Seconds that all may take; None for no limit.
+            scores: If there are any, the results need no more than these scores of each item, which
+                a server sends in a third of the time.
 
         Raises:
             DeadlineError: They took longer.
         """
         from .backends.base import BatchResult
-        from .runs.parts import batches_async
+        from .runs.parts import batches, batches_async
 
         backend = await self._connected()
         results: list[ItemResult] = []
         try:
             async with asyncio.timeout(deadline):
                 header = header or await backend.header(spec)
+                first = next(batches(items), ())
+                if len(first) == len(items):
+                    return [*await backend.evaluate(spec, header, first, scores)]
                 stream = backend.score_stream(spec, header, batches_async(items))
                 async with aclosing(stream) as parts:
                     async for part in parts:

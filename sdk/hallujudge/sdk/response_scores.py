@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
 
 from hallujudge.metrics import Item, Outcome
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 from hallujudge.metrics.families import benchmark_named
+from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.reasons import UnscoredReason
 
 from .archives.inputs import InputOptions, family_module
@@ -59,6 +60,9 @@ class ResponseScore:
         return dict(found.to_json()) if found is not None else {}
 
 
+_made = maker_of(ResponseScore, ("id", "scores", "outcome", "reason", "detail", "result"))
+
+
 class ReferenceItems:
     """Items without responses, one for each reference, and the scores that are wanted of them.
 
@@ -80,7 +84,7 @@ class ReferenceItems:
         self._run = run
         self._metric = metric
         self._items = _items_of(run) if run.references is not None else None
-        self._kept: dict[str, Item | str] = {}
+        self._kept: dict[bytes, Item | str] = {}
 
     def filled(
         self, pairs: Sequence[tuple[str, Response]], references: Sequence[object] | None
@@ -113,11 +117,14 @@ class ReferenceItems:
             items: What it returned.
             results: The results of the items among them, in order.
         """
-        rest = iter(results)
+        columns = [
+            self._metric.item_values(self.definitions[score], results) for score in self.scores
+        ]
+        rest = zip(results, zip(*columns, strict=True), strict=True)
         return [
             self.unscored(name, UnscoredReason.REFERENCE_MISSING, item)
             if isinstance(item, str)
-            else self._score_of(name, next(rest))
+            else self._score_of(name, *next(rest))
             for (name, _), item in zip(pairs, items, strict=True)
         ]
 
@@ -127,27 +134,11 @@ class ReferenceItems:
             id=name, scores=dict.fromkeys(self.scores), reason=reason, detail=detail
         )
 
-    def _score_of(self, name: str, result: ItemResult) -> ResponseScore:
-        return ResponseScore(
-            id=name,
-            scores={score: self._value(score, result) for score in self.scores},
-            outcome=result.outcome,
-            reason=result.reason,
-            detail=result.detail,
-            result=result,
-        )
-
-    def _value(self, name: str, result: ItemResult) -> float | None:
-        """Return a score over one response; None if it is undefined."""
-        if result.outcome is not Outcome.SCORED or name in result.scores:
-            return result.scores.get(name)
-        metric, definition = self._metric, self.definitions[name]
-        names = [column.name for column in metric.columns]
-        numbers = {metric.unit: 1.0, **dict(zip(names, result.statistics, strict=True))}
-        sums = np.array([[numbers.get(column, np.nan) for column in definition.columns]])
-        with np.errstate(all="ignore"):
-            value = float(definition.values(sums)[0])
-        return value if np.isfinite(value) else None
+    def _score_of(
+        self, name: str, result: ItemResult, values: tuple[float | None, ...]
+    ) -> ResponseScore:
+        scores = dict(zip(self.scores, values, strict=True))
+        return _made((name, scores, result.outcome, result.reason, result.detail, result))
 
     def _known(self, pairs: Sequence[tuple[str, Response]]) -> list[Item | str]:
         if self._items is None:
@@ -159,13 +150,21 @@ class ReferenceItems:
 
     def _given(self, references: Sequence[object]) -> list[Item | str]:
         """Return an item of each reference; equal references are read once."""
-        keys = [json.dumps(given, sort_keys=True, default=repr) for given in references]
-        given = dict(zip(keys, references, strict=True))
+        keys = list(map(_key_of, references))
         if len(self._kept) > _KEPT:
             self._kept = {}
         kept = self._kept
-        kept |= _read_each(self._run, {key: given[key] for key in given.keys() - kept.keys()})
+        if new := {key: one for key, one in zip(keys, references, strict=True) if key not in kept}:
+            kept |= _read_each(self._run, new)
         return [kept[key] for key in keys]
+
+
+def _key_of(reference: object) -> bytes:
+    """Return a key that equal references may share, and different ones never do."""
+    try:
+        return pickle.dumps(reference)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return repr(reference).encode()  # no reader takes it, and the error quotes it
 
 
 def _known_scores(metric: Metric, names: Sequence[str]) -> tuple[str, ...]:
@@ -196,8 +195,8 @@ def pairs_of(
 
 def _with_response(item: Item, name: str, response: Response) -> Item:
     if not isinstance(item, AnswersItem):
-        # Every other item has the field.
-        return replace(item, id=name, response=response)  # type: ignore[call-arg]
+        item_type: Any = type(item)
+        return _refill(item_type)(item, name, response)
     given = response
     if len(item.answers) == 1 and not isinstance(response, Mapping):
         given = {item.answers[0].name: response}
@@ -209,6 +208,15 @@ def _with_response(item: Item, name: str, response: Response) -> Item:
         )
     answers = tuple(answer._replace(response=given.get(answer.name)) for answer in item.answers)
     return replace(item, id=name, answers=answers)
+
+
+@cache
+def _refill(item_type: Any) -> Callable[[Item, str, Response], Item]:
+    """Return a function that replaces the id and the response of an item."""
+    # Every item but a closed question's has the field.
+    names = tuple(entry.name for entry in fields(item_type) if entry.name not in ("id", "response"))
+    rest, make = attrgetter(*names), maker_of(item_type, ("id", "response", *names))
+    return lambda item, name, response: make((name, response, *rest(item)))
 
 
 def _items_of(run: ScoreRun) -> dict[str, Item]:
@@ -255,7 +263,7 @@ def _labelled(declared: ClosedQuestions, given: References) -> list[dict[str, ob
     ]
 
 
-def _read_each(run: ScoreRun, given: Mapping[str, object]) -> dict[str, Item | str]:
+def _read_each(run: ScoreRun, given: Mapping[bytes, object]) -> dict[bytes, Item | str]:
     """Return an item of each reference, or why it can't be read."""
     names = {key: str(at) for at, key in enumerate(given)}
     references = {names[key]: one for key, one in given.items() if one is not None}

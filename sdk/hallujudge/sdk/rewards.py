@@ -93,6 +93,7 @@ class Reward:
     ) -> None:
         if not -math.inf < low < high < math.inf:
             raise InvalidInputError(f"low={low!r} and high={high!r}; low must be below high")
+        arguments = {"evidence": False, **arguments}
         self.scorer = Scorer(metric, scores=[score] if score else (), **arguments)
         """Scores the responses."""
         (self.score,) = self.scorer.scores
@@ -129,6 +130,9 @@ class Reward:
                 alone.
             references: The reference of each response; see :meth:`Scorer.__call__`.
         """
+        if not self._guards.any:
+            found = self.scorer(responses, references)
+            return [self._reward(one.scores[self.score]) for one in found]
         pairs = list(responses) if references is None else [("", text) for text in responses]
         texts = [self._guards.admitted(text) for _, text in pairs]
         kept = [at for at, text in enumerate(texts) if text is not _REFUSED]
@@ -138,8 +142,8 @@ class Reward:
             if references is None
             else self.scorer([texts[at] for at in kept], [references[at] for at in kept])
         )
-        for at, found in zip(kept, scored, strict=True):
-            rewards[at] = self._reward(found.scores[self.score])
+        for at, one in zip(kept, scored, strict=True):
+            rewards[at] = self._reward(one.scores[self.score])
         return rewards
 
     def _reward(self, score: float | None) -> float | None:
@@ -160,6 +164,11 @@ class _Guards:
     min_words: int
     max_repetition: float
     pattern: re.Pattern[str] | None
+
+    @property
+    def any(self) -> bool:
+        """Return whether a response may be refused."""
+        return self.min_words > 0 or self.max_repetition < 1 or self.pattern is not None
 
     def admitted(self, response: Any) -> Any:
         """Return what is scored of a response, or ``_REFUSED``."""

@@ -58,6 +58,7 @@ class Scorer:
         connection: Certificates and API key for the server.
         settings: Settings of the judges in this process, as for ``Client.embedded``.
         deadline: Seconds that a call may take; None for no limit.
+        evidence: Whether scores hold the evidence; calls are faster without it.
         on_failure: Whether a failure of the service raises, or leaves responses unscored with the
             error as their reason. It is logged when it begins and when it ends.
 
@@ -89,6 +90,7 @@ class Scorer:
         connection: Connection | None = None,
         settings: Mapping[str, object] | None = None,
         deadline: float | None = None,
+        evidence: bool = True,
         on_failure: Failures = "raise",
     ) -> None:
         if on_failure not in ("raise", "none"):
@@ -99,6 +101,7 @@ class Scorer:
         """The metric's name."""
         self.deadline = deadline
         """Seconds that a call may take."""
+        self._evidence = evidence
         self.on_failure: Failures = on_failure
         """What a failure of the service does."""
         run = ScoreRun(
@@ -202,7 +205,10 @@ class Scorer:
             return []
         if self._header is None:
             self._header = self._client.header(self._spec)
-        return self._client.evaluate(self._spec, items, self._header, deadline=self.deadline)
+        scores = () if self._evidence else self.scores
+        return self._client.evaluate(
+            self._spec, items, self._header, deadline=self.deadline, scores=scores
+        )
 
     def _note(self, err: HallujudgeError | None) -> None:
         """Log when failures begin and end, not each one."""

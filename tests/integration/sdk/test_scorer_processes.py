@@ -46,16 +46,20 @@ def server() -> Iterator[str]:
     running.stop()
 
 
+@pytest.mark.parametrize("evidence", [False, True])
 @pytest.mark.parametrize("remote", [False, True])
-def test_each_response_has_its_scores_in_order(server: str, remote: bool) -> None:
+def test_each_response_has_its_scores_in_order(server: str, remote: bool, evidence: bool) -> None:
     address = server if remote else ""
-    with Scorer("chair", references=REFERENCES, scores=["chair_i"], server=address) as scored:
+    with Scorer(
+        "chair", references=REFERENCES, scores=["chair_i"], server=address, evidence=evidence
+    ) as scored:
         for _ in range(2):
             found = scored(RESPONSES)
             assert [one.id for one in found] == [name for name, _ in RESPONSES]
             assert [one.scores["chair_i"] for one in found] == CHAIR_I
             assert [one.reason for one in found] == REASONS
-        assert found[0].evidence["hallucinated"][0][0] == "cat"
+        if evidence:
+            assert found[0].evidence["hallucinated"][0][0] == "cat"
         assert (found[3].outcome, found[3].evidence) == (Outcome.UNSCORED, {})
         assert scored([]) == []
 

@@ -27,7 +27,7 @@ from hallujudge.sdk import (
 )
 from hallujudge.sdk import client as sync_client
 from hallujudge.sdk.backends.base import BatchResult
-from hallujudge.sdk.backends.remote import check_versions
+from hallujudge.sdk.backends.channel import check_versions
 from hallujudge.sdk.errors import (
     CancelledError,
     InvalidInputError,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.metrics import Outcome
 
 from ..engine import Engine, ScoringSession
 from ..engine.registry import metric_entry
 from ..engine.session import extract, normalize
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, Violation
 from ..threads import map_cpu
 from ..wire import convert as _convert
 from ..wire.convert import pieces_of, shrink
@@ -80,6 +82,8 @@ class Calls:
         spec, session = await self.open(request.spec)
         items = await self.items(spec, request.items, "items")
         _convert.check_unique(items)
+        if request.scores:
+            return await _score_columns(session, items, request.scores)
         if spec.group_by:
             GroupLimit(self._limits.max_report_groups).add(
                 groups_of(items, spec.group_by, session.metric)
@@ -162,6 +166,27 @@ class Calls:
 def died_of(request: pb.ScoreStreamRequest) -> str:
     """Return why a batch is not scored; empty if it is."""
     return request.batch.died[:_DIED_CHARS]
+
+
+async def _score_columns(
+    session: ScoringSession, items: Sequence[Item], names: Sequence[str]
+) -> pb.ScoreResponse:
+    """Return some scores of each item, without results and report."""
+    known = {score.name: score for score in session.metric.scores}
+    if unknown := [name for name in names if name not in known]:
+        problem = f"{unknown[0]!r:.80} is unknown; known: {', '.join(known)}"
+        raise InvalidInputError(
+            f"scores: {problem}", violations=(Violation(field="scores", description=problem),)
+        )
+    results = await session.evaluate(items)
+    response = pb.ScoreResponse()
+    for name in names:
+        values = session.metric.item_values(known[name], results)
+        response.columns.add(name=name, values=[math.nan if v is None else v for v in values])
+    for at, result in enumerate(results):
+        if result.outcome is Outcome.UNSCORED:
+            response.unscored.add(position=at, reason=result.reason, detail=result.detail)
+    return response
 
 
 async def _write_all(

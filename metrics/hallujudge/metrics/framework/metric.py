@@ -5,12 +5,14 @@ Help texts, tables, tooltips and the wire's description of a metric are made fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from ..errors import OptionError, UnknownVariantError
 from .columns_and_scores import Column, JudgedColumn, ScoreDefinition
+from .results import ItemResult, Outcome
 from .signature import ASKED, OF_EVERY_RUN, PROMPTS, SIGNATURE_FIELDS, Signature
 
 if TYPE_CHECKING:
@@ -243,6 +245,41 @@ class Metric:
         A score that is a mean over images of each image's own ratio needs the ratio as a column.
         """
         return clusters
+
+    def item_values(
+        self, score: ScoreDefinition, results: Sequence[ItemResult]
+    ) -> list[float | None]:
+        """Return a score of each item alone; None if it is undefined or the item is unscored."""
+        name = score.name
+        asked = [r for r in results if r.outcome is Outcome.SCORED and name not in r.scores]
+        counted = iter(self._values(score, [result.statistics for result in asked]))
+        values = [
+            result.scores[name]
+            if name in result.scores
+            else next(counted)
+            if result.outcome is Outcome.SCORED
+            else None
+            for result in results
+        ]
+        return [v if v is not None and math.isfinite(v) else None for v in values]
+
+    def _values(self, score: ScoreDefinition, rows: Sequence[Sequence[float]]) -> list[float]:
+        """Return a score of each row of statistics, as if it were a table of its own."""
+        if type(self).expand is not Metric.expand and len(rows) > 1:
+            return [value for row in rows for value in self._values(score, [row])]
+        if not rows:
+            return []
+        import numpy as np
+
+        columns = np.array(rows, np.float64).T
+        names = [column.name for column in self.columns]
+        table = {self.unit: np.ones(len(rows)), **dict(zip(names, columns, strict=True))}
+        table = {**self.derive({**table, **self.expand(table)})}
+        with np.errstate(all="ignore"):
+            values: list[float] = score.value(
+                {name: table[name] for name in score.columns}
+            ).tolist()
+        return values
 
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:  # noqa: ARG002
         """Return the columns with every claim without a verdict at its best, or at its worst."""

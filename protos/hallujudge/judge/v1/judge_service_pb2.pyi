@@ -60,6 +60,7 @@ class ScoreRequest(google.protobuf.message.Message):
 
     SPEC_FIELD_NUMBER: builtins.int
     ITEMS_FIELD_NUMBER: builtins.int
+    SCORES_FIELD_NUMBER: builtins.int
     @property
     def spec(self) -> hallujudge.judge.v1.scoring_pb2.ScoreSpec:
         """How to score."""
@@ -68,26 +69,35 @@ class ScoreRequest(google.protobuf.message.Message):
     def items(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Item]:
         """The items."""
 
+    @property
+    def scores(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Names of scores. If there are any, the response holds only each item's value of these scores: no results and no
+        report, which are most of a response.
+        """
+
     def __init__(
         self,
         *,
         spec: hallujudge.judge.v1.scoring_pb2.ScoreSpec | None = ...,
         items: collections.abc.Iterable[Global___Item] | None = ...,
+        scores: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["spec", b"spec"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["items", b"items", "spec", b"spec"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["items", b"items", "scores", b"scores", "spec", b"spec"]) -> None: ...
 
 Global___ScoreRequest: typing_extensions.TypeAlias = ScoreRequest
 
 @typing.final
 class ScoreResponse(google.protobuf.message.Message):
-    """The results and the report of a batch."""
+    """The results and the report of a batch, or the scores of its items."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     RESULTS_FIELD_NUMBER: builtins.int
     REPORT_FIELD_NUMBER: builtins.int
     STATISTIC_NAMES_FIELD_NUMBER: builtins.int
+    COLUMNS_FIELD_NUMBER: builtins.int
+    UNSCORED_FIELD_NUMBER: builtins.int
     @property
     def results(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ItemResult]:
         """One result for each item, in the order of the request."""
@@ -100,17 +110,77 @@ class ScoreResponse(google.protobuf.message.Message):
     def statistic_names(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Names of the statistics, in the order of ItemResult.statistics."""
 
+    @property
+    def columns(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ScoreColumn]:
+        """The scores that the request names, in its order."""
+
+    @property
+    def unscored(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___UnscoredItem]:
+        """The items without a score, if the request names scores."""
+
     def __init__(
         self,
         *,
         results: collections.abc.Iterable[Global___ItemResult] | None = ...,
         report: hallujudge.judge.v1.scoring_pb2.Report | None = ...,
         statistic_names: collections.abc.Iterable[builtins.str] | None = ...,
+        columns: collections.abc.Iterable[Global___ScoreColumn] | None = ...,
+        unscored: collections.abc.Iterable[Global___UnscoredItem] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["report", b"report"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["report", b"report", "results", b"results", "statistic_names", b"statistic_names"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["columns", b"columns", "report", b"report", "results", b"results", "statistic_names", b"statistic_names", "unscored", b"unscored"]) -> None: ...
 
 Global___ScoreResponse: typing_extensions.TypeAlias = ScoreResponse
+
+@typing.final
+class ScoreColumn(google.protobuf.message.Message):
+    """A score of each item of a batch."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: builtins.int
+    VALUES_FIELD_NUMBER: builtins.int
+    name: builtins.str
+    """Name of the score."""
+    @property
+    def values(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """The value of each item alone, in the order of the request. NaN: it is undefined, or the item is unscored."""
+
+    def __init__(
+        self,
+        *,
+        name: builtins.str = ...,
+        values: collections.abc.Iterable[builtins.float] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["name", b"name", "values", b"values"]) -> None: ...
+
+Global___ScoreColumn: typing_extensions.TypeAlias = ScoreColumn
+
+@typing.final
+class UnscoredItem(google.protobuf.message.Message):
+    """Why an item of a batch has no score."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: builtins.int
+    REASON_FIELD_NUMBER: builtins.int
+    DETAIL_FIELD_NUMBER: builtins.int
+    position: builtins.int
+    """Position of the item in the request, from 0."""
+    reason: builtins.str
+    """The reason, such as RESPONSE_MISSING."""
+    detail: builtins.str
+    """The reason in words."""
+    def __init__(
+        self,
+        *,
+        position: builtins.int = ...,
+        reason: builtins.str = ...,
+        detail: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["detail", b"detail", "position", b"position", "reason", b"reason"]) -> None: ...
+
+Global___UnscoredItem: typing_extensions.TypeAlias = UnscoredItem
 
 @typing.final
 class ScoreStreamRequest(google.protobuf.message.Message):

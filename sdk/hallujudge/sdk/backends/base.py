@@ -151,6 +151,18 @@ class ScoringBackend(Protocol):
             InvalidInputError: Two items have the same id.
         """
 
+    async def evaluate(
+        self, spec: ScoreSpec, header: RunHeader, batch: Batch, scores: Sequence[str] = ()
+    ) -> Sequence[ItemResult]:
+        """Return the result of each item of one batch, whose ids differ, in order.
+
+        Args:
+            spec: How items are scored.
+            header: The run's header, from :meth:`header`.
+            batch: The items.
+            scores: If there are any, the results need no more than these scores.
+        """
+
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Return the claims of each text, without verdicts."""
 

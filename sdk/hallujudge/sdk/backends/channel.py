@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 import sys
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.settings.connection import SYSTEM, host_of, is_here
 
-from ..errors import InvalidInputError, UnsupportedError
+from ..errors import InvalidInputError, UnsupportedError, VersionMismatchError
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
@@ -304,3 +304,48 @@ def _in_plain_text(address: tuple[str, int]) -> str:
 
 def _reason(err: ssl.SSLError) -> str:
     return (err.reason or str(err)).replace("_", " ").lower()
+
+
+def check_versions(client: str, server: str, target: str) -> None:
+    """Refuse a server with an incompatible release.
+
+    Before 1.0 every minor release may change the protocol; from 1.0 on only a major one may.
+
+    Raises:
+        VersionMismatchError: The releases are not compatible.
+    """
+    if _series(client) == _series(server):
+        return
+    raise VersionMismatchError(
+        f"the server at {target!r} is release {server or 'unknown'}, this client is {client}; "
+        "install the same release on both sides",
+        metadata={"client": client, "server": server, "target": target},
+    )
+
+
+def _series(version: str) -> list[str]:
+    parts = version.split(".")
+    return parts[:2] if parts[0] == "0" else parts[:1]
+
+
+class Feed:
+    """An async iterator that remembers the error it ended with.
+
+    gRPC swallows what a request iterator raises and reports a cancelled call instead.
+    """
+
+    def __init__(self, source: AsyncIterator[pb.ScoreStreamRequest]) -> None:
+        self._source = source
+        self.error: Exception | None = None
+
+    def __aiter__(self) -> Feed:
+        return self
+
+    async def __anext__(self) -> pb.ScoreStreamRequest:
+        try:
+            return await anext(self._source)
+        except StopAsyncIteration:
+            raise
+        except Exception as err:
+            self.error = err
+            raise

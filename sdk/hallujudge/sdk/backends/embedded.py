@@ -121,6 +121,17 @@ class EmbeddedBackend:
                 if session.calls_models and part is not None:
                     yield session.progress()
 
+    async def evaluate(
+        self,
+        spec: ScoreSpec,
+        header: RunHeader,  # noqa: ARG002 - as above
+        batch: Batch,
+        scores: Sequence[str] = (),  # noqa: ARG002 - all are there anyway
+    ) -> Sequence[ItemResult]:
+        """Return the result of each item of one batch, in order."""
+        session = await self._engine.open(spec)
+        return await session.evaluate(batch)
+
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Return the claims of each text, without verdicts."""
         return await extract(spec, texts, self._engine.resources)

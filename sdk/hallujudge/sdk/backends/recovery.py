@@ -35,7 +35,8 @@ _LOG_SECONDS = 30.0
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 # The connection broke, the server is stopping, or it cancelled the call.
-_LOST = frozenset({"SERVER_UNREACHABLE", "SERVER_DRAINING", "CALL_CANCELLED"})
+LOST = frozenset({"SERVER_UNREACHABLE", "SERVER_DRAINING", "CALL_CANCELLED"})
+"""Reasons of errors after which a server may come back."""
 # Once may be chance: something else on the machine, or another client's item.
 _DEATHS = 2
 # A key's calls come back with time. A server that stays full is given up, as one that is away.
@@ -300,7 +301,7 @@ class Reconnecting:
         if error.reason in _ENDED and self._seconds:
             self.back()
             return _FIRST_PAUSE
-        if error.reason not in _LOST or not self._seconds:
+        if error.reason not in LOST or not self._seconds:
             raise error
         self.waiting = f"the server at {self._target} is away; it is tried again"
         now = self._clock()
