@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
 
 from hallujudge.metrics import Item, Outcome
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
@@ -159,12 +160,20 @@ class ReferenceItems:
         return [kept[key] for key in keys]
 
 
+def _listed(value: Any) -> object:
+    """Return an array as a list, and what no reader takes as text."""
+    return value.tolist() if hasattr(value, "tolist") else repr(value)
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=_listed).encode
+
+
 def _key_of(reference: object) -> bytes:
-    """Return a key that equal references may share, and different ones never do."""
+    """Return a key that only equal references share."""
     try:
-        return pickle.dumps(reference)
-    except (pickle.PicklingError, TypeError, AttributeError):
-        return repr(reference).encode()  # no reader takes it, and the error quotes it
+        return _encode(reference)
+    except (ValueError, OverflowError):  # half a surrogate pair, or a number above 64 bits
+        return repr(reference).encode()
 
 
 def _known_scores(metric: Metric, names: Sequence[str]) -> tuple[str, ...]:
