@@ -22,6 +22,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from hallujudge.judge_service.threads import renew_after_fork
+
 from .errors import InvalidInputError
 from .scorer import Scorer
 
@@ -43,6 +45,8 @@ Rewarding: TypeAlias = "Callable[..., list[float | None]]"
 _NGRAM = 4
 # A batch ends after a pause of this part of its longest wait: who calls at once has called then.
 _PAUSES = 10
+# One batch is scored while the next is on its way there or back.
+_THREADS = 2
 
 
 class Reward:
@@ -231,10 +235,10 @@ class Gathered:
 
     A batch begins with the first call. It is scored when it is full, when no call came for a tenth
     of ``max_wait``, or when ``max_wait`` has passed. While one batch is scored, the next one is
-    gathered.
+    gathered, and begun.
 
     Args:
-        reward: The reward.
+        reward: The reward, which two threads call.
         max_size: The most responses of a batch.
         max_wait: The most seconds that a batch waits for further calls.
     """
@@ -248,11 +252,13 @@ class Gathered:
         self._max_size = max_size
         self._max_wait = max_wait
         self._begin()
+        renew_after_fork(self._begin)
 
     def _begin(self) -> None:
         self._waiting: list[tuple[Any, object, Future[float | None]]] = []
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._gathering = threading.Lock()
+        self._threads: list[threading.Thread] = []
         self._closed = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -261,8 +267,7 @@ class Gathered:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Gather in this process."""
-        self._reward, self._max_size, self._max_wait = state["reward"], state["size"], state["wait"]
-        self._begin()
+        self.__init__(state["reward"], max_size=state["size"], max_wait=state["wait"])  # type: ignore[misc]
 
     def __call__(self, response: Any, reference: object) -> float | None:
         """Return the reward of one response."""
@@ -273,12 +278,11 @@ class Gathered:
         return await asyncio.wrap_future(self._submit(response, reference))
 
     def close(self) -> None:
-        """Score what waits, and end the thread."""
+        """Score what waits, and end the threads."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-            thread = self._thread
-        if thread is not None:
+        for thread in self._threads:
             thread.join()
         self._begin()
 
@@ -286,30 +290,33 @@ class Gathered:
         future: Future[float | None] = Future()
         with self._changed:
             self._waiting.append((response, reference, future))
-            if self._thread is None or not self._thread.is_alive():
-                # A thread that was running when this process was forked is not there any more.
-                self._thread = threading.Thread(
+            for _ in range(len(self._threads), _THREADS):
+                thread = threading.Thread(
                     target=self._serve, name="hallujudge-rewards", daemon=True
                 )
-                self._thread.start()
-            self._changed.notify_all()
+                self._threads.append(thread)
+                thread.start()
+            # Waking a thread at every call takes longer than the rest of this method.
+            if len(self._waiting) in (1, self._max_size):
+                self._changed.notify_all()
         return future
 
     def _serve(self) -> None:
-        while batch := self._next():
-            responses, references, futures = zip(*batch, strict=True)
+        while taken := self._next():
+            # A caller that was cancelled waits no longer.
+            batch = [one for one in taken if one[2].set_running_or_notify_cancel()]
             try:
-                rewards = self._reward(list(responses), list(references))
+                rewards = self._reward([one[0] for one in batch], [one[1] for one in batch])
             except BaseException as err:
-                for future in futures:
+                for *_, future in batch:
                     future.set_exception(err)
                 continue
-            for future, reward in zip(futures, rewards, strict=True):
+            for (*_, future), reward in zip(batch, rewards, strict=True):
                 future.set_result(reward)
 
     def _next(self) -> list[tuple[Any, object, Future[float | None]]]:
         """Return the next batch; an empty one when there will be no more."""
-        with self._changed:
+        with self._gathering, self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             self._gather()
             batch = self._waiting[: self._max_size]

@@ -162,6 +162,16 @@ def test_a_failure_reaches_all_who_wait_and_the_next_batch_goes_on() -> None:
     gathered.close()
 
 
+async def test_a_cancelled_call_costs_the_others_of_its_batch_nothing() -> None:
+    gathered = Gathered(Counted(), max_size=3, max_wait=60.0)
+    first, second = (asyncio.create_task(gathered.reward(one, one)) for one in ("1", "2"))
+    await asyncio.sleep(0)  # both have been handed in
+    first.cancel()
+    third = asyncio.create_task(gathered.reward("3", "3"))
+    assert list(await asyncio.gather(second, third)) == [2.0, 3.0]
+    await asyncio.to_thread(gathered.close)
+
+
 def test_gathered_calls_can_be_pickled_and_closed(reward: Reward) -> None:
     gathered = Gathered(reward, max_wait=0.0)
     assert gathered("A cat.", ["cat"]) == 1.0
