@@ -5,21 +5,24 @@ python examples/at_a_server.py localhost:50051
 """
 
 import sys
+import tempfile
 from pathlib import Path
 
-from hallujudge.sdk import Client, Timeouts, errors
-
-HERE = Path(__file__).resolve().parent
+from hallujudge.sdk import Client, Timeouts, errors, write_example
 
 
 def main(address: str) -> int:
     """Score the example captions at an address; return the exit code."""
-    with Client(address, timeouts=Timeouts(call_timeout=10)) as client:
+    with (
+        Client(address, timeouts=Timeouts(call_timeout=10)) as client,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        write_example("chair", folder)
         try:
             report = client.score(
                 "chair",
-                responses=HERE / "captions.jsonl",
-                references=HERE / "references.json",
+                responses=Path(folder) / "captions.jsonl",
+                references=Path(folder) / "objects.json",
             )
         except errors.UnavailableError as err:
             print(f"no server at {address}: {err}", file=sys.stderr)

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-EXAMPLES = Path(__file__).resolve().parent
+from hallujudge.sdk import write_example
+
 ANNOUNCEMENT = "hallujudge serves at "
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -99,10 +100,11 @@ def stop(process: subprocess.Popen[str]) -> None:
 
 def score(address: str, out: Path) -> int:
     """Scores the examples at a server; gives back the command's exit code."""
+    write_example("chair", out)
     arguments = [
         *("score", "chair"),
-        *("--responses", str(EXAMPLES / "captions.jsonl")),
-        *("--references", str(EXAMPLES / "references.json")),
+        *("--responses", str(out / "captions.jsonl")),
+        *("--references", str(out / "objects.json")),
         *("--server", address),
         *("--out", str(out)),
         *("--format", "html"),

@@ -3,21 +3,21 @@
 python examples/in_process.py
 """
 
+import tempfile
 from pathlib import Path
 
 from hallujudge.metrics import ChairEvidence
-from hallujudge.sdk import Client
-
-HERE = Path(__file__).resolve().parent
+from hallujudge.sdk import Client, write_example
 
 
 def main() -> None:
     """Score the example captions."""
-    with Client.embedded() as client:
+    with Client.embedded() as client, tempfile.TemporaryDirectory() as folder:
+        write_example("chair", folder)
         report = client.score(
             "chair",
-            responses=HERE / "captions.jsonl",
-            references=HERE / "references.json",
+            responses=Path(folder) / "captions.jsonl",
+            references=Path(folder) / "objects.json",
         )
     for item in report.items:
         if not isinstance(item.evidence, ChairEvidence):

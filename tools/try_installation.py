@@ -10,25 +10,24 @@ extra brings one, and whatever another extra brings ends with one sentence that 
 from __future__ import annotations
 
 import io
-import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import typer
-from support.metric_runs import RUNS
 
 from hallujudge.judge_service.installation import (
     EXTRA_MODULES,
     install_advice,
     missing_modules,
 )
-from hallujudge.sdk import Client, RunReport
+from hallujudge.sdk import Client, RunReport, example_archives
 from hallujudge.sdk.cli import command_tree, main
 from hallujudge.sdk.errors import MissingExtraError
 
@@ -124,18 +123,27 @@ def try_help() -> int:
 
 
 def try_scores() -> int:
-    """Score a small run of every metric that needs no missing model; return how many."""
+    """Score the example of every metric that needs no missing model; return how many."""
     scored = 0
-    with Client.embedded() as client:
-        for metric, arguments in RUNS.items():
-            extra = NEEDS_MODEL.get(metric)
-            if extra is not None and missing_modules(extra):
-                continue
-            report = client.score(metric, **arguments())
-            expect(report.coverage.scored > 0, f"{metric}: nothing was scored")
-            try_plot(report)
-            scored += 1
+    for metric, example in example_archives().items():
+        extra = NEEDS_MODEL.get(metric)
+        if extra is not None and missing_modules(extra):
+            continue
+        code, printed = run("new", metric, "-o", metric)
+        expect(code == 0, f"new {metric}: {code}, {printed}")
+        with chdir(metric):
+            code, printed = run(*shlex.split(example.command)[1:])
+            expect(code == 0, f"{example.command}: {code}, {printed}")
+        scored += 1
     return scored
+
+
+def score_example(client: Client) -> RunReport:
+    """Score the example captions with a client."""
+    paths = [Path("chair", name) for name in ("captions.jsonl", "objects.json")]
+    report = client.score("chair", responses=paths[0], references=paths[1])
+    expect(report.coverage.scored > 0, "nothing was scored")
+    return report
 
 
 def try_plot(report: RunReport) -> None:
@@ -157,10 +165,9 @@ def try_server() -> bool:
     assert served.stdout is not None
     address = served.stdout.readline().split()[-1]
     with Client(address) as client:
-        report = client.score("chair", **RUNS["chair"]())
+        score_example(client)
     served.send_signal(signal.SIGTERM)
     _, said = served.communicate(timeout=LIMIT_SECONDS)
-    expect(report.coverage.scored > 0, "the server scored nothing")
     expect(served.returncode == 0, f"serve ended with {served.returncode}: {said}")
     expect("Traceback" not in said, f"serve printed a traceback: {said}")
     return True
@@ -201,15 +208,12 @@ def try_installation(extra: str) -> None:
     helps = try_help()
     code, printed = run("doctor")
     expect(code == 0 and "FAILED" not in printed, f"doctor: {code}, {printed}")
-    code, printed = run(
-        *["score", "chair", "-r", "captions.jsonl", "-R", "objects.json", "-o", "run"]
-    )
-    expect(code == 0, f"score chair: {code}, {printed}")
-    expect(
-        json.loads(Path("run/report.json").read_text())["scores"]["chair_i"]["value"] == 0.0,
-        "chair_i",
-    )
-    metrics, served, advice = try_scores(), try_server(), try_advice()
+    code, printed = run("demo", "-o", "demo")
+    expect(code == 0 and "report.html" in printed, f"demo: {code}, {printed}")
+    with Client.embedded() as client:
+        metrics = try_scores()
+        try_plot(score_example(client))
+    served, advice = try_server(), try_advice()
     print(f"{helps} helps, {metrics} metrics, server {'yes' if served else 'no'}, {advice} advices")
 
 

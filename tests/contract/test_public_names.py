@@ -29,6 +29,7 @@ NAMES = {
         "Coverage",
         "EmbeddedBackend",
         "Estimate",
+        "ExampleArchive",
         "FoundClaim",
         "Gate",
         "GateCheck",
@@ -95,6 +96,7 @@ NAMES = {
         "changed_items",
         "compare",
         "errors",
+        "example_archives",
         "gate",
         "inspect_archives",
         "leaderboard",
@@ -107,6 +109,7 @@ NAMES = {
         "remove_benchmarks",
         "rescore_run",
         "score_all",
+        "write_example",
     ],
     "hallujudge.sdk.errors": [
         "ArchiveError",

@@ -11,9 +11,7 @@ from support import scripted_llm as llm
 from support.running import here
 from support.tri_he_samples import FALSE, TRUE, answer, score
 
-ROOT = Path(__file__).resolve().parents[2]
-CAPTIONS = ROOT / "examples" / "captions.jsonl"
-OBJECTS = ROOT / "examples" / "references.json"
+from hallujudge.sdk import write_example
 
 
 @pytest.fixture
@@ -24,9 +22,10 @@ def model() -> Iterator[llm.ScriptedLlm]:
     stop()
 
 
-@pytest.mark.repo
 def test_both_variants_are_printed_side_by_side(tmp_path: Path) -> None:
-    common = ("score", "chair", "-r", CAPTIONS, "-R", OBJECTS)
+    write_example("chair", tmp_path)
+    given = (tmp_path / "captions.jsonl", tmp_path / "objects.json")
+    common = ("score", "chair", "-r", given[0], "-R", given[1])
     run = here(*common, "--variant", "both", "-o", tmp_path / "both")
     assert run.returncode == 0, run.stderr
     values = {}

@@ -92,6 +92,9 @@ if TYPE_CHECKING:
     from .comparison import paper_table as paper_table
     from .derived_runs import merge_runs as merge_runs
     from .derived_runs import rescore_run as rescore_run
+    from .example_archives import ExampleArchive as ExampleArchive
+    from .example_archives import example_archives as example_archives
+    from .example_archives import write_example as write_example
     from .jobs import JobInfo as JobInfo
     from .jobs import OnJobChange as OnJobChange
     from .overview import LeftOut as LeftOut
@@ -133,6 +136,7 @@ _NAMES = {
         "leaderboard leaderboards paper_table"
     ),
     ".derived_runs": "merge_runs rescore_run",
+    ".example_archives": "ExampleArchive example_archives write_example",
     ".jobs": "JobInfo OnJobChange",
     ".overview": "LeftOut Overview ScoredRun score_all",
     ".runs": (

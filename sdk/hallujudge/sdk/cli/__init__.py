@@ -60,6 +60,7 @@ def command_tree() -> typer.Typer:
         archive_commands,
         ask_command,
         comparison_commands,
+        example_commands,
         graph_commands,
         info_commands,
         job_commands,

@@ -153,9 +153,10 @@ class ExitCode(enum.IntEnum):
 
 # The help page lists commands in this order: scoring first, maintenance last.
 _COMMANDS = (
-    "ask", "score", "archive", "audit", "report", "view", "merge", "rescore", "label", "calibrate",
-    "judge", "compare", "gate", "leaderboard", "table", "metrics", "analyze", "build", "graph",
-    "serve", "top", "keys", "submit", "jobs", "fetch", "batch", "doctor", "config",
+    "demo", "new", "ask", "score", "archive", "audit", "report", "view", "merge", "rescore",
+    "label", "calibrate", "judge", "compare", "gate", "leaderboard", "table", "metrics", "analyze",
+    "build", "graph", "serve", "top", "keys", "submit", "jobs", "fetch", "batch", "doctor",
+    "config",
 )  # fmt: skip
 
 
