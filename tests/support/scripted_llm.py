@@ -20,6 +20,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -348,11 +349,19 @@ class ScriptedLlm:
 def main(arguments: Sequence[str]) -> int:
     """Act as ``vllm serve``: print the arguments, become healthy, serve, stop.
 
+    As ``vllm bench serve`` it writes a result with 50 requests a second and its arguments.
+
     The environment decides how it behaves: STAND_IN_FAIL (exit at once so many times, counted in
     the file STAND_IN_COUNT), STAND_IN_READY (seconds until healthy), STAND_IN_CHILD (start a child
     that ignores SIGTERM and write its id there), STAND_IN_STUBBORN (ignore SIGTERM).
     """
     environ = os.environ
+    if arguments[0] == "bench":
+        given = dict(pairwise(arguments))
+        result = {"request_throughput": 50.0, "arguments": list(arguments)}
+        path = Path(given["--result-dir"], given["--result-filename"])
+        path.write_text(json.dumps(result))
+        return 0
     print("called with", json.dumps(list(arguments)), flush=True)
     if count_file := environ.get("STAND_IN_COUNT"):
         with Path(count_file).open("a+") as stream:

@@ -57,6 +57,13 @@ class ModelShape:
     weight_bytes: int = 0
     """Bytes of the weights in its folder; 0 if they are not there."""
 
+    @property
+    def size(self) -> str:
+        """Its parameters in words."""
+        if self.parameters < 1e8:
+            return f"{self.parameters / 1e6:.1f} million parameters"
+        return f"{self.parameters / 1e9:.1f} billion parameters"
+
     def bytes_at(self, precision: str) -> float:
         """Return the bytes of the weights at a precision."""
         if self.weight_bytes and precision == self.precision:

@@ -316,7 +316,7 @@ def _vllm_findings(shape: ModelShape) -> Iterator[_Finding]:
     yield _Finding(
         name="model",
         ok=True,
-        text=f"{shape.parameters / 1e9:,.1f} billion parameters in {shape.precision}, "
+        text=f"{shape.size} in {shape.precision}, "
         f"{each:,.0f} KiB of cache a token, prompts up to {shape.context:,} ({shape.source})",
     )
     gpus = local_gpus()

@@ -1,0 +1,101 @@
+"""The acceptance kit of GPU machines, run against the scripted server."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import scripted_llm
+
+pytestmark = pytest.mark.repo
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+STAND_IN = f"{sys.executable} {scripted_llm.__file__}"
+# Claims whose truth the scripted judge, which compares words, cannot see.
+INFERRED = "inverse"
+
+Kit = Callable[..., tuple[int, dict[str, Any], str]]
+
+
+@pytest.fixture
+def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
+    """Runs the kit in this process and returns its exit code and reports."""
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    monkeypatch.setenv("HALLUJUDGE_GOLDENS", str(tmp_path / "goldens"))
+    monkeypatch.setenv("PATH", "")
+    main = runpy.run_path(str(FOLDER / "gpu" / "accept.py"))["main"]
+
+    def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
+        out = tmp_path / "out"
+        code = main(["--model", "/models/judge", "--out", str(out), *arguments])
+        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        return code, report, (out / "report.md").read_text(encoding="utf-8")
+
+    return run
+
+
+def test_a_judge_is_accepted(kit: Kit, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    golden = tmp_path / "goldens" / "tri_he"
+    golden.mkdir(parents=True)
+    image = {"triplets": ["(man, riding, horse)"], "all_object": ["man", "horse"]}
+    claims = [["man", "riding", "horse"], ["man", "feeding", "horse"]]
+    row = {"image_id": "1", "claims": claims, "verdicts": ["yes", "yes"]}
+    (golden / "tri-he.json").write_text(json.dumps({"1": image}), encoding="utf-8")
+    (golden / "matcher_claims.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    short = ["--claims", "40", "--concurrency", "1,8", "--level-seconds", "0.1"]
+    code, report, page = kit("--vllm-command", STAND_IN, "--quantization", "fp8", *short)
+    assert (code, report["passed"], report["server"]) == (0, True, "vllm 0.32.0")
+    [chat] = [one for one in report["protocols"] if one["api"] == "chat"]
+    assert {check["ok"] for check in chat["checks"]} <= {True, None}
+    kinds = chat["own"]["kinds"]
+    assert sum(of for _, of in kinds.values()) == chat["own"]["claims"] == 40
+    assert {kind for kind, (right, of) in kinds.items() if right < of} == {INFERRED}
+    assert chat["own"]["agreement"] == 1 - kinds[INFERRED][1] / 40
+    assert chat["golden"] == {
+        "claims": 2, "unscored": 0, "agreement": 0.5, "kinds": {"golden": [1, 2]}
+    }  # fmt: skip
+    assert [level["concurrency"] for level in chat["levels"]] == [1, 8]
+    for level in chat["levels"]:
+        assert level["claims"] % 20 == level["unscored"] == 0
+        assert level["bench_requests_per_second"] == 50.0
+        assert level["ratio"] == level["claims_per_second"] / 50
+    assert (report["crash"]["unscored"], report["crash"]["starts"]) == (0, 2)
+    assert "/models" not in page + json.dumps(report)
+    assert capsys.readouterr().out == page + "\n"
+
+
+def test_a_judge_without_verdicts_is_not(kit: Kit) -> None:
+    server = scripted_llm.ScriptedLlm(scripted_llm.saying("I cannot tell."), model="/models/judge")
+    stop = server.in_thread()
+    try:
+        short = ["--claims", "20", "--concurrency", "1", "--level-seconds", "0.1"]
+        code, report, page = kit("--url", server.url, "--vllm-command", "no-such-vllm", *short)
+    finally:
+        stop()
+    assert (code, report["passed"]) == (1, False)
+    chat = report["protocols"][0]
+    assert (chat["own"]["unscored"], chat["own"]["agreement"]) == (20, None)
+    assert chat["levels"][0]["bench_not_run"] == "vllm bench serve cannot be started"
+    assert "Not run: the server was not started here." in page
+
+
+def test_labels_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    scenes = runpy.run_path(str(FOLDER / "gpu" / "known_claims.py"))["scenes"]
+    drawn = list(islice(scenes(7), 20))
+    assert drawn == list(islice(scenes(7), 20)) != list(islice(scenes(8), 20))
+    for scene in drawn:
+        graph = scene.item.reference_triplets
+        assert len(set(scene.item.claims)) == 20
+        assert sum(one.supported for one in scene.known) == 10
+        assert scene.item.claims == tuple(one.claim for one in scene.known)
+        for one in scene.known:
+            assert (one.claim in graph) == (one.kind == "stated")
+            there = {one.claim.subject, one.claim.object} <= {*scene.item.reference_objects}
+            assert there or one.claim.relation == "is" or one.kind == "absent"
