@@ -24,7 +24,7 @@ FOREIGN = {
     "--build", "--build-constraints", "--calls", "--check", "--clean", "--clock", "--cov",
     "--dbname", "--detach", "--examples", "--format", "--generation-config", "--help",
     "--log_samples", "--load-format", "--logprobs-mode", "--make-rshared", "--max-num-seqs",
-    "--no-deps", "--previous",
+    "--minutes", "--no-deps", "--previous",
     "--profile", "--rounds", "--skips", "--strict", "--structured-outputs-config", "--target",
     "--threads", "--tokenizer", "--uds",
 }  # fmt: skip
