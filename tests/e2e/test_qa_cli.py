@@ -77,7 +77,9 @@ def test_parsers(tmp_path: Path, parser: str, accuracy: float, unparsed: float) 
 
 
 def test_reader_is_an_alias_of_parser_that_help_does_not_show(tmp_path: Path) -> None:
-    assert pope(tmp_path, ANSWERS, "--reader", "lmms-eval").returncode == 0
+    ended = pope(tmp_path, ANSWERS, "--reader", "lmms-eval")
+    assert ended.returncode == 0
+    assert ended.stderr.startswith("note: the option --reader is deprecated")
     assert report_of(tmp_path / "out")["variant"] == "lmms-eval"
     assert "--reader" not in pope(tmp_path, ANSWERS, "--help").stdout
 

@@ -7,7 +7,7 @@ import os
 import secrets
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +22,9 @@ _LOGS = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file, with the same permissions."""
 
 _Execute: TypeAlias = Callable[[str], Any]
+Migrations: TypeAlias = Mapping[int, Sequence[str]]
+"""Format of a database -> the statements that lead to it from the format before it."""
+
 _TABLE = "CREATE TABLE IF NOT EXISTS hallujudge_state (id VARCHAR(40), writes BIGINT NOT NULL)"
 _INSERT = (
     "INSERT INTO hallujudge_state SELECT '{}', 0 WHERE NOT EXISTS (SELECT id FROM hallujudge_state)"
@@ -31,6 +34,37 @@ _READ = "SELECT id, writes FROM hallujudge_state"
 
 class DatabaseLostError(Exception):
     """A database is no longer what this process wrote; the message says why."""
+
+
+class NewerFormatError(Exception):
+    """A newer release wrote a file; the message names the formats and what to do."""
+
+    def __init__(self, found: int, now: int) -> None:
+        super().__init__(
+            f"a newer release of hallujudge wrote it (format {found}; this release reads up to "
+            f"{now}); update hallujudge"
+        )
+
+
+def migrate(execute: _Execute, found: int, now: int, migrations: Migrations) -> None:
+    """Bring the tables of an older release to this release's format.
+
+    Call it in a transaction that also writes the new number: the whole change happens, or nothing.
+
+    Args:
+        execute: Runs a statement in that transaction.
+        found: The format of the database.
+        now: The format of this release.
+        migrations: The statements, from format 2 on.
+
+    Raises:
+        NewerFormatError: A newer release wrote the database.
+    """
+    if found > now:
+        raise NewerFormatError(found, now)
+    for number in range(found + 1, now + 1):
+        for statement in migrations[number]:
+            execute(statement)
 
 
 class DatabaseWatch:

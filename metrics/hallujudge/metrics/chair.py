@@ -132,8 +132,10 @@ class ChairMetric(Metric):
         Paper(
             title="Object Hallucination in Image Captioning",
             authors="Rohrbach et al.",
+            names="Anna Rohrbach, Lisa Anne Hendricks, Kaylee Burns, Trevor Darrell, Kate Saenko",
             year=2018,
             link="arXiv:1809.02156",
+            venue="EMNLP 2018",
             where="section 3.1",
         ),
     )

@@ -119,8 +119,10 @@ BENCHMARK = ClosedQuestions(
         Paper(
             title="DASH: Detection and Assessment of Systematic Hallucinations of VLMs",
             authors="Augustin et al.",
+            names="Maximilian Augustin, Yannic Neuhaus, Matthias Hein",
             year=2025,
             link="arXiv:2503.23573",
+            venue="ICCV 2025",
             where="section 5 and src/eval_utils.py",
         ),
     ),

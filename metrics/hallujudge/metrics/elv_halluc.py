@@ -81,8 +81,11 @@ BENCHMARK = ClosedQuestions(
     title="ELV-Halluc: triplets of captions of events in long videos.",
     papers=(
         Paper(
-            title="ELV-Halluc",
+            title="ELV-Halluc: Benchmarking Semantic Aggregation Hallucinations in Long Video "
+            "Understanding",
             authors="Lu et al.",
+            names="Hao Lu, Jiahao Wang, Yaolun Zhang, Ruohui Wang, Xuanyu Zheng, Yepeng Tang, "
+            "Dahua Lin, Lewei Lu",
             year=2025,
             link="arXiv:2508.21496",
             where="section 3 and eval.py",

@@ -184,6 +184,7 @@ BENCHMARK = ClosedQuestions(
         Paper(
             title="EventHallusion: Diagnosing Event Hallucinations in Video LLMs",
             authors="Zhang et al.",
+            names="Jiacheng Zhang, Yang Jiao, Shaoxiang Chen, Jingjing Chen, Yu-Gang Jiang",
             year=2024,
             link="arXiv:2409.16597",
             where="eval.py",

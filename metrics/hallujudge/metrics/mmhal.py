@@ -114,8 +114,11 @@ BENCHMARK = ClosedQuestions(
         Paper(
             title="Aligning Large Multimodal Models with Factually Augmented RLHF",
             authors="Sun et al.",
+            names="Zhiqing Sun, Sheng Shen, Shengcao Cao, Haotian Liu, Chunyuan Li, Yikang Shen,"
+            " Chuang Gan, Liang-Yan Gui, Yu-Xiong Wang, Yiming Yang, Kurt Keutzer, Trevor Darrell",
             year=2023,
             link="arXiv:2309.14525",
+            venue="Findings of ACL 2024",
             where="section 3.2; informativeness: RLAIF-V, arXiv:2405.17220",
         ),
     ),

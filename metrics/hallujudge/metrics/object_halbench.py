@@ -78,8 +78,11 @@ class ObjectHalBenchMetric(ChairMetric):
             title="RLHF-V: Towards Trustworthy MLLMs via Behavior Alignment from Fine-grained "
             "Correctional Human Feedback",
             authors="Yu et al.",
+            names="Tianyu Yu, Yuan Yao, Haoye Zhang, Taiwen He, Yifeng Han, Ganqu Cui, Jinyi Hu,"
+            " Zhiyuan Liu, Hai-Tao Zheng, Maosong Sun, Tat-Seng Chua",
             year=2024,
             link="arXiv:2312.00849",
+            venue="CVPR 2024",
             where="section 4.1",
         ),
         *ChairMetric.papers,

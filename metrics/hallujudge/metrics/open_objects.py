@@ -126,8 +126,11 @@ class OpenObjectsMetric(Metric):
         Paper(
             title="ALOHa: A New Measure for Hallucination in Captioning Models",
             authors="Petryk et al.",
+            names="Suzanne Petryk, David M. Chan, Anish Kachinthaya, Haodi Zou, John Canny, "
+            "Joseph E. Gonzalez, Trevor Darrell",
             year=2024,
             link="arXiv:2404.02904",
+            venue="NAACL 2024",
             where="section 3",
         ),
     )

@@ -170,8 +170,10 @@ BENCHMARK = ClosedQuestions(
         Paper(
             title="Mitigating Open-Vocabulary Caption Hallucinations",
             authors="Ben-Kish et al.",
+            names="Assaf Ben-Kish, Moran Yanuka, Morris Alper, Raja Giryes, Hadar Averbuch-Elor",
             year=2023,
             link="arXiv:2312.03631",
+            venue="EMNLP 2024",
             where="OpenCHAIR/evaluate.py",
         ),
     ),

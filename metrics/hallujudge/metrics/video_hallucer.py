@@ -106,8 +106,10 @@ BENCHMARK = ClosedQuestions(
     title="VideoHallucer: pairs of basic and hallucinated questions.",
     papers=(
         Paper(
-            title="VideoHallucer",
+            title="VideoHallucer: Evaluating Intrinsic and Extrinsic Hallucinations in Large "
+            "Video-Language Models",
             authors="Wang et al.",
+            names="Yuxuan Wang, Yueqian Wang, Dongyan Zhao, Cihang Xie, Zilong Zheng",
             year=2024,
             link="arXiv:2406.16338",
             where="section 4 and evaluation_utils.py",

@@ -133,17 +133,22 @@ BENCHMARK = ClosedQuestions(
     title="VQA by judge: open answers that agree with an answer of people.",
     papers=(
         Paper(
-            title="Evaluating Object Hallucination in Large Vision-Language Models (POPE)",
+            title="Evaluating Object Hallucination in Large Vision-Language Models",
             authors="Li et al.",
+            names="Yifan Li, Yifan Du, Kun Zhou, Jinpeng Wang, Wayne Xin Zhao, Ji-Rong Wen",
             year=2023,
             link="arXiv:2305.10355",
+            venue="EMNLP 2023",
             where="section 5.4, Table 6 and appendix E",
         ),
         Paper(
             title="VQA: Visual Question Answering",
             authors="Antol et al.",
+            names="Stanislaw Antol, Aishwarya Agrawal, Jiasen Lu, Margaret Mitchell, Dhruv "
+            "Batra, C. Lawrence Zitnick, Devi Parikh",
             year=2015,
             link="arXiv:1505.00468",
+            venue="ICCV 2015",
             where="the VQA score",
         ),
     ),

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, NotFoundError, OutputError, UnauthenticatedError
-from ..state_files import locked, replace_private
+from ..state_files import NewerFormatError, locked, replace_private
 from .caller import MAX_LIMIT, Caller, Limits, Scope
 
 _LOG = logging.getLogger(__name__)
@@ -257,6 +257,8 @@ def read_keys(path: Path) -> list[ApiKey]:
         ) from err
     try:
         return _keys(data)
+    except NewerFormatError as err:
+        raise InvalidInputError(f"the key file {path} can't be used: {err}") from err
     except (ValueError, KeyError, TypeError, RecursionError) as err:
         detail = str(err) if type(err) is ValueError else "a key in it is not complete"
         raise InvalidInputError(
@@ -274,8 +276,9 @@ def _keys(data: bytes) -> list[ApiKey]:
         raise ValueError("it is not JSON") from err
     if not isinstance(content, dict) or not isinstance(content.get("keys"), list):
         raise ValueError("it has no list of keys")  # noqa: TRY004 - one kind for the caller
-    if content.get("version") != _VERSION:
-        found = content.get("version")
+    if (found := content.get("version")) != _VERSION:
+        if type(found) is int and found > _VERSION:
+            raise NewerFormatError(found, _VERSION)
         problem = "it has no version" if found is None else f"its version is {found!r:.40}"
         raise ValueError(f"{problem}, not {_VERSION}")
     keys = [_key(row) for row in content["keys"]]

@@ -15,12 +15,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from ..errors import OutputError, UnavailableError
-from ..state_files import DatabaseLostError, DatabaseWatch, create_folder, create_private
+from ..errors import OutputError, UnavailableError, VersionMismatchError
+from ..state_files import (
+    DatabaseLostError,
+    DatabaseWatch,
+    Migrations,
+    NewerFormatError,
+    create_folder,
+    create_private,
+    migrate,
+)
 from ..threads import shielded
 from .caller import Caller
 
 _LOG = logging.getLogger(__name__)
+SPENDING_FORMAT = 1
+"""Raised when older releases could misread what newer ones write."""
+
+_MIGRATIONS: Migrations = {}
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS spending (key TEXT NOT NULL, day TEXT NOT NULL, "
     "calls INTEGER NOT NULL, cost REAL NOT NULL, PRIMARY KEY (key, day)) WITHOUT ROWID"
@@ -89,6 +101,31 @@ class Crowded:
     """Done when the cost of a running call is known."""
 
 
+def _make_tables(file: sqlite3.Connection) -> None:
+    """Make the table of a new file, or bring an older one to this format, in one transaction.
+
+    Raises:
+        NewerFormatError: A newer release wrote the file.
+    """
+    # A file in this format is not locked, which another program may do at this moment.
+    if _format(file) == SPENDING_FORMAT:
+        return
+    file.execute("BEGIN IMMEDIATE")
+    try:
+        if found := _format(file):
+            migrate(file.execute, found, SPENDING_FORMAT, _MIGRATIONS)
+        file.execute(_SCHEMA)
+        file.execute(f"PRAGMA user_version = {SPENDING_FORMAT}")
+        file.execute("COMMIT")
+    except BaseException:
+        file.execute("ROLLBACK")
+        raise
+
+
+def _format(file: sqlite3.Connection) -> int:
+    return int(file.execute("PRAGMA user_version").fetchone()[0])
+
+
 def today() -> str:
     """Return the day (UTC)."""
     return datetime.now(UTC).strftime("%Y-%m-%d")
@@ -110,6 +147,7 @@ class Ledger:
 
     Raises:
         OutputError: The file can't be used.
+        VersionMismatchError: A newer release wrote it.
     """
 
     def __init__(
@@ -137,6 +175,8 @@ class Ledger:
             create_folder(path.parent)
             create_private(path)
             self._file, self._watch = self._thread.submit(self._opened).result()
+        except NewerFormatError as err:
+            raise VersionMismatchError(f"the spending file {path} can't be used: {err}") from err
         except (sqlite3.Error, OSError) as err:
             raise OutputError(
                 f"the spending file {path} can't be used ({err}); check its folder, or set "
@@ -218,7 +258,7 @@ class Ledger:
         file.execute("PRAGMA journal_mode = WAL")
         # A power loss may lose the last calls' costs; syncing each call would slow all of them.
         file.execute("PRAGMA synchronous = NORMAL")
-        file.execute(_SCHEMA)
+        _make_tables(file)
         watch = DatabaseWatch("", self._path)
         watch.begin(file.execute)
         # Each call has its own deadline, which passes for many calls at once.

@@ -15,6 +15,7 @@ from hashlib import sha256
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from hallujudge.metrics.framework.file_schemas import schema_problem
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from .spec import ScoreSpec
 
 
-CARD_SCHEMA = "hallujudge.judge-card/1"
 CARD_OPTION = OptionDefinition(
     name="card",
     default="",
@@ -256,8 +256,8 @@ def card_of(spec: ScoreSpec, signatures: Sequence[str]) -> ReportCard | None:
 def _read_card(text: str) -> ReportCard:
     try:
         content: Any = json.loads(text)
-        if content["schema"] != CARD_SCHEMA:
-            raise ValueError(f"its schema is {content['schema']!r:.40}")
+        if problem := schema_problem(content["schema"] or "", "judge-card"):
+            raise ValueError(problem)
         if content["sha256"] != card_sha256(content):
             raise ValueError("its hash is not that of its content, so it was changed")
         return ReportCard(

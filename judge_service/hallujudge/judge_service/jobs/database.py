@@ -19,7 +19,16 @@ from ..errors import (
     UnavailableError,
     VersionMismatchError,
 )
-from ..state_files import DatabaseLostError, DatabaseWatch, create_folder, create_private, identity
+from ..state_files import (
+    DatabaseLostError,
+    DatabaseWatch,
+    Migrations,
+    NewerFormatError,
+    create_folder,
+    create_private,
+    identity,
+    migrate,
+)
 from .job import Job, JobState, Problem
 
 try:
@@ -46,6 +55,9 @@ _SQLITE_FULL = {sqlite3.SQLITE_FULL}
 _POSTGRES_FULL = {"53100", "53200"}
 SCHEMA_VERSION = 1
 """Raised when older releases could misread what newer ones write."""
+
+# Each statement runs in SQLite and in PostgreSQL. New tables need none.
+_MIGRATIONS: Migrations = {}
 
 metadata = sa.MetaData()
 """All tables."""
@@ -219,16 +231,21 @@ class Database:
     def _make_tables(self) -> None:
         with self._engine.connect() as made, _begin(made, write=True) as connection:
             self.lock_key(connection, _SCHEMA_LOCK)
-            metadata.create_all(connection)
-            self._watch.begin(connection.exec_driver_sql)
+            versions.create(connection, checkfirst=True)
             found = connection.scalar(sa.select(sa.func.max(versions.c.version)))
             if found is None:
                 connection.execute(versions.insert().values(version=SCHEMA_VERSION))
-            elif found > SCHEMA_VERSION:
-                raise VersionMismatchError(
-                    f"a newer release of hallujudge wrote the database of jobs (version {found}; "
-                    f"this release knows {SCHEMA_VERSION}); update hallujudge"
-                )
+            elif found != SCHEMA_VERSION:
+                self._migrate(connection, found)
+            metadata.create_all(connection)
+            self._watch.begin(connection.exec_driver_sql)
+
+    def _migrate(self, connection: sa.Connection, found: int) -> None:
+        try:
+            migrate(connection.exec_driver_sql, found, SCHEMA_VERSION, _MIGRATIONS)
+        except NewerFormatError as err:
+            raise VersionMismatchError(f"the database of jobs can't be used: {err}") from err
+        connection.execute(versions.update().values(version=SCHEMA_VERSION))
 
 
 @contextmanager

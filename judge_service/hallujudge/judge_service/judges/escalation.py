@@ -11,13 +11,13 @@ from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 from hallujudge.metrics.framework.claims import certainty
+from hallujudge.metrics.framework.file_schemas import schema_problem
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.framework.signature import signature_value
 
 from ..errors import InvalidInputError, fault_of
 from .judge_interface import Declined, Judge, JudgeIdentity, joined_identity
 
-CASCADE_SCHEMA = "hallujudge.cascade/1"
 # Characters of a judge's signature in a note.
 _REFERENCE = 300
 _Judge = TypeVar("_Judge", bound=Judge)
@@ -237,8 +237,8 @@ def _learnt(text: str) -> Escalation:
 
 
 def _read(content: Mapping[str, Any], text: str) -> Escalation | None:
-    if content["schema"] != CASCADE_SCHEMA:
-        raise ValueError(f"its schema is {content['schema']!r:.40}")
+    if problem := schema_problem(content["schema"] or "", "cascade"):
+        raise ValueError(problem)
     if content["escalate_below"] is None:
         return None
     promise = Promise(

@@ -17,10 +17,12 @@ from typing import NamedTuple, NoReturn
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
-from ..state_files import DatabaseWatch, create_private
+from ..state_files import DatabaseWatch, Migrations, create_private, migrate
 
 CACHE_FORMAT = 1
 """Raised when older releases could misread what newer ones write."""
+
+_MIGRATIONS: Migrations = {}
 
 Record = dict[str, JsonValue]
 """What is kept of a reply, as JSON."""
@@ -205,7 +207,8 @@ class CacheFile:
         try:
             # In one transaction: of processes that create the file together, each sees it whole.
             with self._watch.transaction(self._db):
-                self._check_owner()
+                if found := self._format():
+                    migrate(self._db.execute, found, CACHE_FORMAT, _MIGRATIONS)
                 for statement in _SCHEMA:
                     self._db.execute(statement)
                 self._watch.begin(self._db.execute)
@@ -216,7 +219,7 @@ class CacheFile:
             if "readonly" not in str(err):
                 raise
             # A file that can only be read still answers what it knows.
-            self._check_owner()
+            self._format()
 
     def _set_wal(self) -> None:
         """Switch to the write-ahead log; SQLite does not wait for others that do the same."""
@@ -231,7 +234,8 @@ class CacheFile:
             else:
                 return
 
-    def _check_owner(self) -> None:
+    def _format(self) -> int:
+        """Return the file's format; 0 for a new file."""
         owner = self._db.execute("PRAGMA application_id").fetchone()[0]
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         empty = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -240,8 +244,9 @@ class CacheFile:
         if version > CACHE_FORMAT:
             self._unusable(
                 f"it has format {version}, and this release reads up to {CACHE_FORMAT}; "
-                "upgrade hallujudge or name another file"
+                "update hallujudge or name another file"
             )
+        return int(version)
 
     @contextmanager
     def _refused(self) -> Iterator[None]:

@@ -198,6 +198,8 @@ BENCHMARK = ClosedQuestions(
             title="AMBER: An LLM-free Multi-dimensional Benchmark for MLLMs Hallucination "
             "Evaluation",
             authors="Wang et al.",
+            names="Junyang Wang, Yuhang Wang, Guohai Xu, Jing Zhang, Yukai Gu, Haitao Jia, Jiaqi"
+            " Wang, Haiyang Xu, Ming Yan, Ji Zhang, Jitao Sang",
             year=2023,
             link="arXiv:2311.07397",
             where="inference.py",

@@ -163,8 +163,10 @@ class ArgusMetric(Metric):
         Paper(
             title="ARGUS: Hallucination and Omission Evaluation in Video-LLMs",
             authors="Rawal et al.",
+            names="Ruchit Rawal, Reza Shirkavand, Heng Huang, Gowthami Somepalli, Tom Goldstein",
             year=2025,
             link="arXiv:2506.07371",
+            venue="ICCV 2025",
             where="compute_metrics.py",
         ),
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias, cast
 
+from ..framework.file_schemas import schema_of
 from ..framework.results import JsonValue
 from .cascade import Cascade
 from .judge_accuracy import JudgeAccuracy
@@ -142,7 +143,7 @@ class Calibration:
     def to_json(self) -> dict[str, JsonValue]:
         """Return the content of ``calibration.json``."""
         line = cast("dict[str, JsonValue]", asdict(self))
-        return {"signature": self.signature, **line}
+        return {"schema": schema_of("calibration"), "signature": self.signature, **line}
 
     def to_text(self) -> str:
         """Return the text of ``calibration.json``, which is deterministic."""

@@ -6,6 +6,7 @@ Help texts, tables, tooltips and the wire's description of a metric are made fro
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
@@ -23,6 +24,10 @@ Purpose: TypeAlias = Literal["input", "metric", "judge"]
 """What an option sets; help pages group options by it."""
 
 
+# They begin titles, and tell nothing in the key of a BibTeX entry.
+_SMALL_WORDS = frozenset({"a", "an", "the", "on", "towards"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
     """A paper that defines a metric, or a part of it."""
@@ -31,10 +36,14 @@ class Paper:
     """Title of the paper."""
     authors: str
     """First author and others, such as ``Rohrbach et al.``."""
+    names: str = ""
+    """All authors, separated by commas; empty if only :attr:`authors` are known."""
     year: int
-    """Year of publication."""
+    """Year of the first version."""
     link: str = ""
     """arXiv id or DOI; empty without either."""
+    venue: str = ""
+    """Conference and its year, such as ``EMNLP 2018``; empty for a preprint."""
     where: str = ""
     """Section or formulas that define the scores."""
 
@@ -43,6 +52,28 @@ class Paper:
         """Return the citation on one line."""
         parts = (f"{self.authors}, {self.title}, {self.year}", self.link, self.where)
         return "; ".join(part for part in parts if part)
+
+    @property
+    def bibtex(self) -> str:
+        """Return the BibTeX entry."""
+        people = re.split(r", | and ", self.names or self.authors.replace(" et al.", ", others"))
+        venue, _, year = self.venue.rpartition(" ")
+        site, _, number = self.link.partition(":")
+        fields = {
+            # Inner braces keep the letters' case.
+            "title": f"{{{self.title}}}",
+            "author": " and ".join(people),
+            "booktitle": venue,
+            "year": year or str(self.year),
+            "eprint": number if site == "arXiv" else "",
+            "archivePrefix": "arXiv" if site == "arXiv" else "",
+            "url": f"https://arxiv.org/abs/{number}" if site == "arXiv" else self.link,
+        }
+        words = re.findall(r"[a-z0-9]+", self.title.lower())
+        word = next((word for word in words if word not in _SMALL_WORDS), "")
+        key = f"{people[0].split()[-1].lower()}{fields['year']}{word}"
+        lines = [f"  {name} = {{{text}}}," for name, text in fields.items() if text]
+        return "\n".join([f"@{'inproceedings' if venue else 'misc'}{{{key},", *lines, "}"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

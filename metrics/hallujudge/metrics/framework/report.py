@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .file_schemas import schema_of
 from .reasons import UnscoredReason
 from .results import JsonValue
 
@@ -98,6 +99,7 @@ class Report:
     def to_json(self) -> dict[str, JsonValue]:
         """Return the content of ``report.json``."""
         return {
+            "schema": schema_of("report"),
             "metric": self.metric,
             "variant": self.variant,
             "signature": self.signature,

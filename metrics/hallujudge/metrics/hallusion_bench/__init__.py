@@ -1,6 +1,4 @@
-"""HallusionBench: wrong answers due to language and due to vision.
-
-Guan et al., 2024; released script ``utils.py``.
+"""HallusionBench: wrong answers due to language and due to vision (released: ``utils.py``).
 
 An answer is right, wrong or unclear. An unclear answer counts as right if the question has no
 figure (category VS, figure 0), otherwise as wrong.
@@ -344,10 +342,14 @@ BENCHMARK = ClosedQuestions(
     title="HallusionBench: yes/no questions about figures and edited figures.",
     papers=(
         Paper(
-            title="HallusionBench",
+            title="HallusionBench: An Advanced Diagnostic Suite for Entangled Language "
+            "Hallucination and Visual Illusion in Large Vision-Language Models",
             authors="Guan et al.",
+            names="Tianrui Guan, Fuxiao Liu, Xiyang Wu, Ruiqi Xian, Zongxia Li, Xiaoyu Liu, "
+            "Xijun Wang, Lichang Chen, Furong Huang, Yaser Yacoob, Dinesh Manocha, Tianyi Zhou",
             year=2024,
             link="arXiv:2310.14566",
+            venue="CVPR 2024",
             where="section 4 and utils.py",
         ),
     ),

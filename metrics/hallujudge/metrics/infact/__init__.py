@@ -325,7 +325,16 @@ BENCHMARK = ClosedQuestions(
     summary="Right answers that survive degraded videos and false evidence.",
     title="INFACT: the same questions under induced conditions.",
     papers=(
-        Paper(title="INFACT", authors="Yang et al.", year=2026, where="sections 3.4, A.2, A.4"),
+        Paper(
+            title="INFACT: A Diagnostic Benchmark for Induced Faithfulness and Factuality "
+            "Hallucinations in Video-LLMs",
+            authors="Yang et al.",
+            names="Junqi Yang, Yuecong Min, Jie Zhang, Shiguang Shan, Xilin Chen",
+            year=2026,
+            link="arXiv:2603.11481",
+            venue="ACL 2026",
+            where="sections 3.4, A.2, A.4",
+        ),
     ),
     unit="questions",
     keys=Keys(

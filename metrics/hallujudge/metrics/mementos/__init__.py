@@ -307,6 +307,8 @@ class MementosMetric(Metric):
             title="Mementos: A Comprehensive Benchmark for Multimodal Large Language Model "
             "Reasoning over Image Sequences",
             authors="Wang et al.",
+            names="Xiyao Wang, Yuhang Zhou, Xiaoyu Liu, Hongjin Lu, Yuancheng Xu, Feihong He, "
+            "Jaehong Yoon, Taixi Lu, Gedas Bertasius, Mohit Bansal, Huaxiu Yao, Furong Huang",
             year=2024,
             link="arXiv:2401.10529",
             where="section 2.3",

@@ -70,13 +70,16 @@ BENCHMARK = ClosedQuestions(
         Paper(
             title="Evaluating Object Hallucination in Large Vision-Language Models",
             authors="Li et al.",
+            names="Yifan Li, Yifan Du, Kun Zhou, Jinpeng Wang, Wayne Xin Zhao, Ji-Rong Wen",
             year=2023,
             link="arXiv:2305.10355",
+            venue="EMNLP 2023",
             where="section 5.1",
         ),
         Paper(
             title="RePOPE: Impact of Annotation Errors on the POPE Benchmark",
             authors="Neuhaus and Hein",
+            names="Yannic Neuhaus, Matthias Hein",
             year=2025,
             link="arXiv:2504.15707",
             where="src/eval_utils.py",

@@ -187,6 +187,7 @@ class TriHeMetric(SoftMetric):
         Paper(
             title="Unified Triplet-Level Hallucination Evaluation for Large Vision-Language Models",
             authors="Wu et al.",
+            names="Junjie Wu, Tsz Ting Chung, Kai Chen, Dit-Yan Yeung",
             year=2024,
             link="arXiv:2410.23114",
             where="sections 3.1 and 3.2, formulas 1 and 2",

@@ -286,6 +286,7 @@ def _paper(where: str) -> Paper:
     return Paper(
         title="VidHal: Benchmarking Temporal Hallucinations in Vision LLMs",
         authors="Choong et al.",
+        names="Wey Yeh Choong, Yangyang Guo, Mohan Kankanhalli",
         year=2024,
         link="arXiv:2411.16771",
         where=where,

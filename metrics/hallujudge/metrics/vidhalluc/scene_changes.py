@@ -67,8 +67,10 @@ PAPER = Paper(
     title="VidHalluc: Evaluating Temporal Hallucinations in Multimodal Large Language Models "
     "for Video Understanding",
     authors="Li et al.",
+    names="Chaoyu Li, Eun Woo Im, Pooyan Fazli",
     year=2024,
     link="arXiv:2412.03735",
+    venue="CVPR 2025",
     where="eval_bqa.py, eval_mcq.py, eval_tsh.py, eval_sth.py",
 )
 """The paper of all four tasks."""

@@ -150,5 +150,7 @@ def stored_analysis(folder: Path) -> Analysis | None:
     path = folder / ANALYSIS
     if not path.exists():
         return None
-    stored: dict[str, object] = read_stored(path, dict, "an analysis", "analyze the run again")
+    stored: dict[str, object] = read_stored(
+        path, dict, "analysis", "an analysis", "analyze the run again"
+    )
     return Analysis.from_json(stored, str(path))

@@ -345,6 +345,8 @@ def _join(joined: dict[str, AnalysisTable], table: AnalysisTable, keys: Mapping[
 class Analysis(Shown):
     """The analyses of some runs."""
 
+    schema = "analysis"
+
     runs: tuple[Mapping[str, str], ...]
     """Name, metric, variant and signature of each run."""
     tables: tuple[AnalysisTable, ...]

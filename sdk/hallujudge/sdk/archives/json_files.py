@@ -11,13 +11,15 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, TypeVar
 
-from ..errors import ArchiveError
+from hallujudge.metrics.framework.file_schemas import schema_problem
+
+from ..errors import ArchiveError, VersionMismatchError
 from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
 from .local_files import is_plain, open_binary, open_text, reading
 
@@ -196,19 +198,22 @@ def only_value(path: Path) -> Placed | None:
     return _keep(path, text, 1 + text.count("\n", 0, _space_end(text, 0)))
 
 
-def read_stored(path: Path, kind: type[_T], what: str, advice: str) -> _T:
+def read_stored(path: Path, kind: type[_T], schema: str, what: str, advice: str) -> _T:
     """Return the value of a file that Hallujudge wrote.
 
     Args:
         path: The file.
         kind: Type of the value: a dataclass or a ``TypedDict``, whose fields are checked.
+        schema: The kind of file, as in ``FILE_SCHEMAS``.
         what: What the file should be, for messages.
         advice: What to do if it is not.
 
     Raises:
         ArchiveError: The file can't be read, or is something else.
+        VersionMismatchError: A newer release wrote it.
     """
     content = read_json(path)
+    refuse_schema(content, schema, str(path))
     with ArchiveError.of_content(f"{path}: not {what}", advice):
         value = stored_value(content, kind)
         for place, number in _numbers(content):
@@ -216,6 +221,22 @@ def read_stored(path: Path, kind: type[_T], what: str, advice: str) -> _T:
             if isinstance(number, int) and number < 0 and place != "$.seed":
                 raise ValueError(f"{place} is {number}, not a count")
     return value
+
+
+def refuse_schema(content: object, kind: str, place: str) -> None:
+    """Refuse JSON that names another schema than the one of its kind, or a newer version of it.
+
+    Args:
+        content: The JSON; without a schema it is accepted.
+        kind: The kind of file, as in ``FILE_SCHEMAS``.
+        place: Where it is from, for messages.
+
+    Raises:
+        VersionMismatchError: It can't be read by this release.
+    """
+    found = content.get("schema") if isinstance(content, Mapping) else None
+    if problem := schema_problem(found, kind):
+        raise VersionMismatchError(f"{place}: {problem}")
 
 
 def stored_value(content: object, kind: type[_T]) -> _T:

@@ -20,8 +20,10 @@ from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
 from hallujudge.judge_service.settings.server_settings import ResolvedSettings, load_settings
 from hallujudge.judge_service.stopping import begun, cancel_all
+from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
+from ..archives.json_files import refuse_schema
 from ..errors import InvalidInputError, OutputError
 from ..progress_bar import Progress
 from ..runs.run_inputs import described_file
@@ -339,6 +341,7 @@ class _Prepared:
     def manifest(self) -> dict[str, JsonValue]:
         """Return what decides what is asked, and how."""
         return {
+            "schema": schema_of("asked"),
             "release": __version__,
             "benchmark": self.benchmark.name,
             "model": self.settings.judges.llm_model,
@@ -364,6 +367,7 @@ class _Prepared:
 
         Raises:
             InvalidInputError: There is one, or the folder does not exist.
+            VersionMismatchError: A newer release wrote it.
         """
         files = self.run.files
         if files.archive.suffix != ".jsonl":
@@ -378,6 +382,7 @@ class _Prepared:
             before = json.loads(files.manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             before = {}
+        refuse_schema(before, "asked", str(files.manifest))
         now = self.manifest()
         differing = [n for n in now if n not in _MAY_DIFFER and before.get(n) != now[n]]
         if differing:

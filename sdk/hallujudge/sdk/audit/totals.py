@@ -41,6 +41,8 @@ class PrintedTotal:
 class TotalsAudit(Shown):
     """A results file without responses, next to a run of the same answers."""
 
+    schema = "totals-audit"
+
     archive: str
     """The results file."""
     run: str

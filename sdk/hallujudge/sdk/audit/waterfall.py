@@ -29,8 +29,6 @@ from ..client import Client
 from ..report.report_text import ABSENT
 from ..report.table_pages import Cell, Grid, Page, Shown, show_number
 
-SCHEMA = "hallujudge.audit/1"
-"""Name and version of the JSON that an audit is written as."""
 _DIGITS = 5
 
 
@@ -55,6 +53,8 @@ class AuditOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit(Shown):
     """A tool's numbers, re-derived from its archive, and why ours differ."""
+
+    schema = "audit"
 
     archive: str
     """The archive."""
@@ -94,7 +94,6 @@ class Audit(Shown):
     def to_json(self) -> Mapping[str, JsonValue]:
         """Return the audit as plain values."""
         return {
-            "schema": SCHEMA,
             "archive": self.archive,
             "harness": self.harness,
             "metric": self.metric,

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
+from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import InvalidInputError, OutputError
@@ -33,12 +34,10 @@ def cascade_text(calibration: Calibration, reference: str = "") -> str:
         calibration: What the margin was learnt from.
         reference: Signature of the run whose verdicts were taken for labels; empty for labels.
     """
-    from hallujudge.judge_service.judges.escalation import CASCADE_SCHEMA
-
     if calibration.cascade is None:
         return ""
     content = {
-        "schema": CASCADE_SCHEMA,
+        "schema": schema_of("cascade"),
         "metric": calibration.metric,
         "judge": judge_of(calibration.run_signature),
         **asdict(calibration.cascade),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from hallujudge.judge_service.engine.judge_quality import CARD_SCHEMA, card_sha256
+from hallujudge.judge_service.engine.judge_quality import card_sha256
 from hallujudge.metrics.calibration.judge_accuracy import (
     JudgeAccuracy,
     Reliability,
@@ -22,6 +22,7 @@ from hallujudge.metrics.calibration.judge_accuracy import (
 )
 from hallujudge.metrics.framework.agreement import spearman
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet
+from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.signature import judge_of
@@ -274,7 +275,7 @@ class JudgeCard:
 
     def _content(self) -> dict[str, JsonValue]:
         content = cast("dict[str, JsonValue]", asdict(self))
-        return {"schema": CARD_SCHEMA, **content}
+        return {"schema": schema_of("judge-card"), **content}
 
 
 def judge_card(

@@ -8,16 +8,19 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any
 
 try:
     import typer
     from typer.exceptions import TyperException
 
     from hallujudge.metrics.families import FAMILIES
+    from hallujudge.metrics.framework.deprecation import HallujudgeDeprecationWarning
 
     from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
     from .app import BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by
@@ -83,11 +86,28 @@ def _execute(typed: tuple[str, ...]) -> object:
     from .score_command import ScoreCommand
 
     first = _with_benchmarks_first(typed)
-    with _shown_reading(first):
+    with _shown_deprecations(), _shown_reading(first):
         result = _commands(tuple(FAMILIES))(
             first, prog_name="hallujudge", standalone_mode=False, obj=typed
         )
     return replace(result, typed=typed).execute() if isinstance(result, ScoreCommand) else result
+
+
+@contextmanager
+def _shown_deprecations() -> Iterator[None]:
+    """Print what is deprecated as notes, without the line of code that Python names."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", HallujudgeDeprecationWarning)
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+            if issubclass(category, HallujudgeDeprecationWarning):
+                typer.echo(f"note: {message}", err=True)
+            else:
+                usual(message, category, *rest)
+
+        warnings.showwarning = show
+        yield
 
 
 def _shown_reading(arguments: Sequence[str]) -> AbstractContextManager[None]:

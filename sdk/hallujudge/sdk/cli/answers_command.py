@@ -17,6 +17,8 @@ from hallujudge.metrics.answers.answers_metric import metric_of
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.answers.variant_comparison import VariantComparison
 from hallujudge.metrics.families import benchmarks_of
+from hallujudge.metrics.framework.deprecation import warn_deprecated
+from hallujudge.metrics.framework.file_schemas import schema_of
 
 from ..archives import InputOptions
 from ..archives.label_sets import files_of_labels
@@ -155,6 +157,8 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
     ) -> ScoreCommand:
         _refuse_unused_tables(benchmark, inputs, metric.options)
         reader = variants.reader if isinstance(variants, _Variants) else ""
+        if reader:
+            warn_deprecated("the option --reader", removed_in="2.0", instead="--parser")
         scored = run.of(
             ScoreRun(
                 benchmark.name,
@@ -268,7 +272,8 @@ def _compare_parsers(benchmark: ClosedQuestions, command: ScoreCommand) -> None:
     while batch := list(islice(rest, _BATCH)):
         comparison.add(list(filter(_is_complete, cast("list[AnswersItem]", batch))))
     table = comparison.scores()
-    write_file(command.out / PARSERS, json.dumps(table, indent=1, allow_nan=False) + "\n")
+    content = {"schema": schema_of("parsers"), "parsers": table}
+    write_file(command.out / PARSERS, json.dumps(content, indent=1, allow_nan=False) + "\n")
     if command.prints_table:
         typer.echo("\n".join(_table_lines(table)))
 

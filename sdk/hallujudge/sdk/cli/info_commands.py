@@ -52,7 +52,7 @@ _WIDTH = 80
 
 metrics_app = command_group(
     "metrics",
-    "List metrics, and show their scores, variants and options.",
+    "List metrics, show their scores and options, and cite papers.",
     "hallujudge metrics list",
 )
 
@@ -84,6 +84,19 @@ def show_metric(
         typer.echo(_json(_declared(entry)))
     else:
         typer.echo("\n".join(_metric_page(entry)))
+    return ExitCode.OK
+
+
+@metrics_app.command("cite", epilog=examples("hallujudge metrics cite chair"))
+def cite_metrics(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Names of metrics; all if none.")
+    ] = None,
+) -> ExitCode:
+    """Print BibTeX of the papers that define metrics, each paper once."""
+    entries = [metric_entry(name) for name in names or metric_names()]
+    papers = [paper.bibtex for entry in entries for paper in entry.metric.papers]
+    typer.echo("\n\n".join(dict.fromkeys(papers)))
     return ExitCode.OK
 
 

@@ -144,6 +144,8 @@ class GateCheck:
 class Gate(Shown):
     """The checks of a run."""
 
+    schema = "gate"
+
     metric: str
     """The metric's name."""
     variant: str

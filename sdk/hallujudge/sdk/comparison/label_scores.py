@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hallujudge.metrics.families import benchmark_named
+from hallujudge.metrics.framework.file_schemas import schema_of
 
 from ..archives.json_files import read_stored
 from ..archives.label_sets import ChangedLabel, LabelChanges, files_of_labels, label_changes
@@ -53,8 +54,11 @@ class LabelScores:
 
     def to_text(self) -> str:
         """Return the content of ``labels.json``."""
-        changes = [asdict(each) for each in self.changes]
-        content = {"sets": [asdict(each) for each in self.sets], "changes": changes}
+        content = {
+            "schema": schema_of("label-scores"),
+            "sets": [asdict(each) for each in self.sets],
+            "changes": [asdict(each) for each in self.changes],
+        }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
@@ -67,7 +71,9 @@ class LabelScores:
         path = folder / LABELS
         if not path.exists():
             return None
-        held: dict[str, Any] = read_stored(path, dict, "scores by labels", "score again")
+        held: dict[str, Any] = read_stored(
+            path, dict, "label-scores", "scores by labels", "score again"
+        )
         with ArchiveError.of_content(f"{path}: not a file that a run writes", "score again"):
             return cls(
                 sets=tuple(LabelSetScores(**each) for each in held["sets"]),

@@ -123,7 +123,8 @@ def runs_of(folder: Path) -> dict[str, dict[str, Path]]:
     """Return name -> model -> folder of the runs of an overview, which may have been moved."""
     found: dict[str, dict[str, Path]] = {}
     advice = "give the folder that hallujudge score all wrote"
-    for run in read_stored(folder / OVERVIEW, _Overview, "an overview", advice)["runs"]:
+    overview = read_stored(folder / OVERVIEW, _Overview, "overview", "an overview", advice)
+    for run in overview["runs"]:
         place = Path(*Path(run["folder"]).parts[-_RUN_PARTS:])
         found.setdefault(run["name"], {})[run["model"]] = folder / place
     return found
@@ -146,6 +147,8 @@ class _Overview(TypedDict):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderboard(Shown):
     """Runs by rank."""
+
+    schema = "leaderboard"
 
     metric: str
     """The metric's name."""
@@ -204,6 +207,8 @@ class Leaderboard(Shown):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderboards(Shown):
     """The leaderboards of all metrics of an overview."""
+
+    schema = "leaderboards"
 
     boards: Mapping[str, Leaderboard]
     """Name of the runs, the metric and its task if there are several -> leaderboard."""

@@ -52,6 +52,8 @@ _Key = tuple[str, ...]
 class PaperTable(Shown):
     """Runs as the table of a paper."""
 
+    schema = "paper-table"
+
     rows: _Key
     """Keys of the rows."""
     columns: _Key

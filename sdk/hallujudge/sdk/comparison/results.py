@@ -37,6 +37,8 @@ _CHANGES_KEYS = ("score", "direction", "higher", "lower", "same", "newly_right",
 class Comparison(Shown):
     """Runs compared with the first of them."""
 
+    schema = "comparison"
+
     metric: str
     """The metric's name."""
     variant: str

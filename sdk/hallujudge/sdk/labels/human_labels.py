@@ -9,10 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from hallujudge.metrics.framework.agreement import krippendorff_alpha
+from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.formats import read_format
-from ..archives.json_files import named
+from ..archives.json_files import named, refuse_schema
 from ..archives.records import Record, canonical_id, read_records, shown
 from ..errors import ArchiveError, InvalidInputError
 from ..report.export_formats import csv_cell
@@ -63,7 +64,8 @@ class Label:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the label as a line of ``labels.jsonl``."""
-        line: dict[str, JsonValue] = {"item": self.item, "label": _TRUE_WORDS[self.hallucinated]}
+        line: dict[str, JsonValue] = {"schema": schema_of("label"), "item": self.item}
+        line["label"] = _TRUE_WORDS[self.hallucinated]
         if self.claim is not None:
             line["claim"] = self.claim
         if self.span is not None:
@@ -175,6 +177,7 @@ def _labels_of(record: Record, known: _Items) -> Iterable[Label] | None:
 
 def _label(record: Record) -> Label:
     values = record.values
+    refuse_schema(values, "label", record.place)
     missing = [key for key in ("item", "label") if values.get(key) in (None, "")]
     if missing:
         raise ArchiveError(

@@ -11,6 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple, TypeAlias
 
+from hallujudge.metrics.framework.file_schemas import schema_of
+
 from ..archives.json_files import read_stored
 from ..errors import InvalidInputError
 from .verdicts import DecidedItem
@@ -129,7 +131,8 @@ class LabelPlan:
 
     def to_text(self) -> str:
         """Return the text of the plan's file."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        content = {"schema": schema_of("label-plan"), **asdict(self)}
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def units_of(items: Iterable[DecidedItem], by: By) -> list[Unit]:
@@ -274,7 +277,8 @@ def read_plan(path: str | Path) -> LabelPlan:
     Raises:
         ArchiveError: The file is not a plan.
     """
-    return read_stored(Path(path), LabelPlan, "a plan of hallujudge label plan", "plan again")
+    what = "a plan of hallujudge label plan"
+    return read_stored(Path(path), LabelPlan, "label-plan", what, "plan again")
 
 
 def allocate(

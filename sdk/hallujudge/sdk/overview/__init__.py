@@ -72,6 +72,8 @@ class ScoredRun:
 class Overview(Shown):
     """All runs of a tree of archives."""
 
+    schema = "overview"
+
     runs: tuple[ScoredRun, ...]
     """The runs, by model and name."""
     left_out: tuple[LeftOut, ...]

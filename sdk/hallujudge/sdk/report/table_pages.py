@@ -6,8 +6,9 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
+from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
 from .charts import Chart, draw
@@ -103,6 +104,8 @@ class Shown(ABC):
     """A result with a table: ``print(result)``, a notebook's cell, ``result.to_pandas()``."""
 
     __slots__ = ()
+    schema: ClassVar[str]
+    """What its JSON is, as in ``FILE_SCHEMAS``."""
 
     def to_json(self) -> Mapping[str, JsonValue]:
         """Return the result as plain values."""
@@ -114,7 +117,8 @@ class Shown(ABC):
 
     def to_text(self) -> str:
         """Return the result as JSON text, which is deterministic; ends with a line feed."""
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        content = {"schema": schema_of(self.schema), **self.to_json()}
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     def to_pandas(self) -> DataFrame:
         """Return the first table as a DataFrame.

@@ -1,9 +1,9 @@
 """What a stopped run leaves for the next one: its journal, and the marks of its archive.
 
 The journal is an append-only file of records. A record is a header of 12 bytes and its content.
-The header is the mark ``hj``, the kind of the record, a zero, and two 32-bit numbers in
-little-endian order: the length of the content and its CRC-32. Writing may stop at any byte; the
-journal then ends with its last complete record.
+The header is the mark ``hj``, the kind of the record, the version of this format, and two 32-bit
+numbers in little-endian order: the length of the content and its CRC-32. Writing may stop at any
+byte; the journal then ends with its last complete record.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from ..errors import VersionMismatchError
 from .manifest import MARKS, partial
 from .parts import Entry
 
@@ -29,7 +30,10 @@ PART = 1
 SYNCED = 2
 """Kind of a record after which everything before it is known to be on the disk."""
 
-_HEADER = struct.Struct("<2sBxII")
+JOURNAL_FORMAT = 1
+"""Raised when older releases could misread what newer ones write."""
+
+_HEADER = struct.Struct("<2sBBII")
 _MARK = b"hj"
 # SHA-256 of the manifest and the marks.
 _DIGEST_BYTES = 32
@@ -52,7 +56,8 @@ def append(file: BinaryIO, kind: int, content: bytes) -> None:
     Raises:
         OSError: The file can't be written.
     """
-    file.write(_HEADER.pack(_MARK, kind, len(content), zlib.crc32(content)) + content)
+    header = _HEADER.pack(_MARK, kind, JOURNAL_FORMAT, len(content), zlib.crc32(content))
+    file.write(header + content)
 
 
 def read_journal(path: Path) -> Iterator[Record]:
@@ -60,11 +65,17 @@ def read_journal(path: Path) -> Iterator[Record]:
 
     Raises:
         OSError: The file can't be read.
+        VersionMismatchError: A newer release wrote it.
     """
     with path.open("rb") as file:
         end, size = 0, path.stat().st_size
         while len(header := file.read(_HEADER.size)) == _HEADER.size:
-            mark, kind, length, crc = _HEADER.unpack(header)
+            mark, kind, version, length, crc = _HEADER.unpack(header)
+            if mark == _MARK and not end and version > JOURNAL_FORMAT:
+                raise VersionMismatchError(
+                    f"{path} has format {version}, and this release reads up to {JOURNAL_FORMAT}; "
+                    "update hallujudge"
+                )
             # A damaged length must not make this process allocate gigabytes.
             if mark != _MARK or length > size - end:
                 return

@@ -25,7 +25,7 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.signature import parsed_signature
 
-from ..archives.json_files import read_json, read_stored
+from ..archives.json_files import read_json, read_stored, refuse_schema
 from ..archives.records import Record, read_records, shown
 from ..backends.base import metric_of
 from ..errors import ArchiveError, HallujudgeError
@@ -56,10 +56,12 @@ def head_of(path: Path) -> dict[str, Any]:
 
     Raises:
         ArchiveError: The file can't be read, or is not a report.
+        VersionMismatchError: A newer release wrote it.
     """
     if not path.parent.is_dir():
         raise ArchiveError(f"{path.parent}: not a folder; give the folder of a run")
     content = read_json(path)
+    refuse_schema(content, "report", str(path))
     if not isinstance(content, dict) or not all(
         isinstance(content.get(name), kind) for name, kind in _KINDS.items()
     ):
@@ -156,6 +158,7 @@ def records_of(path: Path, signature: str) -> Iterator[Record]:
         ArchiveError: A line can't be read, or is from another run.
     """
     for record in read_records(path):
+        refuse_schema(record.values, "item", record.place)
         if record.values.get("signature") != signature:
             raise ArchiveError(
                 f"{record.place}: the signature differs from report.json; the files are from "
@@ -324,7 +327,9 @@ def read_calibration(folder: str | Path, signature: str) -> Calibration | None:
     path = Path(folder) / CALIBRATION
     if not path.exists():
         return None
-    found = read_stored(path, Calibration, "a calibration", "run hallujudge calibrate again")
+    found = read_stored(
+        path, Calibration, "calibration", "a calibration", "run hallujudge calibrate again"
+    )
     if found.run_signature != signature:
         raise ArchiveError(
             f"{path}: calibrates another run than report.json; run hallujudge calibrate again"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
+from hallujudge.metrics.framework.file_schemas import schema_of
 
 from ..backends.base import BatchResult, metric_of
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError, OutputError
@@ -110,7 +111,8 @@ def _parquet_schema(columns: Mapping[str, tuple[str, ...]]) -> Schema:
         for key in keys
     ]
     texts = [(name, pyarrow.string()) for name in (*_TEXTS, "response")]
-    return pyarrow.schema([*texts, *nested, ("evidence", pyarrow.string())])
+    columns_of = [*texts, *nested, ("evidence", pyarrow.string())]
+    return pyarrow.schema(columns_of, metadata={"schema": schema_of("item")})
 
 
 def _table_rows(

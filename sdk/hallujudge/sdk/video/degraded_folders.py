@@ -18,6 +18,7 @@ from typing import Any
 
 from hallujudge.metrics.infact.operators import BASE
 
+from ..archives.json_files import refuse_schema
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError, OutputError
 from ..progress_bar import shown_line
 from ..runs.processes import Processes, Work
@@ -299,6 +300,7 @@ def manifest_lines(manifest: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         place = f"{manifest}:{number}"
         with ArchiveError.of_content(f"{place}: not a line of a manifest", "give a whole one"):
             value: dict[str, Any] = dict(json.loads(line))
+        refuse_schema(value, "degraded", place)
         yield place, value
 
 

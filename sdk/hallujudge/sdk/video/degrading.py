@@ -26,6 +26,7 @@ from hallujudge.judge_service.vision_attack import (
     attack_versions,
     fingerprint,
 )
+from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.infact.operators import BASE, OPERATORS
 
 from ..errors import ArchiveError, InvalidInputError
@@ -135,6 +136,7 @@ def make(making: Making) -> dict[str, Any]:
     files, encoding = _OPERATORS[making.operator](making, info, parameters)
     made = probe(making.target)
     return {
+        "schema": schema_of("degraded"),
         "operator": making.operator,
         "video": making.name,
         "source": str(making.source),

@@ -232,7 +232,7 @@ def test_only_its_owner_learns_that_a_key_has_expired(tmp_path: Path) -> None:
         ("", "it is not JSON"),
         ("[]", "it has no list of keys"),
         ("{}", "it has no list of keys"),
-        ('{"version": 2, "keys": []}', "its version is 2, not 1"),
+        ('{"version": "2", "keys": []}', "its version is '2', not 1"),
         ('{"version": 1, "keys": [{}]}', "a key in it is not complete"),
         ("[" * 100_000, "it is not JSON"),
     ],
@@ -244,6 +244,13 @@ def test_a_file_that_is_not_of_keys_is_refused(tmp_path: Path, text: str, told: 
         InvalidInputError,
         match=expected_message("judge_service.access.key_store:is-not-file-of-keys", told),
     ):
+        KeyStore(path)
+
+
+def test_a_file_of_a_newer_release_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text('{"version": 2, "keys": []}')
+    with pytest.raises(InvalidInputError, match="update hallujudge"):
         KeyStore(path)
 
 

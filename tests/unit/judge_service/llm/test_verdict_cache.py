@@ -95,7 +95,7 @@ async def test_a_file_of_a_newer_release(tmp_path: Path) -> None:
     newer = sqlite3.connect(tmp_path / "c")
     newer.execute(f"PRAGMA user_version = {CACHE_FORMAT + 1}")
     newer.close()
-    await refused(tmp_path / "c", "upgrade hallujudge")
+    await refused(tmp_path / "c", "update hallujudge")
 
 
 async def test_a_record_that_is_not_json_is_made_again(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -96,3 +97,26 @@ def test_a_missing_optional_part_is_named_with_its_command_and_does_not_fail(
     assert len(lines) == 1, run.stdout
     assert lines[0].startswith("absent  extra draw: a_module_that_nobody_has missing: pip install ")
     assert "resvg" in lines[0]
+
+
+def test_papers_are_cited_once_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics", "cite", "chair", "object-halbench"]) == 0
+    text = capsys.readouterr().out
+    assert re.findall(r"^@\w+\{(.+),$", text, re.MULTILINE) == ["rohrbach2018object", "yu2024rlhf"]
+    assert "  author = {Anna Rohrbach and Lisa Anne Hendricks and " in text
+    assert "  booktitle = {EMNLP},\n  year = {2018},\n  eprint = {1809.02156},\n" in text
+    assert main(["metrics", "cite"]) == 0
+    entries = capsys.readouterr().out.split("\n\n")
+    assert len({entry.partition(",")[0] for entry in entries}) == len(entries)
+    assert main(["metrics", "cite", "bleu"]) == 2
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_every_metric_names_papers_that_can_be_cited(name: str) -> None:
+    papers = metric_entry(name).metric.papers
+    assert papers
+    for paper in papers:
+        assert paper.link.startswith("arXiv:")
+        assert paper.names.split()[-1]
+        assert paper.names.partition(",")[0].endswith(paper.authors.split()[0])
+        assert not paper.venue or paper.venue[-4:].isdigit()

@@ -1,0 +1,65 @@
+"""Names and versions of the files that Hallujudge writes, in one table.
+
+A file in JSON names its schema, such as ``hallujudge.report/1``. The version is raised when an
+older release could misread the file; a new field is no reason. A release reads all older versions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+FILE_SCHEMAS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "analysis": 1,
+        "asked": 1,
+        "audit": 1,
+        "calibration": 1,
+        "cascade": 1,
+        "comparison": 1,
+        "degraded": 1,
+        "gate": 1,
+        "item": 1,
+        "judge-card": 1,
+        "label": 1,
+        "label-plan": 1,
+        "label-scores": 1,
+        "leaderboard": 1,
+        "leaderboards": 1,
+        "overview": 1,
+        "paper-table": 1,
+        "parsers": 1,
+        "report": 1,
+        "totals-audit": 1,
+    }
+)
+"""Kind of file -> the version that this release writes."""
+
+_NAME = re.compile(r"hallujudge\.(?P<kind>[a-z-]+)/(?P<version>[1-9]\d{0,8})", re.ASCII)
+
+
+def schema_of(kind: str) -> str:
+    """Return the schema that a file of a kind names."""
+    return f"hallujudge.{kind}/{FILE_SCHEMAS[kind]}"
+
+
+def schema_problem(found: object, kind: str) -> str:
+    """Return why a file that names a schema can't be read by this release; empty if it can.
+
+    Args:
+        found: The schema that the file names; None if it names none, as files that people write.
+        kind: The kind that the file should have.
+    """
+    if found is None:
+        return ""
+    match = _NAME.fullmatch(found) if isinstance(found, str) else None
+    if match is None or match["kind"] != kind:
+        return f"its schema is {found!r:.60}, not {schema_of(kind)}"
+    if int(match["version"]) > FILE_SCHEMAS[kind]:
+        return (
+            f"its schema is {found}, and this release reads up to {schema_of(kind)}; "
+            "update hallujudge"
+        )
+    return ""

@@ -1,0 +1,45 @@
+"""What is deprecated names the release that removes it, and is removed by then."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import hallujudge.metrics.framework.deprecation as deprecation
+
+_PACKAGES = Path(deprecation.__file__).parents[2]
+
+
+def test_the_warning_names_the_removal_and_the_place_of_the_use() -> None:
+    def old() -> None:
+        deprecation.warn_deprecated("old()", removed_in="9.0", instead="new()")
+
+    with pytest.warns(
+        deprecation.HallujudgeDeprecationWarning,
+        match=r"^old\(\) is deprecated, and hallujudge 9.0 removes it; use new\(\)$",
+    ) as caught:
+        old()
+    assert caught[0].filename == __file__
+
+
+def _removals() -> Iterator[tuple[str, str]]:
+    """Yield file and release of everything that is deprecated."""
+    roots = {*_PACKAGES.glob("*"), *_PACKAGES.parents[1].glob("*/hallujudge/*")}
+    for path in (path for root in roots for path in root.rglob("*.py")):
+        if "warn_deprecated(" not in (text := path.read_text(encoding="utf-8")):
+            continue
+        for call in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)):
+            if getattr(call.func, "id", "") == "warn_deprecated":
+                [removed_in] = [word for word in call.keywords if word.arg == "removed_in"]
+                yield path.name, ast.literal_eval(removed_in.value)
+
+
+def test_nothing_outlives_the_release_that_removes_it() -> None:
+    found = list(_removals())
+    assert found
+    now = tuple(map(int, version("hallujudge").split(".")[:2]))
+    assert [each for each in found if tuple(map(int, each[1].split("."))) <= now] == []

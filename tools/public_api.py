@@ -1,0 +1,146 @@
+"""Print the public Python API: every public name with its parameters, fields and methods.
+
+    python tools/public_api.py                  # print it
+    python tools/public_api.py --write          # write tests/data/public_api.txt
+    python tools/public_api.py --since v1.0.0   # breaking changes since a tag; needs griffe
+
+The names are those of ``__all__`` of :data:`PUBLIC_MODULES`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import importlib
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parent.parent
+SNAPSHOT = ROOT / "tests" / "data" / "public_api.txt"
+PUBLIC_MODULES: Final = (
+    "hallujudge.sdk",
+    "hallujudge.sdk.analysis",
+    "hallujudge.sdk.archives",
+    "hallujudge.sdk.audit",
+    "hallujudge.sdk.calibration",
+    "hallujudge.sdk.comparison",
+    "hallujudge.sdk.errors",
+    "hallujudge.sdk.rewards",
+    "hallujudge.sdk.schemas",
+    "hallujudge.metrics",
+    "hallujudge.synonym_graphs",
+    "hallujudge.synonym_graphs.tools",
+    "hallujudge.judge_service.engine",
+)
+"""What users import from. Other modules may change in any release."""
+
+SOURCES = ("protos", "metrics", "synonym_graphs", "judge_service", "sdk")
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def public_api() -> str:
+    """Return the snapshot: a line for each public name and each public member of it."""
+    lines: list[str] = []
+    known: dict[int, str] = {}
+    for name in PUBLIC_MODULES:
+        module = importlib.import_module(name)
+        for public in sorted(module.__all__):
+            path, value = f"{name}.{public}", getattr(module, public)
+            # Several modules export some classes; one description of each is enough.
+            first = known.setdefault(id(value), path)
+            lines += _described(path, value) if first == path else [f"{path} = {first}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _described(path: str, value: object) -> Iterator[str]:
+    if inspect.isclass(value):
+        yield f"{path}{_bases(value)}{'' if issubclass(value, enum.Enum) else _signature(value)}"
+        for name, member in sorted(_members(value).items()):
+            yield f"{path}.{name}{_signature(member) if callable(member) else ''}"
+    elif inspect.isfunction(value):
+        yield f"{path}{_signature(value)}"
+    else:
+        yield path
+
+
+def _bases(kind: type) -> str:
+    own = [base.__name__ for base in kind.__mro__[1:] if base.__module__.startswith("hallujudge")]
+    return f"[{', '.join(own)}]" if own else ""
+
+
+def _members(kind: type) -> dict[str, object]:
+    """Return what a class of ours defines or inherits from another one, but fields."""
+    if issubclass(kind, enum.Enum):
+        return dict.fromkeys(kind.__members__)
+    found: dict[str, object] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.startswith("hallujudge"):
+            found |= {name: each for name, each in vars(base).items() if not name.startswith("_")}
+    unwrapped = {name: getattr(each, "__func__", each) for name, each in found.items()}
+    # Fields of dataclasses are in the class's own signature, and slots are how they are kept.
+    fields = getattr(kind, "__dataclass_fields__", {})
+    return {name: each for name, each in unwrapped.items() if name not in fields}
+
+
+def _signature(value: object) -> str:
+    try:
+        signature = inspect.signature(value)  # type: ignore[arg-type]  # any callable, or an error
+    except (TypeError, ValueError):
+        return ""
+    parts, before = [], ""
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and before not in ("*", "kw"):
+            parts.append("*")
+        before = {parameter.KEYWORD_ONLY: "kw", parameter.VAR_POSITIONAL: "*"}.get(
+            parameter.kind, ""
+        )
+        parts.append(_parameter(parameter))
+    return f"({', '.join(parts)})"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    text = f"{stars}{parameter.name}"
+    if parameter.annotation is not parameter.empty:
+        hint = parameter.annotation
+        text += f": {hint if isinstance(hint, str) else inspect.formatannotation(hint)}"
+    if parameter.default is parameter.empty:
+        return text
+    default = parameter.default
+    return f"{text} = {default!r}" if type(default) in _PLAIN else f"{text} = …"
+
+
+def breaking_changes(tag: str) -> int:
+    """Print what broke since a tag; return griffe's exit code."""
+    griffe = Path(sys.executable).with_name("griffe")
+    if not griffe.exists():
+        raise SystemExit(f"griffe is missing: run this with {ROOT / '.venv-docs' / 'bin/python'}")
+    folders = [part for folder in SOURCES for part in ("-s", folder)]
+    failed = 0
+    for module in PUBLIC_MODULES:
+        command = (griffe, "check", module, "--against", tag, *folders)
+        failed |= subprocess.run(command, cwd=ROOT, check=False).returncode
+    return failed
+
+
+def main() -> int:
+    """Print or write the API, or compare it with a tag."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"write {SNAPSHOT.relative_to(ROOT)}")
+    parser.add_argument("--since", metavar="TAG", help="print breaking changes since a tag")
+    options = parser.parse_args()
+    if options.since:
+        return breaking_changes(options.since)
+    if options.write:
+        SNAPSHOT.write_text(public_api(), encoding="utf-8")
+    else:
+        print(public_api(), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
