@@ -17,7 +17,7 @@ from hallujudge.sdk.errors import OutputError
 from hallujudge.sdk.runs.stored_runs import read_run
 
 BEGIN = {
-    "json": '{\n "schema": "hallujudge.report/1": "chair"',
+    "json": '{\n "schema": "hallujudge.report/1"',
     "markdown": "### chair (published)\n",
     "csv": "group_by,group,score,value,",
     "latex": "% Needs \\usepackage{booktabs,threeparttable}.\n",
