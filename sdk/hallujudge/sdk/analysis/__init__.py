@@ -15,7 +15,7 @@ from typing import Any
 
 from hallujudge.metrics import UnknownVariantError
 
-from ..archives.json_files import read_stored
+from ..archives.stored_files import read_stored
 from ..comparison.compared_runs import RunSource
 from ..errors import ArchiveError, UnsupportedError
 from ..report.table_pages import Cell

@@ -23,7 +23,7 @@ from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
-from ..archives.json_files import refuse_schema
+from ..archives.stored_files import refuse_schema
 from ..errors import InvalidInputError, OutputError
 from ..progress_bar import Progress
 from ..runs.run_inputs import described_file

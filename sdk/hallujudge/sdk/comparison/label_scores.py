@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.file_schemas import schema_of
 
-from ..archives.json_files import read_stored
 from ..archives.label_sets import ChangedLabel, LabelChanges, files_of_labels, label_changes
+from ..archives.stored_files import read_stored
 from ..errors import ArchiveError
 from ..runs.manifest import LABELS
 from ..runs.run_inputs import PreparedRun

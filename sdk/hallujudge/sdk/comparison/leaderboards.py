@@ -15,7 +15,7 @@ from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.significance import compact_letters
 
-from ..archives.json_files import read_stored
+from ..archives.stored_files import read_stored
 from ..errors import ArchiveError, InvalidInputError
 from ..report.report_text import counted
 from ..report.table_pages import (

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from hallujudge.metrics.framework.file_schemas import schema_of
 
-from ..archives.json_files import read_stored
+from ..archives.stored_files import read_stored
 from ..errors import InvalidInputError
 from .verdicts import DecidedItem
 

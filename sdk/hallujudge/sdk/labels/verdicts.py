@@ -13,8 +13,8 @@ from hallujudge.metrics.event_hallusion import DESCRIPTION
 from hallujudge.metrics.framework.claims import certainty, stated_probability
 from hallujudge.metrics.framework.metric import SOFT, YES
 
-from ..archives.json_files import stored_value
 from ..archives.records import Record
+from ..archives.stored_files import stored_value
 from ..errors import ArchiveError, UnsupportedError
 from ..runs.manifest import ITEMS
 from ..runs.result_files import records_of, result_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-from ..archives.json_files import stored_value
+from ..archives.stored_files import stored_value
 from ..errors import ArchiveError, InvalidInputError, VersionMismatchError
 
 FORMAT = 1

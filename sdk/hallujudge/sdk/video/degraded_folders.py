@@ -18,7 +18,7 @@ from typing import Any
 
 from hallujudge.metrics.infact.operators import BASE
 
-from ..archives.json_files import refuse_schema
+from ..archives.stored_files import refuse_schema
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError, OutputError
 from ..progress_bar import shown_line
 from ..runs.processes import Processes, Work

@@ -10,7 +10,7 @@ from support.messages import expected_message
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally, TriHeMetric
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
-from hallujudge.sdk.archives.json_files import stored_value
+from hallujudge.sdk.archives.stored_files import stored_value
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate_items
 from hallujudge.sdk.calibration.calibration_tables import calibration_page
 from hallujudge.sdk.errors import InvalidInputError
