@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 SPENDING_FORMAT = 1
 """Raised when older releases could misread what newer ones write."""
 
-_MIGRATIONS: Migrations = {}
+MIGRATIONS: Migrations = {}
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS spending (key TEXT NOT NULL, day TEXT NOT NULL, "
     "calls INTEGER NOT NULL, cost REAL NOT NULL, PRIMARY KEY (key, day)) WITHOUT ROWID"
@@ -113,7 +113,7 @@ def _make_tables(file: sqlite3.Connection) -> None:
     file.execute("BEGIN IMMEDIATE")
     try:
         if found := _format(file):
-            migrate(file.execute, found, SPENDING_FORMAT, _MIGRATIONS)
+            migrate(file.execute, found, SPENDING_FORMAT, MIGRATIONS)
         file.execute(_SCHEMA)
         file.execute(f"PRAGMA user_version = {SPENDING_FORMAT}")
         file.execute("COMMIT")

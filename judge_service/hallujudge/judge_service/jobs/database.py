@@ -57,7 +57,7 @@ SCHEMA_VERSION = 1
 """Raised when older releases could misread what newer ones write."""
 
 # Each statement runs in SQLite and in PostgreSQL. New tables need none.
-_MIGRATIONS: Migrations = {}
+MIGRATIONS: Migrations = {}
 
 metadata = sa.MetaData()
 """All tables."""
@@ -242,7 +242,7 @@ class Database:
 
     def _migrate(self, connection: sa.Connection, found: int) -> None:
         try:
-            migrate(connection.exec_driver_sql, found, SCHEMA_VERSION, _MIGRATIONS)
+            migrate(connection.exec_driver_sql, found, SCHEMA_VERSION, MIGRATIONS)
         except NewerFormatError as err:
             raise VersionMismatchError(f"the database of jobs can't be used: {err}") from err
         connection.execute(versions.update().values(version=SCHEMA_VERSION))

@@ -22,7 +22,7 @@ from ..state_files import DatabaseWatch, Migrations, create_private, migrate
 CACHE_FORMAT = 1
 """Raised when older releases could misread what newer ones write."""
 
-_MIGRATIONS: Migrations = {}
+MIGRATIONS: Migrations = {}
 
 Record = dict[str, JsonValue]
 """What is kept of a reply, as JSON."""
@@ -39,7 +39,6 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS claims "
     "(key BLOB PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID",
     f"PRAGMA application_id = {_APPLICATION_ID}",
-    f"PRAGMA user_version = {CACHE_FORMAT}",
 )
 
 
@@ -208,9 +207,10 @@ class CacheFile:
             # In one transaction: of processes that create the file together, each sees it whole.
             with self._watch.transaction(self._db):
                 if found := self._format():
-                    migrate(self._db.execute, found, CACHE_FORMAT, _MIGRATIONS)
+                    migrate(self._db.execute, found, CACHE_FORMAT, MIGRATIONS)
                 for statement in _SCHEMA:
                     self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version = {CACHE_FORMAT}")
                 self._watch.begin(self._db.execute)
             self._set_wal()
             # A reply is paid for: it must survive a power loss.

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 from ..errors import ArchiveError
 from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
@@ -41,7 +41,6 @@ _GATHERED = 128
 _GATHERED_CHARS = 1 << 16
 _BEGINNING = Mark()
 _SPACE = re.compile(r"\s*")
-_T = TypeVar("_T")
 # Values of files that hold one each, by path, size and time.
 _KEPT: ContextVar[dict[tuple[str, int, int], Placed] | None] = ContextVar("kept", default=None)
 

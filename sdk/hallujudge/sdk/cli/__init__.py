@@ -68,6 +68,7 @@ def command_tree() -> typer.Typer:
         info_commands,
         job_commands,
         label_commands,
+        metrics_commands,
         report_commands,
         server_commands,
     )
