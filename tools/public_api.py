@@ -91,20 +91,19 @@ def _signature(value: object) -> str:
         signature = inspect.signature(value)  # type: ignore[arg-type]  # any callable, or an error
     except (TypeError, ValueError):
         return ""
-    parts, before = [], ""
+    parts: list[str] = []
     for parameter in signature.parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and before not in ("*", "kw"):
+        starred = any(part.startswith("*") for part in parts)
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             parts.append("*")
-        before = {parameter.KEYWORD_ONLY: "kw", parameter.VAR_POSITIONAL: "*"}.get(
-            parameter.kind, ""
-        )
         parts.append(_parameter(parameter))
     return f"({', '.join(parts)})"
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-    text = f"{stars}{parameter.name}"
+    text = parameter.name
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        text = ("*" if parameter.kind is parameter.VAR_POSITIONAL else "**") + text
     if parameter.annotation is not parameter.empty:
         hint = parameter.annotation
         text += f": {hint if isinstance(hint, str) else inspect.formatannotation(hint)}"

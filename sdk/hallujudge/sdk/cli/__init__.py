@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import TextIO
 
 try:
     import typer
@@ -101,11 +101,18 @@ def _shown_deprecations() -> Iterator[None]:
         warnings.simplefilter("always", HallujudgeDeprecationWarning)
         usual = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
             if issubclass(category, HallujudgeDeprecationWarning):
                 typer.echo(f"note: {message}", err=True)
             else:
-                usual(message, category, *rest)
+                usual(message, category, filename, lineno, file, line)
 
         warnings.showwarning = show
         yield
