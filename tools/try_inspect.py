@@ -20,11 +20,12 @@ from pathlib import Path
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import includes
+from try_harness import run_examples
 
-from hallujudge.sdk import Client
-from hallujudge.sdk.inspect_scorers import chair
+from hallujudge.sdk import Client, Scorer
+from hallujudge.sdk.inspect_scorers import chair, inspect_judge
 
 CAPTIONS = ["A cat and a dog and a bus.", "A cat.", "A view.", "A dog on a sofa."]
 OBJECTS = ["cat", "couch"]
@@ -61,12 +62,32 @@ def main() -> None:
         wanted = ["--scorer", "hallujudge/chair", "-S", "score=chair_i", "-S", "reference=objects"]
         subprocess.run([*command, *wanted, "--action", "append", "--overwrite"], check=True)
         check(str(first), expected)
+    check_judge(usage)
+    run_examples("inspect_ai")
     print(f"inspect_ai {version('inspect_ai')}: corpus {expected}, as in the report")
 
 
 def own_scorer() -> object:
     """Return the scorer of an evaluation."""
     return chair(score="chair_i", reference="objects")
+
+
+def check_judge(usage: ModelUsage) -> None:
+    """Let a model of Inspect AI judge the claims of an evaluation of another one."""
+
+    def judged(input: list[ChatMessage], *_: object) -> ModelOutput:
+        verdict = "object1" if "dog" in input[-1].text.partition("<<<CLAIM")[2] else "supported"
+        output = ModelOutput.from_content("mockllm/model", verdict)
+        return output.model_copy(update={"usage": usage})
+
+    settings = inspect_judge(get_model("mockllm/model", custom_outputs=judged))
+    graph = [["cat", "on", "sofa"]]
+    answers = ["The cat is on the sofa.", "The dog is on the sofa."]
+    with Scorer("tri-he", settings=settings, options={"judge": "llm"}) as scorer:
+        found = scorer(answers, [graph, graph])
+        print(scorer.header().signature)
+    assert [one.scores["hallu_q"] for one in found] == [0.0, 1.0], found
+    print("judged by a model of Inspect AI:", [one.evidence["judging"] for one in found])
 
 
 def check(path: str, expected: float | None) -> None:
@@ -76,6 +97,11 @@ def check(path: str, expected: float | None) -> None:
     (found,) = [score for score in log.results.scores if score.scorer.endswith("chair")]
     values = {name: metric.value for name, metric in found.metrics.items()}
     print(values, found.unscored_samples)
+    first = next(
+        score for name, score in (log.samples or [])[0].scores.items() if name.endswith("chair")
+    )
+    assert first.metadata["evidence"]["hallucinated"], first
+    print(first.metadata["evidence"])
     corpus = next(value for name, value in values.items() if name.endswith("corpus"))
     assert math.isclose(corpus, expected or 0.0, rel_tol=1e-12), (values, expected)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,19 @@ def is_remote(block: str) -> bool:
     return any(REMOTE in line.partition("#")[0] for line in block.splitlines())
 
 
+# What examples for other tools import. tools/try_harness.py and tools/try_inspect.py run these.
+TOOLS = re.compile(
+    r"^(?:import|from) (evaluate|inspect_ai|lighteval|mlflow|torchmetrics)\b", re.MULTILINE
+)
+
+
+def need(block: str) -> None:
+    """Skip an example for a tool that is absent."""
+    for tool in TOOLS.findall(block):
+        if find_spec(tool) is None:
+            pytest.skip(f"the tool {tool} is not installed")
+
+
 def run(block: str, page: str) -> None:
     # Our own pages, so that what a reader copies is what was run.
     exec(compile(block, page, "exec"), {"__name__": "example"})
@@ -38,6 +52,7 @@ LOCAL = [(page, block) for page in PAGES for block in blocks(page) if not is_rem
 
 @pytest.mark.parametrize(("page", "block"), LOCAL, ids=[page for page, _ in LOCAL])
 def test_examples_run(page: str, block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    need(block)
     run(block, page)
     if page == "README.md":
         assert capsys.readouterr().out.startswith("0.3333333333333333 chair|var:published|")

@@ -157,6 +157,16 @@ class Scorer:
         """Return the definition of a score: its range, and which end of it is better."""
         return self._references.definitions[score]
 
+    def header(self) -> RunHeader:
+        """Return the metric as it is used, with its signature up to what depends on responses.
+
+        Raises:
+            HallujudgeError: The service failed.
+        """
+        if self._header is None:
+            self._header = self._client.header(self._spec)
+        return self._header
+
     def close(self) -> None:
         """Close the connection; the next call opens another."""
         self._header = None
@@ -203,11 +213,9 @@ class Scorer:
     def _results(self, items: Sequence[Item]) -> list[ItemResult]:
         if not items:
             return []
-        if self._header is None:
-            self._header = self._client.header(self._spec)
         scores = () if self._evidence else self.scores
         return self._client.evaluate(
-            self._spec, items, self._header, deadline=self.deadline, scores=scores
+            self._spec, items, self.header(), deadline=self.deadline, scores=scores
         )
 
     def _note(self, err: HallujudgeError | None) -> None:
