@@ -211,9 +211,8 @@ class RunningScores:
                 if references is None
                 else list(map(_content_key, responses, references))
             )
-        self._current().add_all(
-            [_result(one, group) for one, group in zip(found, groups, strict=True)]
-        )
+        results = [_result(one, group) for one, group in zip(found, groups, strict=True)]
+        self._current().add_all(results)
         return found
 
     def compute(self) -> dict[str, float | None]:
