@@ -97,6 +97,7 @@ def try_lmms_eval() -> None:
             f"dataset_kwargs:\n  data_files:\n    test: {Path(task).resolve()}.json\n"
             "test_split: test\n"
         )
+    assert set(rows) <= set(TaskManager(include_path=str(LMMS_TASKS)).all_tasks)
     found = simple_evaluate(
         model=Scripted(),
         tasks=list(rows),

@@ -21,6 +21,7 @@ from .archives.records import Record
 from .backends.base import RunHeader, metric_of
 from .errors import InvalidInputError
 from .response_scores import Response, ResponseScore
+from .runs import RunItems, RunReport
 from .runs.result_files import result_of
 from .scorer import Scorer
 
@@ -63,7 +64,7 @@ def scored_records(
     }
 
 
-def report_of(records: Iterable[Mapping[str, Any]], *, confidence: float = 0.95) -> Report:
+def report_of(records: Iterable[Mapping[str, Any]], *, confidence: float = 0.95) -> RunReport:
     """Return the report over records, with intervals, coverage and signature.
 
     Args:
@@ -89,7 +90,12 @@ def report_of(records: Iterable[Mapping[str, Any]], *, confidence: float = 0.95)
         result_of(Record(record["item"], at, f"record {at + 1}"), metric.columns)
         for at, record in enumerate(kept)
     )
-    return header.report(Tally.of(metric, results), IntervalSettings(confidence=confidence))
+    return _report(header, Tally.of(metric, results), confidence)
+
+
+def _report(header: RunHeader, tally: Tally, confidence: float = 0.95) -> RunReport:
+    """Return a report without items, which can be logged to a tracker."""
+    return RunReport.of(header.report(tally, IntervalSettings(confidence=confidence)), RunItems())
 
 
 def corpus_score(records: Iterable[Mapping[str, Any]]) -> float:
@@ -220,9 +226,9 @@ class RunningScores:
         scores = self.report().scores
         return {name: scores[name].value for name in self.scorer.scores}
 
-    def report(self, *, confidence: float = 0.95) -> Report:
+    def report(self, *, confidence: float = 0.95) -> RunReport:
         """Return the report over all responses, with intervals, coverage and signature."""
-        return self.scorer.header().report(self._current(), IntervalSettings(confidence=confidence))
+        return _report(self.scorer.header(), self._current(), confidence)
 
     def reset(self) -> None:
         """Forget all responses."""
@@ -241,7 +247,7 @@ class RunningScores:
         if state:
             self._current().merge_bytes(state)
 
-    def gather(self, all_gather: Callable[[bytes], Iterable[bytes]]) -> Report:
+    def gather(self, all_gather: Callable[[bytes], Iterable[bytes]]) -> RunReport:
         """Return the report over all processes; each calls it and gets the same.
 
         Args:
@@ -250,7 +256,7 @@ class RunningScores:
         tally = Tally(self.scorer.header().metric)
         for state in filter(None, all_gather(self.state())):
             tally.merge_bytes(state)
-        return self.scorer.header().report(tally, IntervalSettings())
+        return _report(self.scorer.header(), tally)
 
     def _current(self) -> Tally:
         if self._tally is None:

@@ -23,6 +23,7 @@ from hallujudge.sdk.harness_scores import (
     scored_records,
     scores_with_intervals,
 )
+from hallujudge.sdk.trackers import LoggedReport
 
 CAPTIONS = ["A cat and a dog and a car.", "A cat.", "A view.", "", "A dog on a sofa.", "A car."]
 OBJECTS = [["cat", "couch"]] * 5 + [["dog"]]
@@ -103,6 +104,9 @@ def test_running_scores_are_those_of_a_report(report: RunReport) -> None:
         assert score.outcome in Outcome
     assert running.compute() == {"chair_i": report.chair_i, "recall": report.recall}
     assert_same(running.report(), report)
+    logged: list[LoggedReport] = []
+    running.report().log_to(logged.append)
+    assert logged[0].numbers["chair/chair_i"] == report.chair_i
     running.reset()
     assert running.compute() == {"chair_i": None, "recall": None}
 
