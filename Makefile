@@ -22,7 +22,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
-  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos format demo docs wheel test-wheel test-small bench clean
+  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos format demo docs wheel test-small bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,10 +42,8 @@ pytest: setup ## run the suite only (PYTEST_ARGS="-k chair" and the like)
 	@$(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS) || { status=$$?; \
 	  [ $$status -ne 5 ] || echo "no test was collected: that is a failure here" >&2; exit $$status; }
 
-coverage: EXTRAS := ci
-coverage: setup ## run the suite with everything it can use (1.6 GB) and measure branch coverage
-	@$(BIN)/pytest -n $(JOBS) --cov --cov-report= $(PYTEST_ARGS); status=$$?; \
-	  $(BIN)/coverage report --sort=-miss --skip-covered --fail-under=0 | sed -n "1,12p;\$$p"; exit $$status
+coverage: wheel ## run the suite on the built wheel with everything it can use (1.6 GB), and measure branch coverage
+	@PYTHON="$(PYTHON)" tools/test_wheel.sh -n $(JOBS) $(PYTEST_ARGS)
 
 test-random: setup ## run the suite RUNS times in random order; each run prints its seed
 	@for run in $$(seq $(RUNS)); do echo "random order, run $$run of $(RUNS)"; \
@@ -113,9 +111,6 @@ docs: ## build the documentation site in build/site; a broken link is an error
 wheel: setup ## build dist/: the sdist, and the wheel from that sdist
 	@rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
-
-test-wheel: wheel ## run the suite against the wheel, away from the checkout
-	@PYTHON="$(PYTHON)" tools/test_wheel.sh $(PYTEST_ARGS)
 
 test-small: wheel ## try the wheel in small environments: the base install, and each light extra alone
 	@$(BIN)/python tools/small_environments.py

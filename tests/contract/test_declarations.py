@@ -105,7 +105,6 @@ def test_schemas_take_names_from_the_report() -> None:
         assert described["additionalProperties"]
 
 
-@pytest.mark.repo
 def test_the_readme_table_is_the_declaration() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     table = text.partition("## Metrics")[2].partition("\n## ")[0]

@@ -26,7 +26,6 @@ def tool() -> ModuleType:
     return made
 
 
-@pytest.mark.repo
 def test_the_public_api_is_its_snapshot(tool: ModuleType) -> None:
     changed = unified_diff(
         tool.SNAPSHOT.read_text(encoding="utf-8").splitlines(),
@@ -37,7 +36,6 @@ def test_the_public_api_is_its_snapshot(tool: ModuleType) -> None:
     assert list(changed) == [], "run tools/public_api.py --write if the change is meant"
 
 
-@pytest.mark.repo
 def test_the_page_lists_the_public_modules(tool: ModuleType) -> None:
     page = (ROOT / "docs" / "reference" / "stability.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`hallujudge\.[^|]+) \|", page, re.MULTILINE)

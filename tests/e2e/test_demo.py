@@ -22,8 +22,6 @@ from support.threads import PATIENCE, eventually
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "examples/demo.py"
 
-pytestmark = pytest.mark.repo
-
 
 @pytest.fixture
 def demo() -> ModuleType:

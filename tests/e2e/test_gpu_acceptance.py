@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from support import scripted_llm
 
-pytestmark = pytest.mark.repo
-
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 STAND_IN = f"{sys.executable} {scripted_llm.__file__}"
 # Claims whose truth the scripted judge, which compares words, cannot see.

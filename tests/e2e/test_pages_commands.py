@@ -17,8 +17,6 @@ from hallujudge.sdk.example_archives import example_archives, write_example
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-pytestmark = pytest.mark.repo
-
 # Words of commands that need more than the files of an example. Their own tests run such commands.
 ELSEWHERE = {
     "a server": {"serve", "submit", "jobs", "fetch", "top", "--server", "view", "doctor", "ray"},

@@ -16,8 +16,6 @@ from support.running import here
 from support.wordnet_sample import write_wordnet
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "papers-tables.md"
-pytestmark = pytest.mark.repo
-
 OBJECTS = ("dining table", "cat", "dog", "car", "chair", "bowl", "cup", "fork")
 
 

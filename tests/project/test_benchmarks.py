@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.repo
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("bench_*.py"))
 # Hides packages that are installed, then runs a script as `python SCRIPT` would.

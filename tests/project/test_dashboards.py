@@ -14,8 +14,6 @@ import promql_parser
 import pytest
 import yaml
 
-pytestmark = pytest.mark.repo
-
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARD = ROOT / "deploy/grafana/dashboards/hallujudge.json"
 ALERTS = ROOT / "deploy/prometheus/alerts.yml"

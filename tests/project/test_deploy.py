@@ -17,8 +17,6 @@ from hallujudge.judge_service.llm.vllm_sizing import PROFILES
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 
-pytestmark = pytest.mark.repo
-
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 PAGE = ROOT / "docs/how-to/operate-a-server.md"

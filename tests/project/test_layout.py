@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.repo
-
 ROOT = Path(__file__).resolve().parents[2]
 PORTIONS = {
     "protos": "hallujudge/judge",

@@ -9,7 +9,6 @@ from types import ModuleType
 
 import pytest
 
-pytestmark = pytest.mark.repo
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "lint_tests.py"
 
 

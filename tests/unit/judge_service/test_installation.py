@@ -48,7 +48,6 @@ def test_in_the_image_the_advice_is_to_build_it_with_the_extra(tmp_path: Path) -
     )
 
 
-@pytest.mark.repo
 def test_doctor_knows_every_extra_of_all() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (everything,) = project["optional-dependencies"]["all"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from hallujudge.judge_service.engine.judge_options import (
     ALL_SMALL_JUDGES,
     JUDGE_NAMES,
@@ -26,7 +24,6 @@ def test_each_small_judge_says_what_is_known_of_it() -> None:
         assert row.count("|") == 6
 
 
-@pytest.mark.repo
 def test_the_page_has_the_table() -> None:
     page = (ROOT / "docs/how-to/judge-with-a-small-model.md").read_text(encoding="utf-8")
     assert small_judge_table() in page

@@ -107,7 +107,6 @@ def test_every_pair_of_thresholds_is_measured_with_every_extractor_and_encoder()
     assert sorted(measured) == sorted(grid)
 
 
-@pytest.mark.repo
 def test_the_page_has_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs/explanation/tri-he-validation.md").read_text(encoding="utf-8")
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
@@ -160,7 +159,6 @@ def test_corrected_has_measured_thresholds(extractor: str) -> None:
     ) in " ".join(pipeline.notes)
 
 
-@pytest.mark.repo
 def test_the_quality_of_the_keyword_rules_is_the_pages() -> None:
     page = (ROOT / "docs/explanation/rule-extractor-quality.md").read_text(encoding="utf-8")
     cells = [f"{number:.3f}" for row in KEYWORD_QUALITY for number in (row.precision, row.recall)]

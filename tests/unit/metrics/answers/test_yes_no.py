@@ -80,7 +80,6 @@ def test_awkward_answers(answer: str, wanted: str) -> None:
     assert got == {name: MEANING[mark] for name, mark in zip(PARSERS, wanted, strict=True)}
 
 
-@pytest.mark.repo
 def test_the_page_shows_what_each_parser_reads() -> None:
     page = (ROOT / "docs/decisions/answer-parsing.md").read_text(encoding="utf-8")
     heading = "| answer | " + " | ".join(PARSERS) + " |\n"

@@ -29,7 +29,6 @@ def test_every_failure_of_a_call_is_a_reason(kind: FailureKind) -> None:
     assert kind.value in set(UnscoredReason)
 
 
-@pytest.mark.repo
 @pytest.mark.parametrize("room", ROOMS)
 def test_reasons_in_code_are_members(room: str) -> None:
     folder = ROOT / "judge_service/hallujudge/judge_service" / room
@@ -45,7 +44,6 @@ def test_reasons_in_code_are_members(room: str) -> None:
     assert {name for name in named if name not in set(UnscoredReason)} <= {"JUDGE_NAMES"}
 
 
-@pytest.mark.repo
 def test_the_page_lists_every_reason_and_every_failure_text() -> None:
     page = (ROOT / PAGE).read_text(encoding="utf-8")
     rows = [f"| `{each}` | {each.sentence} | {each.next_step} |" for each in UnscoredReason]

@@ -54,7 +54,6 @@ def test_the_fields_and_their_order_are_pinned() -> None:
     assert all(text and not text.endswith(".") for text in SIGNATURE_FIELDS.values())
 
 
-@pytest.mark.repo
 def test_the_page_explains_the_fields_in_their_order() -> None:
     page = (ROOT / "docs/reference/signature.md").read_text(encoding="utf-8")
     rows = "".join(f"| `{key}` | {text} |\n" for key, text in SIGNATURE_FIELDS.items())
