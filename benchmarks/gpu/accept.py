@@ -71,8 +71,6 @@ Found = dict[str, Any]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the kit; return 0 if every check passed, 1 otherwise."""
     given = _parser().parse_args(arguments)
-    # So that vLLM is stopped with the kit.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         report = asyncio.run(_Kit(given).run())
     except HallujudgeError as err:
@@ -463,4 +461,6 @@ def _progress(line: str) -> None:
 
 
 if __name__ == "__main__":
+    # So that vLLM is stopped with the kit.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())
