@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from hallujudge.metrics.framework.signature import same_but_versions
+
 from ..access.caller import current_caller
 from ..access.fair_queue import FairQueue
 from ..engine.registry import metric_entry
@@ -182,7 +184,7 @@ class JobScoring:
         content = await self.threads.run(self.progress.header, job.number)
         # The signature names metric, variant, judges and release: what a number depends on.
         before, now = self.codec.report(content).signature, session.report().signature
-        if before != now:
+        if not same_but_versions(before, now):
             raise InvalidInputError(
                 f"the server's judges or release changed since the job began; its numbers would "
                 f"mix {before!r} with {now!r}. Create the job again",

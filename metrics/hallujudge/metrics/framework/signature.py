@@ -6,6 +6,7 @@ canonical records. Sums do not depend on the order of items, and add up over sha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -72,6 +73,8 @@ CARD_MARK = ",card="
 CARD_NOTE = "The report card"
 """How the note with a card's main figures begins."""
 
+# What a judge's field says of the server behind its model, such as " (vllm 0.32.0)".
+_SERVER = re.compile(r" \([^()|]+\)")
 _SUM_BYTES = 16
 _MODULUS = 1 << 8 * _SUM_BYTES
 # Signatures show so many hexadecimal digits of a sum; report.json has all 32.
@@ -174,6 +177,21 @@ def signature_field(signature: str, key: str) -> str:
 def judge_of(signature: str) -> str:
     """Return the judge of a run from its printed signature, without the judge's report card."""
     return signature_field(signature, "judge").partition(CARD_MARK)[0]
+
+
+def same_but_versions(one: str, other: str) -> bool:
+    """Return whether two signatures, or names of judges, are equal as far as both are known.
+
+    A judge's server that does not answer in time has no version, and the next life of a server or
+    run may learn it. What was not known is no change; another version is.
+    """
+    if one == other:
+        return True
+    if _SERVER.sub("", one) != _SERVER.sub("", other):
+        return False
+    fewer, more = sorted((_SERVER.findall(one), _SERVER.findall(other)), key=len)
+    rest = iter(more)
+    return len(fewer) < len(more) and all(version in rest for version in fewer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
+from hallujudge.metrics.framework.signature import same_but_versions
+
 from ..archives.stored_files import stored_value
 from ..errors import ArchiveError, InvalidInputError, VersionMismatchError
 
@@ -20,6 +22,8 @@ MERGED_INPUT = "run."
 
 _ABSENT = "absent"
 _SHOWN_CHARS = 80
+# They name the version of a judge's server, which may become known between two runs.
+_JUDGED = ("judge_model", "signature")
 _SHOWN_DIGITS = 12
 _SHOWN_DIFFERENCES = 5
 # A damaged or unrelated file must not fill the memory.
@@ -232,7 +236,7 @@ class Manifest:
 
 def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
     names = [*before, *(name for name in after if name not in before)]
-    differ = [name for name in names if before.get(name, _ABSENT) != after.get(name, _ABSENT)]
+    differ = [name for name in names if _differs(name, before, after)]
     if "metric" in differ:
         # Every other setting differs with the metric.
         differ = ["metric"]
@@ -243,6 +247,13 @@ def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> l
         f"{name}: {_shown(before.get(name, _ABSENT))} → {_shown(after.get(name, _ABSENT))}"
         for name in differ
     ]
+
+
+def _differs(name: str, before: Mapping[str, object], after: Mapping[str, object]) -> bool:
+    one, other = before.get(name, _ABSENT), after.get(name, _ABSENT)
+    if name in _JUDGED and isinstance(one, str) and isinstance(other, str):
+        return not same_but_versions(one, other)
+    return one != other
 
 
 def _shown(value: object) -> str:

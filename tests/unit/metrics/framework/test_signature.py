@@ -15,6 +15,7 @@ from hallujudge.metrics.framework.signature import (
     DataSums,
     data_fields,
     media_name,
+    same_but_versions,
 )
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -122,3 +123,19 @@ def test_one_item_without_a_hash_makes_the_sums_unknown() -> None:
     made = DataSums()
     made.add([old])
     assert data_fields(*made.texts()) == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("judge:m|v:1", "judge:m (vllm 0.32.0)|v:1", True),
+        ("judge:m (vllm 0.32.0)|v:1", "judge:m (vllm 0.33.0)|v:1", False),
+        ("judge:m|v:1", "judge:n (vllm 0.32.0)|v:1", False),
+        ("judge:m>n (vllm 2)|v:1", "judge:m (vllm 1)>n (vllm 2)|v:1", True),
+        ("judge:m (vllm 2)>n|v:1", "judge:m (vllm 1)>n (vllm 2)|v:1", True),
+        ("judge:m (vllm 3)>n|v:1", "judge:m (vllm 1)>n (vllm 2)|v:1", False),
+    ],
+)
+def test_a_version_that_was_unknown_is_no_change(one: str, other: str, same: bool) -> None:
+    assert same_but_versions(one, other) is same
+    assert same_but_versions(other, one) is same
