@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
@@ -43,7 +43,7 @@ from gpu.known_claims import CLAIMS_PER_SCENE, KnownClaim, Scene, scenes
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import HallujudgeError
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
-from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
+from hallujudge.judge_service.judges.judge_interface import JudgedItem, JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.budget import Usage
 from hallujudge.judge_service.llm.failures import CallFailedError
@@ -117,12 +117,16 @@ class _Judged:
 
     known: list[KnownClaim] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
+    why: str = ""
+    """Why a claim has no verdict."""
     usages: list[Usage] = field(default_factory=list)
 
-    def add(self, scene: Scene, verdicts: Iterable[Verdict], usage: Usage) -> None:
+    def add(self, scene: Scene, answer: JudgedItem) -> None:
         self.known += scene.known
-        self.verdicts += verdicts
-        self.usages.append(usage)
+        self.verdicts += (one.verdict for one in answer.verdicts)
+        self.usages.append(Usage.total(asked.usage for asked in answer.asked))
+        unscored = (f"{one.reason}: {one.detail}" for one in answer.verdicts if one.reason)
+        self.why = self.why or next(unscored, "")
 
     def agreement(self) -> Found:
         """The share of labels that the verdicts agree with, by kind; unscored ones are apart."""
@@ -135,6 +139,7 @@ class _Judged:
         return {
             "claims": len(self.known),
             "unscored": self.verdicts.count(Verdict.UNSCORED),
+            "why": self.why,
             "agreement": right.total() / of.total() if of else None,
             "kinds": {kind: [right[kind], of[kind]] for kind in sorted(of)},
         }
@@ -266,6 +271,8 @@ class _Kit:
             return {"api": api, "failed": self.without_path(str(err))}
         finally:
             await judge.close()
+        if labelled["own"]["agreement"] is None:
+            return {"api": api, "checks": checks, "failed": labelled["own"]["why"], **labelled}
         levels = [await self.level(api, endpoint, number) for number in self.given.concurrency]
         return {"api": api, "checks": checks, **labelled, "levels": levels}
 
@@ -286,8 +293,8 @@ class _Kit:
             judged = _Judged()
             answers = await judge.judge([scene.item for scene in all_scenes])
             for scene, answer in zip(all_scenes, answers, strict=True):
-                took = Usage.total(asked.usage for asked in answer.asked)
-                judged.add(scene, (one.verdict for one in answer.verdicts), took)
+                judged.add(scene, answer)
+            judged.why = self.without_path(judged.why)
             found[name] = judged.agreement()
         return found
 
@@ -304,8 +311,7 @@ class _Kit:
             while time.perf_counter() < ends:
                 scene = next(drawn)
                 (answer,) = await judge.judge([scene.item])
-                took = Usage.total(asked.usage for asked in answer.asked)
-                judged.add(scene, (one.verdict for one in answer.verdicts), took)
+                judged.add(scene, answer)
 
         # Enough scenes at once that a call waits for a place, never a place for a call.
         workers = 1 + 2 * concurrency // CLAIMS_PER_SCENE

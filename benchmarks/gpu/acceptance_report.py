@@ -42,7 +42,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
 def _protocol(protocol: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", f"## Protocol {protocol['api']}", "")
     if "failed" in protocol:
-        yield f"Not served: {protocol['failed']}"
+        yield f"No verdicts: {protocol['failed']}"
         return
     marks = {True: "ok", False: "FAILED", None: "absent"}
     rows = [[one["name"], marks[one["ok"]], one["detail"]] for one in protocol["checks"]]

@@ -56,7 +56,7 @@ def test_a_judge_is_accepted(kit: Kit, tmp_path: Path, capsys: pytest.CaptureFix
     assert {kind for kind, (right, of) in kinds.items() if right < of} == {INFERRED}
     assert chat["own"]["agreement"] == 1 - kinds[INFERRED][1] / 40
     assert chat["golden"] == {
-        "claims": 2, "unscored": 0, "agreement": 0.5, "kinds": {"golden": [1, 2]}
+        "claims": 2, "unscored": 0, "why": "", "agreement": 0.5, "kinds": {"golden": [1, 2]}
     }  # fmt: skip
     assert [level["concurrency"] for level in chat["levels"]] == [1, 8]
     for level in chat["levels"]:
@@ -68,8 +68,11 @@ def test_a_judge_is_accepted(kit: Kit, tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == page + "\n"
 
 
-def test_a_judge_without_verdicts_is_not(kit: Kit) -> None:
-    server = scripted_llm.ScriptedLlm(scripted_llm.saying("I cannot tell."), model="/models/judge")
+@pytest.mark.parametrize("refused", ["some", "all"])
+def test_a_judge_that_refuses_is_not(kit: Kit, refused: str) -> None:
+    some = scripted_llm.completion_of_odd("supported")
+    step = some if refused == "some" else scripted_llm.saying("I cannot tell /models/judge.")
+    server = scripted_llm.ScriptedLlm(step, model="/models/judge")
     stop = server.in_thread()
     try:
         short = ["--claims", "20", "--concurrency", "1", "--level-seconds", "0.1"]
@@ -78,9 +81,16 @@ def test_a_judge_without_verdicts_is_not(kit: Kit) -> None:
         stop()
     assert (code, report["passed"]) == (1, False)
     chat = report["protocols"][0]
-    assert (chat["own"]["unscored"], chat["own"]["agreement"]) == (20, None)
-    assert chat["levels"][0]["bench_not_run"] == "vllm bench serve cannot be started"
+    reason = "REPLY_OUT_OF_CHOICE" if refused == "all" else "JUDGE_REFUSED"
+    assert chat["own"]["why"].startswith(f"{reason}: ")
+    if refused == "all":
+        assert (chat["own"]["unscored"], chat["own"]["agreement"]) == (20, None)
+        assert "levels" not in chat
+        assert f"No verdicts: {chat['own']['why']}" in page
+    else:
+        assert chat["levels"][0]["bench_not_run"] == "vllm bench serve cannot be started"
     assert "Not run: the server was not started here." in page
+    assert "/models" not in page + json.dumps(report)
 
 
 def test_labels_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
