@@ -19,13 +19,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from hallujudge.judge_service.engine.responses import response_in
 from hallujudge.judge_service.threads import renew_after_fork
 
 from .errors import InvalidInputError
 from .scorer import Scorer
+
+if TYPE_CHECKING:
+    from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 
 __all__ = [
     "Gathered",
@@ -104,12 +108,10 @@ class Reward:
         """The score's name."""
         self.low, self.high = low, high
         self._guards = _Guards(min_words, max_repetition, _compiled(pattern))
-        self._limits, self._lower = self._range(direction, limits)
+        self._definition = self._ranged(direction, limits)
 
-    def _range(
-        self, direction: Direction, limits: tuple[float, float] | None
-    ) -> tuple[tuple[float, float], bool]:
-        """Return the score's range, and whether lower scores are better."""
+    def _ranged(self, direction: Direction, limits: tuple[float, float] | None) -> ScoreDefinition:
+        """Return the score's definition, with the range and the better end that are meant."""
         declared = self.scorer.definition(self.score)
         found = declared.direction if direction == "auto" else direction
         if found not in ("higher", "lower"):
@@ -122,7 +124,7 @@ class Reward:
             raise InvalidInputError(
                 f"{self.score} ranges from {low:g} to {high:g}; give limits=(lowest, highest)"
             )
-        return (low, high), found == "lower"
+        return replace(declared, low=low, high=high, direction=found)
 
     def __call__(
         self, responses: Sequence[Any], references: Sequence[object] | None = None
@@ -153,9 +155,7 @@ class Reward:
     def _reward(self, score: float | None) -> float | None:
         if score is None or not math.isfinite(score):
             return None
-        low, high = self._limits
-        share = (min(max(score, low), high) - low) / (high - low)
-        return self.low + (self.high - self.low) * (1 - share if self._lower else share)
+        return self.low + (self.high - self.low) * self._definition.share(score)
 
 
 _REFUSED: Any = object()
@@ -272,6 +272,11 @@ class Gathered:
     def __call__(self, response: Any, reference: object) -> float | None:
         """Return the reward of one response."""
         return self._submit(response, reference).result()
+
+    def many(self, responses: Sequence[Any], references: Sequence[object]) -> list[float | None]:
+        """Return the reward of each response; those of other threads may share their batches."""
+        futures = list(map(self._submit, responses, references))
+        return [future.result() for future in futures]
 
     async def reward(self, response: Any, reference: object) -> float | None:
         """Return the reward of one response without blocking the event loop."""
@@ -403,22 +408,31 @@ def verl_reward(
 
 
 def openrlhf_reward(
-    reward: Rewarding, *, tensor: Callable[[list[float]], Any], unscored: float = 0.0
+    reward: Rewarding,
+    *,
+    tensor: Callable[[list[float]], Any],
+    unscored: float = 0.0,
+    max_size: int = 256,
+    max_wait: float = 0.005,
 ) -> Callable[..., dict[str, Any]]:
     """Return ``reward_func(queries, prompts, labels)`` for OpenRLHF's ``--reward.remote_url``.
+
+    OpenRLHF calls it for one response at a time, from several threads: calls are gathered.
 
     Args:
         reward: The reward; OpenRLHF's labels are the references.
         tensor: What makes OpenRLHF's tensors: ``torch.tensor``.
         unscored: What a response without a reward gets, since OpenRLHF needs numbers.
+        max_size: The most responses of a batch.
+        max_wait: Seconds that a batch waits for further calls.
     """
+    gathered = Gathered(reward, max_size=max_size, max_wait=max_wait)
 
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[object], **_: object
     ) -> dict[str, Any]:
         # A query is the prompt with the response behind it.
-        texts = [query.removeprefix(prompt) for query, prompt in zip(queries, prompts, strict=True)]
-        found = reward(texts, list(labels))
+        found = gathered.many(list(map(response_in, queries, prompts)), labels)
         rewards = tensor([unscored if one is None else one for one in found])
         missing = tensor([float(one is None) for one in found])
         return {"rewards": rewards, "scores": rewards, "extra_logs": {"unscored": missing}}
@@ -427,18 +441,13 @@ def openrlhf_reward(
 
 
 def swift_reward(
-    reward: Rewarding, *, references: str, unscored: float = 0.0
-) -> Callable[..., list[float]]:
-    """Return a reward for ms-swift's ``orms``, with the call of its ``ORM``.
+    reward: Rewarding, *, references: str, asynchronous: bool = False
+) -> Callable[..., Callable[..., Any]]:
+    """Return what ms-swift's ``orms`` hold: called with its arguments, it gives the function.
 
     Args:
         reward: The reward.
         references: The column of the dataset that has each prompt's reference.
-        unscored: What a response without a reward gets, since ms-swift needs numbers.
+        asynchronous: Whether ms-swift awaits the function with the other asynchronous ones.
     """
-    called = trl_reward(reward, references=references)
-
-    def orm(completions: Sequence[object], **columns: Any) -> list[float]:
-        return [unscored if one is None else one for one in called(completions, **columns)]
-
-    return orm
+    return lambda *_, **__: trl_reward(reward, references=references, asynchronous=asynchronous)

@@ -214,12 +214,14 @@ async def test_verl_calls_for_one_response_at_a_time(reward: Reward) -> None:
 def test_openrlhf_passes_queries_prompts_and_labels(reward: Reward) -> None:
     reward_func = openrlhf_reward(reward, tensor=tuple, unscored=0.25)
     prompts = ["Describe. "] * len(TEXTS)
-    queries = [prompt + text for prompt, text in zip(prompts, TEXTS, strict=True)]
+    queries = [f"<s>{prompt}{text}</s>" for prompt, text in zip(prompts, TEXTS, strict=True)]
     found = reward_func(queries, prompts, CAT)
     assert found["rewards"] == found["scores"] == (1.0, 0.5, 0.0, 0.25, 0.25)
     assert found["extra_logs"]["unscored"] == (0, 0, 0, 1, 1)
 
 
-def test_swift_calls_an_orm_with_columns(reward: Reward) -> None:
-    orm = swift_reward(reward, references="objects", unscored=0.5)
-    assert orm(TEXTS, objects=CAT, messages=[]) == [1.0, 0.5, 0.0, 0.5, 0.5]
+def test_swift_makes_an_orm_and_calls_it_with_columns(reward: Reward) -> None:
+    orm = swift_reward(reward, references="objects")(args=None)
+    assert orm(TEXTS, objects=CAT, messages=[]) == [1.0, 0.5, 0.0, None, None]
+    awaited = swift_reward(reward, references="objects", asynchronous=True)()
+    assert asyncio.run(awaited(TEXTS, objects=CAT)) == [1.0, 0.5, 0.0, None, None]

@@ -365,3 +365,39 @@ def _language_of(foreign: list[str], english: int, words: int) -> str:
     language, count = max(counts.items(), key=lambda item: item[1])
     enough = count >= 2 or (not english and words in _SHORT)
     return language if count > english and enough else ""
+
+
+# What models end a response with, and tokenizers fill it up with; a trainer decodes it as text.
+_END_MARKS = (
+    "</s>",
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|eot_id|>",
+    "<end_of_turn>",
+    "<eos>",
+    "<pad>",
+    "[EOS]",
+    "[PAD]",
+)
+
+
+def response_in(query: str, prompt: str) -> str:
+    """Return the response of a query: what follows the prompt, without marks of the end.
+
+    A tokenizer may write a mark before the prompt. A query that does not hold the prompt as it was
+    given is a response as a whole.
+    """
+    text = query.partition(prompt)[2] if prompt and prompt in query else query
+    # An index, because a text of marks alone would be copied once for each of them.
+    end = _without_space(text, len(text))
+    while text.endswith(_END_MARKS, 0, end):
+        mark = next(mark for mark in _END_MARKS if text.endswith(mark, 0, end))
+        end = _without_space(text, end - len(mark))
+    return text[:end]
+
+
+def _without_space(text: str, end: int) -> int:
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end

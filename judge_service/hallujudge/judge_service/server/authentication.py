@@ -6,6 +6,7 @@ HTTP and gRPC share it: an HTTP request has a context with the same methods.
 from __future__ import annotations
 
 import ipaddress
+from base64 import b64decode
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,7 +29,6 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 # Callers without a key may score; only a key can make its owner an administrator.
 _ORDINARY = frozenset({Scope.SCORE, Scope.EXTRACT, Scope.JUDGE})
 _HEADER = "authorization"
-_SCHEME = "bearer "
 # Names of certificates appear in logs and metrics.
 _MAX_NAME = 80
 
@@ -146,9 +146,24 @@ def anonymous(peer: str) -> Caller:
 def _key_of(context: _Context) -> str:
     """Return the API key of a call, or an empty text."""
     for name, value in context.invocation_metadata() or ():
-        if name == _HEADER and isinstance(value, str) and value[:7].lower() == _SCHEME:
-            return value[7:].strip()
+        if name == _HEADER and isinstance(value, str):
+            scheme, _, text = value.partition(" ")
+            if scheme.lower() == "bearer":
+                return text.strip()
+            if scheme.lower() == "basic":
+                return _password_in(text)
     return ""
+
+
+def _password_in(text: str) -> str:
+    """Return the password of basic authentication, or an empty text.
+
+    A trainer that is given an address and nothing else sends it for http://key:KEY@HOST:PORT.
+    """
+    try:
+        return b64decode(text.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def _certificate_of(context: _Context) -> str:

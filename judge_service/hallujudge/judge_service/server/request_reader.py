@@ -176,8 +176,8 @@ class RequestReader:
         if len(raw) <= _COUNTED_BYTES or not self._form.builds:
             return _FACTOR * len(raw)
         if len(raw) <= _THREAD_BYTES:
-            return _counted(raw, self._form)
-        return await asyncio.to_thread(_counted, raw, self._form)
+            return counted(raw, self._form)
+        return await asyncio.to_thread(counted, raw, self._form)
 
     async def parsed(self, raw: bytes, memory: CallMemory) -> Any:
         """Parse a message that the call received as bytes and already holds memory for.
@@ -204,7 +204,7 @@ def read_message(kind: type[_MessageT], raw: bytes, most_bytes: int | None = Non
         MoreMemoryError: Parsing needs more memory.
     """
     if len(raw) > _COUNTED_BYTES:
-        size = _counted(raw, ProtobufForm(kind.FromString))
+        size = counted(raw, ProtobufForm(kind.FromString))
         if most_bytes is not None and size > most_bytes:
             raise MoreMemoryError(size)
     try:
@@ -230,8 +230,12 @@ def charged(raw: bytes) -> int:
     return _FACTOR * len(raw)
 
 
-def _counted(raw: bytes, form: Form) -> int:
-    """Return the memory for a message and its fields, in bytes."""
+def counted(raw: bytes, form: Form) -> int:
+    """Return the memory for a message and its fields, in bytes.
+
+    Raises:
+        InvalidInputError: The bytes are malformed, or have too many fields.
+    """
     try:
         return len(raw) + form.field_bytes * form.count(raw, _MAX_FIELDS)
     except MalformedBytesError as err:

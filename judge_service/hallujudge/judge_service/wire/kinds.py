@@ -42,6 +42,11 @@ def item_types() -> Mapping[str, type[Item]]:
     return {task: _imported(home) for task, home in _ITEMS.items()}
 
 
+def task_of(item_type: type[Item]) -> str:
+    """Return the task of a type of items."""
+    return next(task for task, known in item_types().items() if known is item_type)
+
+
 @cache
 def evidence_types() -> tuple[type, ...]:
     """Return the types of evidence of all families."""

@@ -94,6 +94,11 @@ class ScoreDefinition:
         better = "" if self.direction == "neither" else f"; {self.direction} is better"
         return f"{self.meaning}{unit}{better}"
 
+    def share(self, value: float) -> float:
+        """Return where a value lies between the worst end of the range, 0, and the best, 1."""
+        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return 1 - share if self.direction == "lower" else share
+
     def values(self, sums: FloatArray) -> FloatArray:
         """Return the score of every row of sums; NaN where it is undefined."""
         return self.value(self._by_name(sums))

@@ -17,7 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -55,6 +55,7 @@ from .exchange import (
     whole,
 )
 from .json_messages import to_json
+from .reward_calls import OPENRLHF, RewardCall
 
 if TYPE_CHECKING:
     from ...observe.recorder import Recorder
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 _Interceptors: TypeAlias = "Sequence[grpc.aio.ServerInterceptor]"
 
 DOCUMENT = "/openapi.json"
+_SCORE = "/hallujudge.judge.v1.JudgeService/Score"
 GZIP = "gzip"
 _CODINGS = ("", "identity", GZIP)
 
@@ -130,6 +132,8 @@ async def routes_of(
             binary=_call_of(in_binary, many=handler.request_streaming),
             written=cast("Callable[[Any], bytes]", in_binary.response_serializer),
         )
+    # The same method, which the application calls with another request.
+    routes[OPENRLHF] = replace(routes[_SCORE], name=OPENRLHF)
     return routes
 
 
@@ -233,7 +237,7 @@ def foreign_host(host: str, names: Collection[str]) -> Refusal | None:
 def _kinds(route: Route) -> tuple[str, ...]:
     if route.many:
         return (LINES,)
-    return (JSON,) if route.stream else (JSON, PROTO)
+    return (JSON,) if route.stream or route.name == OPENRLHF else (JSON, PROTO)
 
 
 def _refusal(
@@ -270,6 +274,7 @@ class HttpApp:
         self._routes = routes
         self._recorder = recorder
         self._limit = settings.max_message_bytes
+        self._most = settings.max_batch_items
         self._authenticator = authenticator
         self._open = describes_itself(settings, settings.http_host)
         # A web page can make its reader's browser call a server that needs no key. Over TLS, the
@@ -342,6 +347,10 @@ class HttpApp:
             await _streamed(route.json(raws, context), exchange)
         elif route.name == "ListJobResults" and LINES in exchange.header("accept"):
             await _streamed(all_results(route.json, raws, context), exchange)
+        elif route.name == OPENRLHF:
+            call = RewardCall(exchange.query, self._most)
+            response = await route.json(call.requests(raws), context)
+            await exchange.respond(200, JSON, await to_json(call.answer(response)))
         elif kind_of(exchange) == PROTO:
             response = await route.binary(raws, context)
             await exchange.respond(200, PROTO, route.written(response))

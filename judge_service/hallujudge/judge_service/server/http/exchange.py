@@ -163,6 +163,8 @@ class Exchange:
     """The request as the authenticator and the methods see it."""
     send: Send
     """Sends an ASGI event of the response."""
+    query: str = ""
+    """The query of the address."""
     begun: bool = False
     """Whether the head of the response is sent."""
 
@@ -178,7 +180,8 @@ class Exchange:
             address=peer_of(scope["client"]),
             certificate=scope.get("state", {}).get("certificate", {}),
         )
-        return cls(context=context, send=send)
+        query = scope.get("query_string", b"").decode("latin-1")
+        return cls(context=context, send=send, query=query)
 
     def header(self, name: str) -> str:
         """Return a header of the request, or an empty text."""

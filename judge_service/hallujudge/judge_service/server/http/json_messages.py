@@ -71,15 +71,21 @@ class JsonForm:
         Raises:
             InvalidInputError: The bytes are not JSON, or not a message of the method.
         """
-        return await _worked(partial(_read, raw, self._type), len(raw))
+        return await worked(partial(_read, raw, self._type), len(raw))
 
 
 async def to_json(message: Message) -> bytes:
     """Return a message as one line of JSON."""
-    return await _worked(partial(json_text, message), 3 * message.ByteSize())
+    return await worked(partial(json_text, message), 3 * message.ByteSize())
 
 
-async def _worked(work: Callable[[], _T], size: int) -> _T:
+async def worked(work: Callable[[], _T], size: int) -> _T:
+    """Return the result of work, which is done in a thread if it takes long.
+
+    Args:
+        work: The work.
+        size: The bytes that it reads or writes.
+    """
     if size <= _SHORT_BYTES:
         return work()
     return await in_thread(work, short=size <= _THREAD_BYTES)
