@@ -7,9 +7,9 @@
 The trainers' pins differ from the suite's, so each needs an environment of its own. Where a whole
 installation needs a GPU, install the trainer with --no-deps and what its reward code imports:
 
-    verl       --no-deps verl      and transformers tensordict omegaconf hydra-core ray orjson aiohttp
-    ms-swift   --no-deps ms-swift  and transformers datasets modelscope peft json_repair dacite aiohttp
-    openrlhf   --no-deps openrlhf  and transformers aiohttp
+    verl      transformers tensordict omegaconf hydra-core ray orjson aiohttp
+    ms-swift  transformers datasets modelscope peft json_repair dacite aiohttp
+    openrlhf  transformers aiohttp
 
 The script fails if the reward of a response differs from what a report says of it.
 """
@@ -190,15 +190,15 @@ def try_swift(folder: Path) -> str:
     return f"{len(TEXTS)} samples by a function and an awaited one: {tuple(found.shape)}"
 
 
-def try_openrlhf(folder: Path) -> str:
+def try_openrlhf(within: Path) -> str:
     """Let OpenRLHF's rollout code ask a function, and a server over HTTP."""
     import torch
 
     # Its package imports what needs a GPU; the code that asks for rewards does not.
     spec = find_spec("openrlhf")
-    assert spec is not None and spec.submodule_search_locations, "install openrlhf"
+    assert spec is not None, "install openrlhf"
     package = types.ModuleType("openrlhf.utils")
-    package.__path__ = [f"{spec.submodule_search_locations[0]}/utils"]
+    package.__path__ = [f"{folder}/utils" for folder in spec.submodule_search_locations or ()]
     sys.modules["openrlhf.utils"] = package
     from openrlhf.utils.agent import SingleTurnAgentExecutor
 
@@ -233,7 +233,7 @@ def try_openrlhf(folder: Path) -> str:
             pairs.append((text, None if missing else reward))
         check([(text, value if value is None else round(value, 6)) for text, value in pairs])
 
-    path = plugin(folder, "reward_func = openrlhf_reward(reward, tensor=torch.tensor)")
+    path = plugin(within, "reward_func = openrlhf_reward(reward, tensor=torch.tensor)")
     compared(asyncio.run(asked(str(path))))
     command = Path(sys.executable).parent / "hallujudge"
     server = subprocess.Popen(
