@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from .analysis import Analysis as Analysis
     from .analysis import AnalysisTable as AnalysisTable
     from .analysis import analyze as analyze
+    from .archive_examples import ExampleArchive as ExampleArchive
+    from .archive_examples import example_archives as example_archives
+    from .archive_examples import write_example as write_example
     from .archives import ArchiveReader as ArchiveReader
     from .archives import ArchiveSummary as ArchiveSummary
     from .archives import inspect_archives as inspect_archives
@@ -92,9 +95,6 @@ if TYPE_CHECKING:
     from .comparison import paper_table as paper_table
     from .derived_runs import merge_runs as merge_runs
     from .derived_runs import rescore_run as rescore_run
-    from .example_archives import ExampleArchive as ExampleArchive
-    from .example_archives import example_archives as example_archives
-    from .example_archives import write_example as write_example
     from .jobs import JobInfo as JobInfo
     from .jobs import OnJobChange as OnJobChange
     from .overview import LeftOut as LeftOut
@@ -136,7 +136,7 @@ _NAMES = {
         "leaderboard leaderboards paper_table"
     ),
     ".derived_runs": "merge_runs rescore_run",
-    ".example_archives": "ExampleArchive example_archives write_example",
+    ".archive_examples": "ExampleArchive example_archives write_example",
     ".jobs": "JobInfo OnJobChange",
     ".overview": "LeftOut Overview ScoredRun score_all",
     ".runs": (

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .comparison import CompareOptions, Gate, GateCheck, RunSource
     from .comparison.gates import Decision
 
+__all__ = ["assert_hallucination"]
+
 _SHOWN_ITEMS = 5
 _SHOWN_CHARS = 100
 

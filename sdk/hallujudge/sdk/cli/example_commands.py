@@ -24,7 +24,7 @@ def demo(
     ] = Path("hallujudge-demo"),
 ) -> ExitCode:
     """Score 24 example captions on this machine, and write the report to look at."""
-    from ..example_archives import write_example
+    from ..archive_examples import write_example
     from . import main
 
     words = shlex.split(write_example(_DEMO, out).command)[1:]
@@ -47,7 +47,7 @@ def new(
     out: ExampleFolder = None,
 ) -> ExitCode:
     """A tiny example archive of a metric, and the command that scores it."""
-    from ..example_archives import write_example
+    from ..archive_examples import write_example
 
     folder = out or Path(f"{metric}-example")
     found = write_example(metric, folder)

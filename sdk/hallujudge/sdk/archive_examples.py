@@ -30,7 +30,7 @@ class ExampleArchive:
 @cache
 def example_archives() -> Mapping[str, ExampleArchive]:
     """Return metric -> its example, sorted by metric."""
-    text = files(__package__).joinpath("example_archives.toml").read_text(encoding="utf-8")
+    text = files(__package__).joinpath("archive_examples.toml").read_text(encoding="utf-8")
     tables: Mapping[str, Mapping[str, Any]] = tomllib.loads(text)
     return {name: ExampleArchive(metric=name, **tables[name]) for name in sorted(tables)}
 
