@@ -96,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--load-format", default="auto", help="dummy: random weights, speed only")
     parser.add_argument("--vllm-command", default="vllm")
     parser.add_argument("--vllm-arguments", default="")
+    parser.add_argument("--protocols", type=lambda text: text.split(","), default=_APIS)
     parser.add_argument("--claims", type=int, default=600)
     parser.add_argument("--concurrency", type=_numbers, default=CONCURRENCY)
     parser.add_argument("--level-seconds", type=float, default=12.0)
@@ -237,7 +238,7 @@ class _Kit:
 
     async def release(self, endpoint: Endpoint) -> str:
         """Return the server's name and release."""
-        judge = self.judge(endpoint, _APIS[0], 1)
+        judge = self.judge(endpoint, self.given.protocols[0], 1)
         try:
             await judge.prepare()
             return judge.identity.server
@@ -250,7 +251,7 @@ class _Kit:
             llm_model=self.given.model,
             llm_max_concurrency=concurrency,
             outage_seconds=wait,
-            give_up_after=wait + 60,
+            give_up_after=2 * wait,
         )
         if any(entry.name == "llm_api" for entry in fields(settings)):
             changed: Any = {"llm_api": api}
@@ -260,7 +261,8 @@ class _Kit:
     async def protocol(self, api: str, endpoint: Endpoint) -> Found:
         """Check, label and time one way of asking."""
         _progress(f"protocol {api}")
-        judge = self.judge(endpoint, api, 64)
+        # A protocol that the server does not know is given up soon.
+        judge = self.judge(endpoint, api, 64, wait=15)
         try:
             checks = [
                 {"name": one.name, "ok": one.ok, "detail": self.without_path(one.detail)}
@@ -387,7 +389,7 @@ class _Kit:
             return {"not_run": "the server was not started here"}
         if self.left < 1.5 * start_seconds:
             return {"not_run": f"no time left for another start of {start_seconds:.0f} s"}
-        judge = self.judge(endpoint, _APIS[0], 8, wait=max(60, self.left))
+        judge = self.judge(endpoint, self.given.protocols[0], 8, wait=max(60, self.left))
         drawn = islice(scenes(f"crash-{self.given.seed}"), 5)
         try:
             running = asyncio.ensure_future(judge.judge([scene.item for scene in drawn]))

@@ -31,7 +31,8 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
 
     def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
         out = tmp_path / "out"
-        code = main(["--model", "/models/judge", "--out", str(out), *arguments])
+        given = ["--model", "/models/judge", "--protocols", "chat", "--out", str(out)]
+        code = main([*given, *arguments])
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
         return code, report, (out / "report.md").read_text(encoding="utf-8")
 
