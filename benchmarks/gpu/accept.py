@@ -179,7 +179,9 @@ class _Kit:
         found: Found = {"machine": _machine(), "model": self.model_facts()}
         async with self.server(found) as (endpoint, server):
             found["server"] = await self.release(endpoint)
-            found["protocols"] = [await self.protocol(name, endpoint) for name in _APIS]
+            found["protocols"] = [
+                await self.protocol(name, endpoint) for name in self.given.protocols
+            ]
             found["gpus_in_use"] = [gpu.used for gpu in local_gpus()]
             await self.bench(endpoint, found["protocols"][0])
             found["crash"] = await self.crash(endpoint, server, found.get("start_seconds", 0.0))
