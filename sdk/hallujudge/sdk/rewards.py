@@ -189,6 +189,11 @@ class _Guards:
         return response
 
 
+def _finite(rewards: Sequence[float | None]) -> list[float | None]:
+    """Return rewards without NaN and infinity, which a function of a user's may return."""
+    return [None if one is None or not math.isfinite(one) else one for one in rewards]
+
+
 def _compiled(pattern: str) -> re.Pattern[str] | None:
     try:
         return re.compile(pattern, re.DOTALL) if pattern else None
@@ -222,7 +227,7 @@ class WeightedReward:
         self, responses: Sequence[Any], references: Sequence[object] | None = None
     ) -> list[float | None]:
         """Return the reward of each response, in order."""
-        columns = [reward(responses, references) for reward, _ in self._parts]
+        columns = [_finite(reward(responses, references)) for reward, _ in self._parts]
         weights = [weight for _, weight in self._parts]
         return [
             None if None in row else math.fsum(w * v for w, v in zip(weights, row, strict=True))
@@ -311,7 +316,8 @@ class Gathered:
             # A caller that was cancelled waits no longer.
             batch = [one for one in taken if one[2].set_running_or_notify_cancel()]
             try:
-                rewards = self._reward([one[0] for one in batch], [one[1] for one in batch])
+                found = self._reward([one[0] for one in batch], [one[1] for one in batch])
+                rewards = _finite(found)
             except BaseException as err:
                 for *_, future in batch:
                     future.set_exception(err)
@@ -368,7 +374,7 @@ def trl_reward(
             raise InvalidInputError(
                 f"the dataset has no column {references!r}; trl passes on: {known}"
             )
-        return reward([_text_of(one) for one in completions], list(columns[references]))
+        return _finite(reward(list(map(_text_of, completions)), list(columns[references])))
 
     async def awaited(completions: Sequence[object], **columns: Any) -> list[float | None]:
         return await asyncio.to_thread(rewarded, completions, **columns)

@@ -8,12 +8,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import scripted_llm as llm
 from support.running import ServerProcess
+from support.threads import PATIENCE
 
 from hallujudge.metrics import Outcome
 from hallujudge.sdk import Scorer
@@ -25,6 +27,7 @@ from hallujudge.sdk.errors import (
     NotFoundError,
     UnavailableError,
 )
+from hallujudge.sdk.rewards import Reward
 
 REFERENCES = {"1": ["dog", "couch"], "2": ["cat"]}
 RESPONSES = [
@@ -33,10 +36,11 @@ RESPONSES = [
     ("1", "A dog on a couch."),
     ("3", "A bird."),
     ("2", ""),
+    ("2", "A view."),
     ("1", "A dog and a cat."),
 ]
-CHAIR_I = [0.5, 0.0, 0.0, None, None, 0.5]
-REASONS = ["", "", "", "REFERENCE_MISSING", "RESPONSE_EMPTY", ""]
+CHAIR_I = [0.5, 0.0, 0.0, None, None, None, 0.5]
+REASONS = ["", "", "", "REFERENCE_MISSING", "RESPONSE_EMPTY", "", ""]
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +92,7 @@ def test_wrong_settings_fail_when_the_scorer_is_made(server: str) -> None:
 FORKED = """
 import multiprocessing, sys
 from hallujudge.sdk import Scorer
+from hallujudge.sdk.rewards import Reward
 
 def score(scorer, pipe):
     found = scorer([("1", "A dog and a cat."), ("2", "A cat.")])
@@ -152,16 +157,21 @@ async def test_a_judge_that_hangs_is_given_up_at_the_deadline(
             await asyncio.to_thread(one.close)
 
 
-def test_a_server_that_goes_away_leaves_responses_unscored_and_comes_back() -> None:
+def test_a_server_that_restarts_costs_a_retry() -> None:
     first = ServerProcess()
-    scored = Scorer(
-        "chair", references=REFERENCES, server=first.address, on_failure="none", deadline=1.0
-    )
-    with scored:
-        assert scored(RESPONSES)[1].outcome is Outcome.SCORED
-        first.stop()
-        assert scored(RESPONSES)[1].outcome is Outcome.UNSCORED
-        scored.deadline = None
+    reward = Reward("chair", "chair_i", references=REFERENCES, server=first.address)
+    expected = [None if one is None else 1 - one for one in CHAIR_I]
+    assert reward(RESPONSES) == expected
+    first.stop()
+    with ThreadPoolExecutor() as pool:
+        call = pool.submit(reward, RESPONSES)
         second = ServerProcess("--port", first.address.rpartition(":")[2])
-        assert scored(RESPONSES)[1].outcome is Outcome.SCORED
-        second.stop()
+        assert call.result(PATIENCE) == expected
+    assert reward(RESPONSES) == expected
+    scorer = reward.scorer
+    second.stop()
+    scorer.deadline, scorer.on_failure = 1.0, "none"
+    gone = scorer(RESPONSES)
+    assert {one.outcome for one in gone} == {Outcome.UNSCORED}
+    assert {*(one.reason for one in gone)} <= {"DEADLINE_EXCEEDED", "SERVER_UNREACHABLE"}
+    scorer.close()

@@ -45,6 +45,7 @@ def test_examples() -> None:
 
 def test_higher_is_better_and_nothing_to_judge_is_none(reward: Reward) -> None:
     assert reward(TEXTS, CAT) == [1.0, 0.5, 0.0, None, None]
+    assert reward(["A cat.", "A cat."], [None, ["cat"]]) == [None, 1.0]
     assert reward([], []) == []
 
 
@@ -106,6 +107,18 @@ def test_weights_are_a_weighted_mean(rows: list[tuple[float | None, float]]) -> 
     assert mixed([""] * len(rows)) == [
         None if a is None else pytest.approx(0.75 * a + 0.25 * b) for a, b in rows
     ]
+
+
+def test_a_number_that_is_none_never_leaves_a_reward() -> None:
+    def odd(responses: Sequence[str], references: object = None) -> list[float | None]:
+        return [float(text) for text in responses]
+
+    texts = ["nan", "inf", "-inf", "0.5"]
+    assert WeightedReward([(odd, 1.0)])(texts, texts) == [None, None, None, 0.5]
+    assert trl_reward(odd, references="r")(texts, r=texts) == [None, None, None, 0.5]
+    gathered = Gathered(odd)
+    assert gathered.many(texts, texts) == [None, None, None, 0.5]
+    gathered.close()
 
 
 def test_weights_must_be_above_zero() -> None:
