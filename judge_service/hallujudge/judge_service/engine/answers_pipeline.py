@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hallujudge.metrics import Evidence, ItemResult, Outcome
+from hallujudge.metrics.answers.answer_text import MAX_KEPT_CHARS
 from hallujudge.metrics.answers.answers_metric import AnswersMetric, metric_of
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -23,6 +24,8 @@ from .responses import Problem, ResponseCheck
 from .spec import ScoreSpec
 
 _SHOWN_CHARS = 80
+# How many answers that can be scored are remembered.
+_MOST_CLEAR = 1 << 16
 _MISSING = (
     UnscoredReason.RESPONSE_MISSING,
     UnscoredReason.RESPONSE_EMPTY,
@@ -34,6 +37,17 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     """Parses the answers of a bundle."""
 
     item_type = AnswersItem
+
+    def __init__(
+        self, metric: AnswersMetric, responses: ResponseCheck, notes: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(metric, responses, notes)
+        declared = metric.benchmark
+        # Looked up once: most benchmarks have none of these, and they have many answers.
+        self._own = declared.variant(metric.variant)
+        self._makes_fields = bool(declared.derived or self._own.derived)
+        self._alone = declared.bundle.alone
+        self._clear: set[tuple[str | None, str]] = set()
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -47,7 +61,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def result(self, item: AnswersItem) -> ItemResult:
         """Return the result of a bundle; one that the variant leaves out counts in no score."""
-        if self.metric.leaves_out(item):
+        if self._own.leaves_out is not None and self._own.leaves_out(item):
             return self.placed(item, ItemResult(id=item.id, group_id="", outcome=Outcome.SCORED))
         return super().result(item)
 
@@ -77,13 +91,16 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def _place_of(self, item: AnswersItem) -> tuple[str, Mapping[str, str]] | None:
         """Return the cluster and the fields of an item; None if they are its own."""
-        declared, group = self.metric.benchmark, self.metric.cluster(item)
-        derived, own = declared.derived, declared.variant(self.metric.variant).derived
-        if not (derived or own or group):
-            return None
-        made = {name: value for name, make in derived.items() if (value := make(item))}
-        made |= {name: make(item) for name, make in own.items()}
-        return item.group_id or group, {**item.fields, **made}
+        group = self.metric.cluster(item)
+        if not self._makes_fields:
+            return (item.group_id or group, item.fields) if group else None
+        fields = dict(item.fields)
+        for name, make in self.metric.benchmark.derived.items():
+            if value := make(item):
+                fields[name] = value
+        for name, make in self._own.derived.items():
+            fields[name] = make(item)
+        return item.group_id or group, fields
 
     def unread_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with an unparsed answer, which a score may count."""
@@ -94,12 +111,12 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why a bundle can't be scored, or None if it can."""
         declared = self.metric.benchmark
-        if (problem := self.place_problem(item)) is not None:
+        if declared.places and (problem := self.place_problem(item)) is not None:
             return problem
         if declared.check is not None and (problem := declared.check(item)):
             return problem
         how, answers = declared.bundle, item.answers
-        if how.alone:
+        if self._alone:
             return self.problem_within(item, answers[0]) if len(answers) == 1 else ONE_EACH
         if how.partial:
             return self._partial_problem(answers)
@@ -138,8 +155,16 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def answer_problem(self, answer: Answer) -> Problem | None:
         """Return why an answer can't be scored: its response or its label."""
+        # Answers repeat, and nearly all can be scored.
+        said = answer.response, answer.label
+        if said in self._clear:
+            return None
         what = f"the {answer.name} answer" if answer.name else "the answer"
-        return self.responses.problem(answer.response, what) or self.label_problem(answer)
+        problem = self.responses.problem(answer.response, what) or self.label_problem(answer)
+        short = len(answer.response or "") <= MAX_KEPT_CHARS
+        if problem is None and short and len(self._clear) < _MOST_CLEAR:
+            self._clear.add(said)
+        return problem
 
     def problem_within(self, item: AnswersItem, answer: Answer) -> Problem | None:
         """Return why an answer of a bundle can't be scored; missing ones may count."""

@@ -139,6 +139,9 @@ class AnswerVerdict(NamedTuple):
     """The parser, or its rule, that parsed it; why there is no answer, for a missing one."""
 
 
+_VERDICT_NAMES = AnswerVerdict._fields
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswersEvidence:
     """Evidence of the scores of a bundle."""
@@ -157,7 +160,7 @@ class AnswersEvidence:
     def to_json(self) -> dict[str, JsonValue]:
         """Return each answer with its label, and the judges that were called."""
         line: dict[str, JsonValue] = {
-            "answers": [dict(verdict._asdict()) for verdict in self.answers]
+            "answers": [dict(zip(_VERDICT_NAMES, each, strict=True)) for each in self.answers]
         }
         if self.given is not None:
             line["given"] = self.given

@@ -14,9 +14,10 @@ is a number of a bundle; sums of counts give the scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from ..framework import columns_and_scores as framework
 from ..framework.columns_and_scores import Direction, Ratio, ScoreDefinition, mean_of
@@ -65,6 +66,8 @@ class ReadAnswer(NamedTuple):
         return self._replace(value=value, right=right, unparsed="", counted=True, elsewhere=None)
 
 
+make_read = cast("Callable[[tuple[object, ...]], ReadAnswer]", partial(tuple.__new__, ReadAnswer))
+"""Makes a parsed answer of all its fields, in half the time of its constructor."""
 Condition: TypeAlias = "Callable[[ReadAnswer], bool]"
 """A test of an answer."""
 Bundle: TypeAlias = "Sequence[ReadAnswer]"
@@ -161,25 +164,29 @@ def count_groups(
     """
 
     def of(bundle: Bundle) -> int:
-        return sum(
-            holds(group)
-            for group in _groups(bundle, by, among)
-            if all(a.counted or (unread and a.unparsed) for a in group)
-        )
+        number = 0
+        # A loop takes half the time of generators, and bundles are many.
+        for group in _groups(bundle, by, among):
+            for answer in group:
+                if not (answer.counted or (unread and answer.unparsed)):
+                    break
+            else:
+                number += holds(group)
+        return number
 
     return Count(name=name, meaning=meaning, of=of, unread=unread)
 
 
 def _groups(
     bundle: Bundle, by: tuple[str, ...], among: Condition
-) -> Iterator[Sequence[ReadAnswer]]:
-    chosen = list(filter(among, bundle))
+) -> Iterable[Sequence[ReadAnswer]]:
+    chosen = bundle if among is is_any else list(filter(among, bundle))
     if not by:
-        return iter([chosen] if chosen else [])
+        return [chosen] if chosen else []
     groups: dict[tuple[str, ...], list[ReadAnswer]] = {}
     for answer in chosen:
         groups.setdefault(tuple(map(answer.field, by)), []).append(answer)
-    return iter(groups.values())
+    return groups.values()
 
 
 def are_right(group: Bundle) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hallujudge.metrics.answers.closed_questions import (
@@ -17,6 +18,7 @@ from .answer_records import (
     bad_label,
     has_any,
     has_strange_letters,
+    make_entry,
     make_item,
     placed,
 )
@@ -35,6 +37,7 @@ from .records import (
     Record,
     canonical_id,
     choose_key,
+    make_record,
     optional_text,
     shown,
 )
@@ -101,8 +104,14 @@ class _Bundles:
         self._line_ids: set[str] = set()
         self._counts: dict[str, int] = {}
         self._maker = AnswerMaker(declared, options, self._faults, self._asked)
+        bundle = declared.bundle
+        # Most archives have a record for each item, which is its only answer.
+        self._alone = not (bundle.columns or bundle.names or bundle.inside or bundle.name)
+        self._alone = self._alone and not (bundle.every or options.allow_duplicates)
+        self._needed = () if options.allow_missing else bundle.required or bundle.names
         sets = declared.set_files
         self._item_fields = self._maker.ways_of(self._own, "" if sets is None else sets.field)
+        self._has_fields = bool(self._item_fields) or sets is not None
         self._media = MediaCheck(() if declared.keys.own_media else declared.keys.media)
 
     def read(self, parts: Iterator[Part]) -> list[AnswersItem]:
@@ -111,17 +120,18 @@ class _Bundles:
         Raises:
             ArchiveError: A record can't be used; the message names all with the same fault.
         """
-        gathered: dict[str, list[Entry]] = {}
+        gathered: defaultdict[str, list[Entry]] = defaultdict(list)
+        completed, entries_of = self._asked.completed, self._entries
         for part in parts:
             records = map(self._renamed, part.records) if self._options.key_map else part.records
             for record in unfolded(self._declared, records, "response"):
                 if self._asked.ignores(record):
                     continue
-                for entry in self._entries(part.name, *self._asked.completed(record)):
-                    gathered.setdefault(entry.bundle, []).append(entry)
+                for entry in entries_of(part.name, *completed(record)):
+                    gathered[entry.bundle].append(entry)
         for record in self._asked.answering(gathered):
-            for entry in self._entries("", *self._asked.completed(record)):
-                gathered.setdefault(entry.bundle, []).append(entry)
+            for entry in entries_of("", *completed(record)):
+                gathered[entry.bundle].append(entry)
         self._asked.check()
         # Answers without their question lack more, which would be the wrong error.
         self._faults.check()
@@ -131,8 +141,8 @@ class _Bundles:
             self._maker.keys_of(first.inner)
         for key in self._asked.silent() if self._may_lack and gathered else ():
             for entry in self._unanswered(key):
-                gathered.setdefault(entry.bundle, []).append(entry)
-        for bundle, entries in gathered.items():
+                gathered[entry.bundle].append(entry)
+        for bundle, entries in gathered.items() if self._bundle.every else ():
             if not self._bundle.cut and self._is_cut(entries):
                 self._faults.add(_CUT, f"{bundle} ({len(entries)} of {self._bundle.every})")
         items = [self._item(entries) for entries in gathered.values()]
@@ -165,9 +175,11 @@ class _Bundles:
             record: The record.
             known: Id of its bundle; empty to look it up.
         """
-        fields = self._fields(part, record)
+        fields = self._fields(part, record) if self._has_fields else {}
         if fields is None:
             return ()
+        if self._alone:
+            return (self._only(fields, record, known),)
         named_first = next(iter(self._bundle.columns), "")
         if named_first and not (self._bundle.by or self._bundle.name):
             choose_key(record, None, (named_first,), "the answers")
@@ -197,6 +209,14 @@ class _Bundles:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
             bundle += f"#{number}" * (number > 1)
         return (Entry(bundle, name or place, fields, record.values, inner),)
+
+    def _only(self, fields: Mapping[str, str], record: Record, known: str) -> Entry:
+        """Return the answer that a record is."""
+        values = record.values
+        bundle = known or bundle_id(self._declared, record, self._options)
+        shown_values = self._mapped(values, {}) if self._options.key_map else values
+        inner = make_record((shown_values, record.position, bundle))
+        return make_entry((bundle, "", fields, values, inner, False))
 
     def _in_columns(
         self, keys: Sequence[str], fields: Mapping[str, str], record: Record
@@ -393,14 +413,14 @@ class _Bundles:
             media.append(self._media_of(entry))
         if self._bundle.same and len(answers) == len(entries):
             self._check_same(entries, tuple(answers.values()))
-        if not self._options.allow_missing and not self._is_cut(entries):
-            needed = self._bundle.required or self._bundle.names
-            if lacking := [name for name in needed if name not in answers]:
-                fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
-                self._faults.add(fault, first.bundle)
-        in_order = [answers[name] for name in self._bundle.names if name in answers]
+        lacking = [name for name in self._needed if name not in answers]
+        if lacking and not self._is_cut(entries):
+            fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
+            self._faults.add(fault, first.bundle)
+        names = self._bundle.names
+        in_order = [answers[name] for name in names if name in answers] if names else ()
         # Some questions are duplicates with the halves of a video in the other order.
-        group = min(filter(None, media), default="")
+        group = media[0] if len(media) == 1 else min(filter(None, media), default="")
         fields = self._fields_of(entries, answers[first.name].fields if answers else {})
         item = make_item((first.bundle, group, fields, tuple(in_order or answers.values())))
         if not self._asked.is_special(first.outer):
@@ -423,12 +443,13 @@ class _Bundles:
 
     def _media_of(self, entry: Entry) -> str:
         """Return the image or video of an answer; empty without one."""
-        found = optional_text(entry.inner, self._keys.media)
-        if not found and entry.outer is not entry.inner.values:
-            found = optional_text(Record(entry.outer, 0, entry.bundle), self._keys.media)
+        keys = self._keys.media
+        found = optional_text(entry.inner, keys) if keys else ""
+        if not found and entry.outer is not entry.inner.values and keys:
+            found = optional_text(make_record((entry.outer, 0, entry.bundle)), keys)
         if not self._keys.own_media:
-            place, keys = ("", ()) if found else (placed(entry), entry.whole)
-            self._media.add(found, place, keys)
+            place, whole = ("", ()) if found else (placed(entry), entry.whole)
+            self._media.add(found, place, whole)
         return found
 
     def media_notes(self) -> tuple[str, ...]:

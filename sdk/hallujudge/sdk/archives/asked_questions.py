@@ -20,7 +20,7 @@ from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
 from .json_files import named, read_text, read_values
 from .question_files import bundle_id, known_questions, question_key
-from .records import Record, canonical_id, choose_key, read_records, shown
+from .records import Record, canonical_id, choose_key, make_record, read_records, shown
 from .table_files import structured
 
 _UNKNOWN = "answers are to questions that the references lack"
@@ -92,6 +92,8 @@ class AskedQuestions:
         And the id of its bundle; empty if it did not have to be looked up.
         """
         self._records += 1
+        if not self.questions and not self._tables:
+            return record, ""
         key, values = "", record.values
         if self.questions:
             key_of = bundle_id if self._by_id else question_key
@@ -103,12 +105,12 @@ class AskedQuestions:
                 values = {**known, **values}
         bundle = key if self._by_id else ""
         if self._tables:
-            bundle = bundle or bundle_id(
-                self._declared, record._replace(values=values), self._options
-            )
+            if not bundle:
+                whole = make_record((values, record.position, record.place))
+                bundle = bundle_id(self._declared, whole, self._options)
             values = self._with_tables(values, bundle, record.position)
         if values is not record.values:
-            record = Record(values, record.position, record.place)
+            record = make_record((values, record.position, record.place))
         return record, bundle
 
     def known(self, key: str) -> Mapping[str, object]:

@@ -17,7 +17,7 @@ from hallujudge.judge_service.errors import fault_of
 from ..errors import ArchiveError
 from .inputs import InputOptions, Responses
 from .json_files import named, only_value, read_json, read_text, read_values
-from .records import Record, canonical_id, read_records, shown, unwrapped
+from .records import Record, canonical_id, make_record, read_records, shown, unwrapped
 
 _LONGEST_PLACE = 20
 """More digits than any list position has, and fewer than Python's limit for integers."""
@@ -278,8 +278,8 @@ def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
 def _answer(key: str, value: object, position: int, place: str) -> Record:
     # Nearly all answers are texts, and looking for a mapping takes longer than the rest.
     if type(value) is not str and isinstance(value, Mapping):
-        return Record({"id": key, **value}, position, place)
-    return Record({"id": key, "response": value}, position, place)
+        return make_record(({"id": key, **value}, position, place))
+    return make_record(({"id": key, "response": value}, position, place))
 
 
 def _first_values(responses: Responses) -> list[object]:

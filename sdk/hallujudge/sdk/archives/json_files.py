@@ -141,12 +141,18 @@ def _batches_of(
         yield from _gathered(reader, reader.more_values() if lines.count else reader.values())
 
 
-def _gathered(reader: _Reader, values: Iterator[Placed]) -> Iterator[Batch]:
+def _gathered(reader: _Reader, values: Iterator[Placed | Batch]) -> Iterator[Batch]:
     """Yield values some at a time, and those before an error before it is raised."""
     found: list[Placed] = []
     began = 0
     try:
         for placed in values:
+            if isinstance(placed, Batch):
+                if found:
+                    yield Batch(*zip(*found, strict=True))
+                yield placed
+                found, began = [], reader.taken
+                continue
             found.append(placed)
             if len(found) == _GATHERED or reader.taken - began > _GATHERED_CHARS:
                 yield Batch(*zip(*found, strict=True))
@@ -246,8 +252,8 @@ class _Reader:
         self.taken = 0
         """Number of characters that were decoded."""
 
-    def values(self) -> Iterator[Placed]:
-        """Yield the values of a whole file."""
+    def values(self) -> Iterator[Placed | Batch]:
+        """Yield the values of a whole file, many at a time where a line of a list has many."""
         first = self._peek()
         if not first:
             raise ArchiveError(
@@ -283,14 +289,14 @@ class _Reader:
         while self._peek():
             yield self._value()
 
-    def _list(self) -> Iterator[Placed]:
+    def _list(self) -> Iterator[Placed | Batch]:
         if self._peek() == "]":
             self._skip(1)
         else:
             while True:
                 line = self._line
                 if values := self._several():
-                    yield from (Placed(value, line) for value in values)
+                    yield Batch(values, [line] * len(values))
                 else:
                     yield self._value()
                 mark = self._peek()

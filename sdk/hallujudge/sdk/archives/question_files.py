@@ -407,10 +407,14 @@ def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) 
     """
     if by := declared.bundle.by:
         return "_".join(place_of(declared, record, by))
-    key = options.id_key or declared.keys.id[0]
-    if key not in record.values:
+    key, values = options.id_key or declared.keys.id[0], record.values
+    if key not in values:
         key = choose_key(record, options.id_key, declared.keys.id, "the id", ID_FLAG)
-    return canonical_id(record.values[key], record.place)
+    value = values[key]
+    if type(value) is str and value.isalnum() and value.isascii():
+        # As in canonical_id().
+        return value
+    return canonical_id(value, record.place)
 
 
 def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import NamedTuple, TypeGuard, cast
 
@@ -58,11 +59,8 @@ class RecordBatch(NamedTuple):
 
     def records(self) -> Iterator[Record]:
         """Return the records."""
-        start, place = self.position, self.place
-        return (
-            _record((values, start + index, place(index)))
-            for index, values in enumerate(self.values)
-        )
+        places = map(self.place, range(len(self.values)))
+        return map(make_record, zip(self.values, count(self.position), places, strict=False))
 
 
 class Records:
@@ -102,10 +100,10 @@ def no_records(source: object, what: str, each: str) -> ArchiveError:
     return ArchiveError(f"{name or f'the {what}'}: no records; give a record for each {each}")
 
 
-# A record in half the time of the constructor, which is a function in Python.
-_record = cast(
+make_record = cast(
     "Callable[[tuple[Mapping[str, object], int, str]], Record]", partial(tuple.__new__, Record)
 )
+"""Makes a record in half the time of its constructor, which is a function in Python."""
 
 
 def read_records(
@@ -122,7 +120,7 @@ def read_records(
     Raises:
         ArchiveError: The file can't be read, or an entry is not a record.
     """
-    return (record for batch in read_record_batches(source) for record in batch.records())
+    return chain.from_iterable(map(RecordBatch.records, read_record_batches(source)))
 
 
 def read_record_batches(
@@ -176,29 +174,35 @@ def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterato
             if marks is not None:
                 marks.nested = True
             entries = ((entry, f"{first}, {key}") for key, entry in held)
-            for position, record in enumerate(_of_values(entries), 1):  # noqa: B007  # used below
-                yield _one(record)
+            while some := list(islice(_of_values(entries), _GATHERED)):
+                yield _together(some, position)
+                position += len(some)
             values, lines = values[1:], lines[1:]
         if by_id:
-            inner = list(_of_values(_entries_by_id(values, lines, before), position))
-            yield from map(_one, inner)
-            position += len(inner)
+            if inner := list(_of_values(_entries_by_id(values, lines, before))):
+                yield _together(inner, position)
+                position += len(inner)
             continue
         # The keys of JSON are texts.
         objects = cast("Sequence[Mapping[str, object]]", values)
-        count = len(values)
+        valid = len(values)
         if values and set(map(type, values)) != _OBJECT:
-            count = next(index for index, value in enumerate(values) if type(value) is not dict)
-        if count:
+            valid = next(index for index, value in enumerate(values) if type(value) is not dict)
+        if valid:
             place = partial(_line_place, before, lines)
-            yield RecordBatch(objects[:count], position, place)
-        if count < len(values):
-            raise _no_record(values[count], f"{before}{lines[count]}")
-        position += count
+            yield RecordBatch(objects[:valid], position, place)
+        if valid < len(values):
+            raise _no_record(values[valid], f"{before}{lines[valid]}")
+        position += valid
 
 
 def _line_place(before: str, lines: Sequence[int], index: int) -> str:
     return f"{before}{lines[index]}"
+
+
+def _together(records: Sequence[Record], position: int) -> RecordBatch:
+    places = [record.place for record in records]
+    return RecordBatch([record.values for record in records], position, places.__getitem__)
 
 
 def _one(record: Record) -> RecordBatch:
@@ -217,12 +221,12 @@ def _entries_by_id(
             yield value, f"{before}{line}"
 
 
-def _of_values(entries: Iterable[tuple[object, str]], start: int = 0) -> Iterator[Record]:
-    for position, (value, place) in enumerate(entries, start):
+def _of_values(entries: Iterable[tuple[object, str]]) -> Iterator[Record]:
+    for position, (value, place) in enumerate(entries):
         if isinstance(value, Record):
             yield value
         elif _is_record(value):
-            yield _record((value, position, place))
+            yield make_record((value, position, place))
         else:
             raise _no_record(value, place)
 
