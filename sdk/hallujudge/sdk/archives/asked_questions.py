@@ -26,6 +26,7 @@ from .table_files import structured
 _UNKNOWN = "answers are to questions that the references lack"
 _REMEDY = "Give their questions, or pass InputOptions(allow_unknown=True)"
 _SHOWN_IDS = 3
+_NONE: Mapping[str, object] = {}
 
 
 class AskedQuestions:
@@ -115,7 +116,7 @@ class AskedQuestions:
 
     def known(self, key: str) -> Mapping[str, object]:
         """Return what is known of a question, without verdicts on another model's answer to it."""
-        known = self.questions.get(key, {})
+        known = self.questions.get(key, _NONE)
         if not self._of_answers:
             return known
         return {name: value for name, value in known.items() if name not in self._of_answers}
@@ -147,22 +148,26 @@ class AskedQuestions:
     def _with_tables(
         self, values: Mapping[str, object], key: str, position: int
     ) -> Mapping[str, object]:
-        made = dict(values)
+        made, added = values, {}
         self._bundles.add(key)
         for table, held in self._tables.items():
-            lacks = table.required and key not in held
-            if lacks and (key in self.questions or not self._options.allow_unknown):
+            if (
+                table.required
+                and key not in held
+                and (key in self.questions or not self._options.allow_unknown)
+            ):
                 fault = f"{self._declared.unit} have no {table.noun}"
                 remedy = f"Give the {table.name} file of the same release"
                 self._faults.add(fault, key, remedy=remedy)
-            if table.form == "records":
-                made = {**cast("Mapping[str, object]", held.get(key, {})), **made}
-            elif table.form == "pairs":
-                made[table.name] = held
-            elif table.form in ("by id", "in order"):
-                place = str(position) if isinstance(held, _Listed) else key
-                made[table.name] = held.get(place)
-        return made
+            form = table.form
+            if form == "records":
+                made = {**cast("Mapping[str, object]", held.get(key, _NONE)), **made}
+            elif form == "pairs":
+                added[table.name] = held
+            elif form in ("by id", "in order"):
+                place = str(position) if type(held) is _Listed else key
+                added[table.name] = held.get(place)
+        return {**made, **added} if added else made
 
     def answering(self, gathered: Container[str]) -> Iterator[Record]:
         """Yield the records of tables that count as answers, where there is no other."""

@@ -336,13 +336,13 @@ def _is_id_to_text(value: Mapping[str, object]) -> bool:
     entries = value.values()
     texts = set(map(type, entries)) <= _TEXT_OR_NULL
     texts = texts or all(entry is None or isinstance(entry, str) for entry in entries)
-    return bool(value) and texts and all(map(has_digit, value))
+    return bool(value) and texts and have_digits(value)
 
 
-def has_digit(text: str) -> bool:
-    """Return whether a text has a digit, such as an id."""
+def have_digits(texts: Iterable[str]) -> bool:
+    """Return whether all texts have a digit, such as ids."""
     # The pattern takes a tenth of the time of a loop, and knows fewer digits, such as no "²".
-    return _DIGIT.search(text) is not None or any(map(str.isdigit, text))
+    return all(_DIGIT.search(text) or any(map(str.isdigit, text)) for text in texts)
 
 
 def _as_record(key: object, value: object) -> Mapping[str, object]:

@@ -31,7 +31,7 @@ except KeyboardInterrupt:
 
 __all__ = ["command_tree", "main"]
 
-_NEW_OBJECTS = 50_000
+_NEW_OBJECTS = 1_000_000
 _READERS = frozenset({"archive", "audit", "compare", "gate", "leaderboard", "report"})
 
 
@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    # Items are freed by their reference counts. Looking for cycles among them after every 700 new
-    # ones takes a tenth of a CHAIR run, and finds none; nor does looking again after ten times.
+    # Items are freed by their reference counts. Looking for cycles among them takes a tenth of a
+    # run, and finds none; nor does looking again after ten times.
     gc.set_threshold(_NEW_OBJECTS, _NEW_OBJECTS)
     if arguments is None:
         # The process ends with the command, and looks for cycles among all that it has imported

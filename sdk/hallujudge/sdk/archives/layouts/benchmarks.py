@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from ..records import has_digit
+from ..records import have_digits
 from ..table_files import structured
 from .archive_reader import ArchiveReader, converting, mapping_at, yes_or_no
 
@@ -54,13 +54,11 @@ def _is_question(values: Mapping[str, object]) -> bool:
 
 def _is_event_hallusion(values: Mapping[str, object]) -> bool:
     """Return whether an object maps splits to videos with questions."""
-    splits = values.keys() - {"id"}
-    videos = [mapping_at(values, split) for split in splits]
-    return (
-        bool(splits)
-        and splits <= {"entire", "interleave", "misleading"}
-        and all(isinstance(v, Mapping) and "qa" in v for of in videos for v in of.values())
-    )
+    if not values or not values.keys() <= {"id", "entire", "interleave", "misleading"}:
+        return False
+    videos = [mapping_at(values, split) for split in values if split != "id"]
+    found = [isinstance(each, Mapping) and "qa" in each for of in videos for each in of.values()]
+    return bool(videos) and all(found)
 
 
 def _is_event_video(values: Mapping[str, object]) -> bool:
@@ -100,12 +98,10 @@ def _all_letters(values: Mapping[str, object], *, least: int, most: int) -> bool
     """Return whether an object maps videos, named with a number, to one or more letters."""
     # Thousands of texts have few distinct ones.
     texts = {value for value in values.values() if isinstance(value, str)}
+    if not values or not all(least <= len(_letters(text)) <= most for text in texts):
+        return False
     others = [value for value in values.values() if not isinstance(value, str)]
-    return (
-        bool(values)
-        and all(least <= len(_letters(value)) <= most for value in (*texts, *others))
-        and all(map(has_digit, values))
-    )
+    return all(least <= len(_letters(value)) <= most for value in others) and have_digits(values)
 
 
 def _is_display(values: Mapping[str, object]) -> bool:
