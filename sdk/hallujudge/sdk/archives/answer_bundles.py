@@ -369,7 +369,8 @@ class _Bundles:
         """Return the declared fields that a record has; None if it has no set."""
         sets = self._declared.set_files
         found = self._maker.fields_of(self._item_fields, record.values, record.place)
-        found = {name: text for name, text in found.items() if text}
+        if not all(found.values()):
+            found = {name: text for name, text in found.items() if text}
         if sets is None:
             return found
         given = found.pop(sets.field, "")

@@ -68,6 +68,8 @@ class AskedQuestions:
         self._of_answers = {key for name in keys.verdict for key in keys.fields[name]}
         # What joins a record with its question is then the id of its bundle.
         self._by_id = not declared.bundle.by
+        known = bool(self.questions) and not options.allow_unknown
+        self._leaves_out = declared.incomplete and known
 
     @property
     def asking(self) -> str | None:
@@ -80,7 +82,7 @@ class AskedQuestions:
 
     def ignores(self, record: Record) -> bool:
         """Return whether a record answers no question, in a benchmark that leaves such out."""
-        if not self._declared.incomplete or not self.questions or self._options.allow_unknown:
+        if not self._leaves_out:
             return False
         if (key := question_key(self._declared, record, self._options)) in self.questions:
             return False

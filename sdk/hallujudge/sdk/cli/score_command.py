@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shlex
 import sys
@@ -272,6 +273,8 @@ class ScoreCommand:
         """Read the inputs and print notes on them."""
         with nullcontext() if self.quiet else shown_reading():
             prepared = PreparedRun.of(self.run, spec, workers)
+        # The items live as long as the command.
+        gc.freeze()
         self.note(*graph_notes(spec), *prepared.items.notes)
         return prepared
 
