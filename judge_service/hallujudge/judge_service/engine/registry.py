@@ -190,15 +190,15 @@ def _entries(known: tuple[str, ...]) -> Mapping[str, MetricEntry]:
 
 
 def entry_of(name: str) -> MetricEntry | None:
-    """Return a metric. Only its family is imported, if that has the metric's name."""
+    """Return a metric. Only families whose name it begins with are imported, if one has it."""
     return _entry_of(name, tuple(FAMILIES))
 
 
 # Each call of a server asks six times. Callers choose names, so that only the last ones are kept.
 @lru_cache(64)
 def _entry_of(name: str, _known: tuple[str, ...]) -> MetricEntry | None:
-    family = name.replace("-", "_")
-    own = _entries_of(family) if family in FAMILIES else ()
+    families_of = (each for each in FAMILIES if name.startswith(each.replace("_", "-")))
+    own = (entry for family in families_of for entry in _entries_of(family))
     return next((entry for entry in own if entry.name == name), None) or entries().get(name)
 
 

@@ -15,12 +15,13 @@ from ..errors import ArchiveError
 from .answer_records import (
     AnswerMaker,
     Entry,
-    bad_label,
+    Fault,
     has_any,
     has_strange_letters,
     make_entry,
     make_item,
     placed,
+    remedies_of,
 )
 from .archive_files import value_at
 from .asked_questions import AskedQuestions
@@ -41,7 +42,7 @@ from .records import (
     optional_text,
     shown,
 )
-from .set_files import Part, known_sets, parts_of, set_in
+from .set_files import Part, parts_of, set_in
 from .table_files import structured
 
 
@@ -86,7 +87,7 @@ class _Bundles:
         self._keys = declared.keys
         self._bundle = declared.bundle
         self._options = options
-        self._faults = Faults(_remedies(declared))
+        self._faults = Faults(remedies_of(declared))
         self._asked = AskedQuestions(declared, references, options, self._faults)
         # Fields of answers differ within an item.
         of_answers = {*declared.seen, *declared.kept, *declared.bundle.name}
@@ -144,10 +145,10 @@ class _Bundles:
                 gathered[entry.bundle].append(entry)
         for bundle, entries in gathered.items() if self._bundle.every else ():
             if not self._bundle.cut and self._is_cut(entries):
-                self._faults.add(_CUT, f"{bundle} ({len(entries)} of {self._bundle.every})")
+                self._faults.add(Fault.CUT, f"{bundle} ({len(entries)} of {self._bundle.every})")
         items = [self._item(entries) for entries in gathered.values()]
         if not self._may_lack and self._asked.asking is None:
-            self._faults.add(_SILENT, *self._asked.silent())
+            self._faults.add(Fault.SILENT, *self._asked.silent())
         self._faults.check()
         if not items:
             raise ArchiveError(f"the archive of answers has no {self._declared.unit}; give some")
@@ -184,7 +185,7 @@ class _Bundles:
         if named_first and not (self._bundle.by or self._bundle.name):
             choose_key(record, None, (named_first,), "the answers")
             if record.values[named_first] is None:
-                self._faults.add(_OTHER_COLUMNS, f"{record.place} ({named_first} of null)")
+                self._faults.add(Fault.OTHER_COLUMNS, f"{record.place} ({named_first} of null)")
                 return ()
         columns = [key for key in self._bundle.columns if record.values.get(key) is not None]
         if columns:
@@ -199,7 +200,7 @@ class _Bundles:
         bundle, place = self._bundle_of(fields, record, known)
         if name is None:
             found = "_".join(place_of(self._declared, record, self._bundle.name))
-            self._faults.add(_UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
+            self._faults.add(Fault.UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
             return ()
         if self._bundle.name:
             self._check_line_id(record)
@@ -228,7 +229,7 @@ class _Bundles:
             listed = not isinstance(structured(record.values[key]), Mapping)
             if column is None or (listed and len(column) != len(held[keys[0]] or ())):
                 what = f"{key} of {shown(record.values[key])}"
-                self._faults.add(_OTHER_COLUMNS, f"{record.place} ({what})")
+                self._faults.add(Fault.OTHER_COLUMNS, f"{record.place} ({what})")
                 return
         rest = {key: value for key, value in record.values.items() if key not in held}
         for name in held[keys[0]] or ():
@@ -318,7 +319,7 @@ class _Bundles:
                 choose_key(record, None, (name,), f"the {name} answer")
             held = structured(record.values.get(name))
             if not isinstance(held, Mapping):
-                self._faults.add(_NO_ANSWER, f"{bundle} ({name})")
+                self._faults.add(Fault.NO_ANSWER, f"{bundle} ({name})")
                 return
             entries.append(self._inner(bundle, name, fields, record, held))
             self._maker.keys_of(entries[0].inner)
@@ -378,7 +379,7 @@ class _Bundles:
         if not name:
             found_keys = f"found {named(sorted(record.values))}"
             what = f"{sets.field} {shown(given)}" if given else found_keys
-            self._faults.add(_NO_SET, f"{record.place} ({what})")
+            self._faults.add(Fault.NO_SET, f"{record.place} ({what})")
             return None
         return {sets.field: name, **found}
 
@@ -409,7 +410,9 @@ class _Bundles:
             if entry.empty:
                 continue
             if entry.name in answers:
-                self._faults.add(_SHIFTED if self._bundle.every else _TWICE, placed(entry))
+                self._faults.add(
+                    Fault.SHIFTED if self._bundle.every else Fault.TWICE, placed(entry)
+                )
             answers[entry.name] = self._maker.answer(entry)
             media.append(self._media_of(entry))
         if self._bundle.same and len(answers) == len(entries):
@@ -489,34 +492,3 @@ def _are_objects(value: object) -> bool:
     """Return whether a value is a list of objects."""
     listed = value if isinstance(value, (list, tuple)) else ()
     return bool(listed) and all(isinstance(each, Mapping) for each in listed)
-
-
-_OTHER_COLUMNS = "records have columns that are no lists of one length, and no objects"
-_CUT = "bundles lack records"
-_SHIFTED = "consecutive records have one name twice, as after a lost or doubled record"
-_NO_SET = "records have no set that is known"
-_NO_ANSWER = "records lack an answer"
-_TWICE = "questions are answered more than once"
-_SILENT = "questions have no answer"
-_UNKNOWN_NAME = "records have a name that is not known"
-
-
-def _remedies(declared: ClosedQuestions) -> dict[str, str]:
-    names = " and ".join(map(repr, declared.bundle.names))
-    sets = declared.set_files
-    return {
-        _NO_SET: ""
-        if sets is None
-        else f"Name the file after its set, or give each record the key {sets.field!r}: "
-        f"{known_sets(sets)}",
-        _OTHER_COLUMNS: "Write "
-        f"{named(list(declared.bundle.columns))} with a value for each answer",
-        _CUT: "Give every record, in the order of the benchmark",
-        _SHIFTED: f"Give every record once: {declared.bundle.every} in their order count together",
-        _NO_ANSWER: f"Write each record as an object with {names}",
-        _TWICE: "Give different questions, and other samples, ids of their own; keep one of "
-        "those that are the same",
-        bad_label(declared): "Correct these labels",
-        _UNKNOWN_NAME: f"Use one of {', '.join(declared.bundle.known)}",
-        _SILENT: "Give their answers, or pass InputOptions(allow_missing=True)",
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeVar, cast
@@ -20,6 +21,7 @@ from .joins import Faults
 from .json_files import named
 from .question_files import field_text, label_of, options_of
 from .records import TEXT_FLAG, Record, choose_key, optional_text, shown, text_of
+from .set_files import known_sets
 
 _T = TypeVar("_T")
 
@@ -301,6 +303,42 @@ def bad_label(declared: ClosedQuestions) -> str:
 def unlabelled(declared: ClosedQuestions) -> str:
     """Return the fault of answers without a label, where a verdict may stand for it."""
     return f"answers have neither {declared.keys.label[0]} nor {declared.keys.verdict[0]}"
+
+
+class Fault(enum.StrEnum):
+    """What is wrong with the bundles of an archive."""
+
+    OTHER_COLUMNS = "records have columns that are no lists of one length, and no objects"
+    CUT = "bundles lack records"
+    SHIFTED = "consecutive records have one name twice, as after a lost or doubled record"
+    NO_SET = "records have no set that is known"
+    NO_ANSWER = "records lack an answer"
+    TWICE = "questions are answered more than once"
+    SILENT = "questions have no answer"
+    UNKNOWN_NAME = "records have a name that is not known"
+
+
+def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
+    """Return the next step for each fault of a benchmark's bundles."""
+    names = " and ".join(map(repr, declared.bundle.names))
+    sets = declared.set_files
+    return {
+        Fault.NO_SET: ""
+        if sets is None
+        else f"Name the file after its set, or give each record the key {sets.field!r}: "
+        f"{known_sets(sets)}",
+        Fault.OTHER_COLUMNS: "Write "
+        f"{named(list(declared.bundle.columns))} with a value for each answer",
+        Fault.CUT: "Give every record, in the order of the benchmark",
+        Fault.SHIFTED: f"Give every record once: {declared.bundle.every} in their order count "
+        "together",
+        Fault.NO_ANSWER: f"Write each record as an object with {names}",
+        Fault.TWICE: "Give different questions, and other samples, ids of their own; keep one of "
+        "those that are the same",
+        bad_label(declared): "Correct these labels",
+        Fault.UNKNOWN_NAME: f"Use one of {', '.join(declared.bundle.known)}",
+        Fault.SILENT: "Give their answers, or pass InputOptions(allow_missing=True)",
+    }
 
 
 _NO_LABEL_REMEDY = (

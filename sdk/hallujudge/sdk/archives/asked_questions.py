@@ -150,7 +150,7 @@ class AskedQuestions:
     def _with_tables(
         self, values: Mapping[str, object], key: str, position: int
     ) -> Mapping[str, object]:
-        made, added = values, {}
+        made, added = values, dict[str, object]()
         self._bundles.add(key)
         for table, held in self._tables.items():
             if (

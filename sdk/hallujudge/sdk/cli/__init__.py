@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache, partial
+from importlib import import_module
 from typing import TextIO
 
 try:
@@ -55,31 +56,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _run(partial(_execute, typed), typed)
 
 
-def command_tree() -> typer.Typer:
-    """Return the command line with all its commands."""
-    # Importing a module adds its commands to the tree; families are imported when they are used.
-    from . import (  # noqa: F401
-        analyze_command,
-        archive_commands,
-        ask_command,
-        comparison_commands,
-        example_commands,
-        graph_commands,
-        info_commands,
-        job_commands,
-        label_commands,
-        metrics_commands,
-        report_commands,
-        server_commands,
-    )
+# Importing a module adds its commands to the tree; families are imported when they are used.
+_MODULES = (
+    *("analyze_command", "archive_commands", "ask_command", "comparison_commands"),
+    *("example_commands", "graph_commands", "info_commands", "job_commands", "label_commands"),
+    *("metrics_commands", "report_commands", "server_commands"),
+)
+# Scoring waits for none of the others.
+_OF_GROUP = {"score": ("archive_commands",)}
 
+
+def command_tree(group: str = "") -> typer.Typer:
+    """Return the command line with all its commands.
+
+    Args:
+        group: The only group that is used; empty if all commands are.
+    """
+    for name in _OF_GROUP.get(group, _MODULES):
+        import_module(f".{name}", __package__)
     return app
 
 
 @cache
-def _commands(families: tuple[str, ...]) -> Callable[..., object]:  # noqa: ARG001
+def _commands(families: tuple[str, ...], group: str) -> Callable[..., object]:  # noqa: ARG001
     """Return the commands, which later calls of :func:`main` with the same families share."""
-    return typer.main.get_command(command_tree())
+    return typer.main.get_command(command_tree(group))
 
 
 def _execute(typed: tuple[str, ...]) -> object:
@@ -88,7 +89,7 @@ def _execute(typed: tuple[str, ...]) -> object:
 
     first = _with_benchmarks_first(typed)
     with _shown_deprecations(), _shown_reading(first):
-        result = _commands(tuple(FAMILIES))(
+        result = _commands(tuple(FAMILIES), first[0] if first[:1] == ["score"] else "")(
             first, prog_name="hallujudge", standalone_mode=False, obj=typed
         )
     return replace(result, typed=typed).execute() if isinstance(result, ScoreCommand) else result

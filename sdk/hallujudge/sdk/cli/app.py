@@ -200,8 +200,8 @@ class _FamilyGroup(PlainGroup):
     """A group to which families add commands.
 
     The modules of families are imported when the group is used: their options come from the
-    metrics' declarations, and the other commands should not wait for those. A command of a family's
-    name waits for that family alone.
+    metrics' declarations, and the other commands should not wait for those. A command whose name
+    begins with a family's waits for that family alone.
     """
 
     _built: MutableMapping[str, Any]
@@ -220,9 +220,8 @@ class _FamilyGroup(PlainGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by name; None if there is no such command."""
-        family = cmd_name.replace("-", "_")
-        own = self._with([family]).get(cmd_name) if family in FAMILIES else None
-        return own or super().get_command(ctx, cmd_name)
+        own = [family for family in FAMILIES if cmd_name.startswith(family.replace("_", "-"))]
+        return self._with(own).get(cmd_name) or super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of their families."""
