@@ -212,7 +212,9 @@ def try_installation(extra: str) -> None:
     expect(code == 0 and "report.html" in printed, f"demo: {code}, {printed}")
     with Client.embedded() as client:
         metrics = try_scores()
-        try_plot(score_example(client))
+        report = score_example(client)
+    report.save("run")
+    try_plot(report)
     served, advice = try_server(), try_advice()
     print(f"{helps} helps, {metrics} metrics, server {'yes' if served else 'no'}, {advice} advices")
 
