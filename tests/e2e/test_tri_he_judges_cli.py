@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.messages import expected_message
+from support.probability_servers import ScoringServer, by_scene, decisions
 from support.running import ServerProcess, cli, here, read_rows
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, judge_step, report_of, score
 
@@ -456,6 +457,33 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     for run in (found, other, gone):
         assert KEY not in run.stdout + run.stderr
         assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("api", ["scoring", "decisions"])
+def test_probabilities_without_text(
+    tmp_path: Path, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HALLUJUDGE_LLM_API", api)
+    server = ScoringServer(by_scene)
+    server.probabilities["decisions"] = decisions(by_scene)
+    stop = server.in_thread()
+    try:
+        given = ("--llm-url", server.url, "--llm-model", "m")
+        if api == "scoring":
+            found = here("doctor", *given).stdout
+            assert "ok  llm judge, verdict: not_supported, margin 2.99" in found
+            assert "ok  llm judge, probabilities: 0.920 for all choices together" in found
+            assert "ok  llm judge, hallusion-bench: decides" in found
+        run = score(tmp_path, ANSWERS[:2], *given, "--judge", "llm", "--soft", "--llm-api", api)
+        assert run.returncode == 0, run.stderr
+    finally:
+        stop()
+    report = report_of(tmp_path / "out")
+    right, wrong = round(0.8 / 0.92, 6), round(0.04 / 0.92, 6)
+    expected = (1 - (right + wrong) / 2 + 1 - right) / 2
+    assert report["scores"]["hallu_q"]["value"] == pytest.approx(expected, abs=1e-6)
+    assert f"api={api}" in report["signature"]
+    assert server.chats == 0
 
 
 def test_judging_without_a_report(tmp_path: Path) -> None:

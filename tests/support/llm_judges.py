@@ -46,8 +46,12 @@ def judge_of(at: llm.ScriptedLlm, /, name: str = "llm", **options: Any) -> LlmJu
     own = {key: options.pop(key) for key in kept if key in options}
     budget = options.pop("budget", None)
     options.setdefault("retry", RetryPolicy(attempts=2, outage_seconds=0))
+    sender = options.pop("sender", "http")
     settings = ChatSettings(
-        endpoint=Endpoint(url=at.url, timeout_seconds=PATIENCE), model=f"model-{name}", **options
+        endpoint=Endpoint(url=at.url, timeout_seconds=PATIENCE, sender=sender),
+        model=f"model-{name}",
+        reply_models=("m",),
+        **options,
     )
     client = ChatClient(settings, budget, World().tools())
     return LlmJudge(name, client, **own)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 Body: TypeAlias = dict[str, Any]
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,(.*)")
@@ -189,6 +189,10 @@ class ScriptedLlm:
         self.paths: list[str] = []
         self.in_flight = 0
         self.most_in_flight = 0
+        self.probabilities: dict[str, Step] = {}
+        """Steps of endpoints that report probabilities, by the end of their paths."""
+        self.posted: list[tuple[str, Body]] = []
+        """Their paths and requests."""
         self.abandoned = 0
         """Requests whose client disconnected before the response."""
         self.counts_tokens = counts_tokens
@@ -214,7 +218,7 @@ class ScriptedLlm:
         """Open connections."""
         return len(self._connections)
 
-    async def __aenter__(self) -> ScriptedLlm:
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 
@@ -252,7 +256,13 @@ class ScriptedLlm:
         data = await reader.readexactly(int(headers.get("content-length", 0)))
         path = first.split(" ")[1]
         self.paths.append(path)
-        if not path.partition("?")[0].endswith("/chat/completions"):
+        end = path.partition("?")[0].rpartition("/")[2]
+        if end in self.probabilities and data:
+            body = json.loads(data)
+            self.posted.append((path, body))
+            await self._send(writer, self.probabilities[end](len(self.posted), body))
+            return True
+        if end != "completions":
             await self._send(writer, self._other(path))
             return True
         self.headers.append(headers)

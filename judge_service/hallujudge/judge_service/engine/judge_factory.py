@@ -362,12 +362,15 @@ class JudgeFactory:
             return getattr(self.settings, f"{name}_{setting}")
 
         endpoint, *replicas = endpoints
+        batches = bool(self.settings.batch_requests or self.settings.batch_replies)
+        _check_api(name, own("api"), endpoint, offline=batches)
         chat = ChatSettings(
             endpoint=endpoint,
             replicas=tuple(replicas),
             model=model,
             reply_models=_names(own("reply_models")),
             dialect=_dialect(f"{name}_dialect", own("dialect"), endpoint.url),
+            api=own("api"),
             constraint=own("constraint"),
             sampling=Sampling(seed=self.settings.llm_seed, omit=_names(own("omit"))),
             retry=retry_policy(self.settings),
@@ -451,6 +454,19 @@ def _dialect(setting: str, name: str, url: str) -> Dialect:
             f"{setting} is {name!r}; choose one of {', '.join(get_args(Dialect))}"
         )
     return cast("Dialect", name)
+
+
+def _check_api(name: str, api: str, endpoint: Endpoint, *, offline: bool) -> None:
+    """Refuse a way of asking that what is asked does not have."""
+    if api != "chat" and offline:
+        raise InvalidInputError(
+            f"{name}_api is {api!r}, and batch files hold requests of chat; set {name}_api to chat"
+        )
+    if api == "scoring" and endpoint.sender != "http":
+        raise InvalidInputError(
+            f"{name}_api is 'scoring', which vLLM has; OpenAI's package calls {endpoint.url}: set "
+            f"{name}_api to decisions or chat, or {name}_sender to http"
+        )
 
 
 def _names(text: str) -> tuple[str, ...]:

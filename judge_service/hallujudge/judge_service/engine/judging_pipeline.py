@@ -36,7 +36,7 @@ from .responses import Problem, ResponseCheck
 
 if TYPE_CHECKING:
     from ..judges.choice_judge import ChoiceJudge, Chosen
-    from ..judges.prompts_and_replies import Question
+    from ..judges.questions import Question
     from ..llm.estimate import Estimate
     from ..llm.prompt_templates import Template
     from .resources import Resources
@@ -438,7 +438,7 @@ def choice_question(
         values: Slot -> text that can't be trusted.
         choices: What may be answered.
     """
-    from ..judges.prompts_and_replies import Question
+    from ..judges.questions import Question
     from ..llm.prompt_templates import as_line, fenced
 
     blocks = {slot: fenced(slot.upper(), [as_line(text)]) for slot, text in values.items()}

@@ -18,7 +18,8 @@ from ..work_recorder import recorder
 from .escalation import Escalation, JudgesInOrder, history_before
 from .judge_interface import DIGITS, Asked, Declined, JudgeIdentity
 from .llm_judge import LlmJudge
-from .prompts_and_replies import Question, ReadAnswer, ReadReply
+from .questions import Question
+from .replies import ReadAnswer, ReadReply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

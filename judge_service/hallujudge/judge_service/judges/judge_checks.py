@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from ..errors import HallujudgeError
-from ..llm.chat import ChatReply, ChatRequest
+from ..llm.chat import ChatReply, ChatRequest, Stated
 from ..llm.chat_servers import ChatServer
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
 from .judge_interface import JudgeRequestItem
 from .llm_judge import LlmJudge
-from .prompts_and_replies import WORDINGS
+from .questions import WORDINGS
 from .router import Router
 
 _REPEATS = 3
@@ -66,8 +67,11 @@ async def check_endpoint(judge: LlmJudge) -> list[Check]:
     first = replies[0]
     checks.append(Check(name="answer", ok=True, detail=f"{first.model or client.settings.model}"))
     checks.append(await _verdict(judge))
-    checks.append(await _tried(lambda: _constraint(client)))
-    checks.append(_logprobs(first))
+    if first.stated is not None:
+        checks.append(_probabilities(first.stated))
+    else:
+        checks.append(await _tried(lambda: _constraint(client)))
+        checks.append(_logprobs(first))
     checks.append(_repeats(replies))
     return checks
 
@@ -184,6 +188,17 @@ def _logprobs(reply: ChatReply) -> Check:
     )
 
 
+def _probabilities(answers: Sequence[Stated]) -> Check:
+    """Check how sure a model is that it answers with one of the choices."""
+    answer = answers[0]
+    if not answer.probabilities:
+        return Check(name="probabilities", ok=None, detail="not reported")
+    share = math.fsum(answer.probabilities)
+    return Check(
+        name="probabilities", ok=bool(answer.choice), detail=f"{share:.3f} for all choices together"
+    )
+
+
 def _repeats(replies: list[ChatReply]) -> Check:
     # Counts of cached tokens differ from call to call and do not matter here.
     distinct = {replace(reply, tokens=(), cached_tokens=0, model="") for reply in replies}
@@ -223,18 +238,22 @@ async def retry_claims(judge: LlmJudge, items: Sequence[JudgeRequestItem]) -> li
         InvalidInputError: The key is rejected, or there is no such model.
         UnavailableError: The judge answered no call for a long time.
     """
-    alone = "one claim a call"
+    chats = judge.client.settings.api == "chat"
+    alone = "one claim a call" if chats else "one call an image"
     first = await _verdicts_of(judge.fresh(), items)
     ways = {"repetition": judge.fresh()}
     ways |= {f"rewording {n}": judge.fresh(wording=w) for n, w in enumerate(WORDINGS, start=1)}
-    ways |= {f"{size} claims a call": judge.fresh(claims_per_call=size) for size in _MANY}
+    if chats:
+        ways |= {f"{size} claims a call": judge.fresh(claims_per_call=size) for size in _MANY}
     found, together = [], first
     for change, way in ways.items():
-        together = await _verdicts_of(way, items)
-        found.append(_compared_verdicts(change, alone, first, together))
+        last = await _verdicts_of(way, items)
+        found.append(_compared_verdicts(change, alone, first, last))
+        together = last if chats else first
     turned = [replace(item, claims=item.claims[::-1]) for item in items]
     back = [v[::-1] for v in await _verdicts_of(judge.fresh(claims_per_call=_MANY[-1]), turned)]
-    found.append(_compared_verdicts("reversed order", f"{_MANY[-1]} claims a call", together, back))
+    base = f"{_MANY[-1]} claims a call" if chats else alone
+    found.append(_compared_verdicts("reversed order", base, together, back))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
@@ -19,6 +20,7 @@ from ..llm.client import ChatClient
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.failures import CallFailedError
 from ..llm.prompt_templates import Template, load_template
+from ..llm.protocols import MOST_TOGETHER
 from .judge_interface import (
     DIGITS,
     Declined,
@@ -28,15 +30,11 @@ from .judge_interface import (
     Recalled,
     unscored_claim,
 )
-from .prompts_and_replies import (
-    WRONG_PARTS,
-    Question,
-    ReadAnswer,
-    ReadReply,
-    questions_of,
-    reading_of,
-)
+from .questions import TRIPLET_CHOICES, WRONG_PARTS, Question, questions_of
+from .replies import ReadAnswer, ReadReply, reading_of
 
+ASKING = "letters-1"
+"""Version of what asking for probabilities adds to prompts; part of every cache key."""
 PARSER = "parser-2"
 """Version of the code that parses replies; part of every cache key."""
 # Tokens of a reply: room for a bare choice, and for an entry of each claim in an object.
@@ -129,6 +127,8 @@ class LlmJudge:
         names = [single, "judge_sentence"]
         if self._claims_per_call > 1:
             names.append("judge_claims")
+        if self._together:
+            return self.identity_with([load_template(name) for name in names[:2]])
         found = self.identity_with([load_template(name) for name in names])
         per_call = ("claims_per_call", str(self._claims_per_call))
         return replace(found, parameters=(*found.parameters, per_call))
@@ -136,18 +136,30 @@ class LlmJudge:
     def identity_with(self, templates: Sequence[Template]) -> JudgeIdentity:
         """Return the identity with which other prompts are asked."""
         settings = self.client.settings
-        sent = settings.sampling.parameters(settings.dialect)
         return JudgeIdentity(
             kind="llm",
             model=settings.model,
             revision=self._revision,
             server=self._declared_server,
             template="+".join(template.label for template in templates),
-            parameters=(
-                *((name, json.dumps(value)) for name, value in sent.items()),
-                ("constraint", settings.sent_constraint),
+            parameters=tuple(
+                (name, value if isinstance(value, str) else json.dumps(value))
+                for name, value in self._asked_how().items()
             ),
         )
+
+    def _asked_how(self) -> dict[str, object]:
+        """The protocol, and every parameter that is sent with it."""
+        settings = self.client.settings
+        if settings.api != "chat":
+            return {"api": settings.api, "asking": ASKING}
+        sent = settings.sampling.parameters(settings.dialect)
+        return {"api": settings.api, **sent, "constraint": settings.sent_constraint}
+
+    @property
+    def _together(self) -> int:
+        """Claims in one call at most that judges each of them by itself; 0 for chat."""
+        return MOST_TOGETHER.get(self.client.settings.api, 0)
 
     async def judge(
         self, items: Sequence[JudgeRequestItem], *, has_fallback: bool = False
@@ -219,6 +231,11 @@ class LlmJudge:
             # Equal servers have one version; replies do not say which of several answered.
             self._server = "+".join(sorted(set(filter(None, found))))
         self._label = f"{self.name}: {self.identity}"
+        if self.client.settings.api == "scoring":
+            with suppress(CallFailedError):  # a call, if one is needed, will report what is wrong
+                await self.client.exchanges.letters(
+                    self.client.servers[0].sender, len(TRIPLET_CHOICES)
+                )
 
     async def _version_at(self, server: ChatServer) -> str:
         url, model = server.endpoint.url, self.client.settings.model
@@ -234,10 +251,24 @@ class LlmJudge:
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:
         """Return the calls that an item needs, for estimates."""
-        return questions_of(item, claims_per_call=self._claims_per_call, wording=self._wording)
+        return questions_of(
+            item,
+            claims_per_call=self._claims_per_call,
+            wording=self._wording,
+            together=self._together,
+        )
 
     def request_of(self, question: Question) -> ChatRequest:
         """Return what is sent for a question."""
+        if self._together:
+            return ChatRequest(
+                messages=question.messages,
+                max_tokens=len(question.claims) * len(question.choices),
+                choices=question.choices,
+                api=self.client.settings.api,
+                parts=question.parts,
+                affinity=question.affinity,
+            )
         return ChatRequest(
             messages=question.messages,
             max_tokens=_CHOICE_TOKENS + _ENTRY_TOKENS * len(question.claims),
@@ -250,20 +281,20 @@ class LlmJudge:
 
     def key_of(self, question: Question) -> str:
         """Return the cache key of a question: everything that its reply depends on."""
-        settings = self.client.settings
+        how = self._asked_how()
         return cache_key(
             {
                 "kind": "verdicts",
                 "parser": PARSER,
-                "model": settings.model,
+                "model": self.client.settings.model,
                 "revision": self._revision,
                 "server": self._server,
                 "template": question.template.digest,
-                "parameters": settings.sampling.parameters(settings.dialect),
-                "constraint": settings.sent_constraint,
+                "parameters": how,
                 "max_tokens": self.request_of(question).max_tokens,
                 "choices": question.choices,
                 "messages": question.messages,
+                **({"parts": question.parts} if question.parts else {}),
                 **({"extra": question.extra} if question.extra else {}),
             }
         )
@@ -286,6 +317,8 @@ class LlmJudge:
     def reports_probabilities(self) -> bool:
         """Whether the server is asked for the probabilities of tokens."""
         settings = self.client.settings
+        if self._together:
+            return True
         return "top_logprobs" in settings.sampling.parameters(settings.dialect)
 
     async def is_cached(self, question: Question, item: JudgeRequestItem) -> bool:

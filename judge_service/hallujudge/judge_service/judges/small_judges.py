@@ -21,7 +21,8 @@ from ..matchers.matcher_interface import ClaimMatcher, ClaimQuery, MatcherSettin
 from ..matchers.small_matcher import WORDING, facts_of, hypothesis
 from .judge_interface import JudgedItem, JudgeIdentity, JudgeRequestItem, unscored_claim
 from .llm_judge import LlmJudge
-from .prompts_and_replies import Question, ReadAnswer
+from .questions import Question
+from .replies import ReadAnswer
 
 _DIGITS = 6
 _MAX_SENTENCE = 8_000

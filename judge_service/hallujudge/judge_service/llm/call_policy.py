@@ -13,6 +13,7 @@ from ..errors import UnavailableError
 from .chat import ChatRequest
 from .chat_servers import ByCaller, ChatServer, next_server
 from .failures import CallFailedError, FailureKind
+from .protocols import Exchange
 
 _LOG = logging.getLogger(__name__)
 # Waits of a few seconds are normal; longer ones are logged, but not for every call.
@@ -83,8 +84,8 @@ class Call:
 
     request: ChatRequest
     """What is asked."""
-    body: dict[str, object]
-    """What is sent."""
+    exchange: Exchange
+    """Sends it and reads the reply."""
     has_fallback: bool
     """Whether another judge is asked if this one fails."""
     servers: Sequence[ChatServer]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -15,6 +15,8 @@ from .prompt_templates import Message
 
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
 """Whose extensions a server understands: OpenAI's names, vLLM's in addition, or neither."""
+ApiName: TypeAlias = Literal["chat", "scoring", "decisions"]
+"""How a choice is asked for: as a written answer, or as probabilities without text."""
 
 # OpenAI's API accepts at most 20 alternatives.
 _MAX_TOP = 20
@@ -137,6 +139,30 @@ class ChatRequest:
     """What it has in common with other requests: equal ones go to one server."""
     images: tuple[ChatImage, ...] = ()
     """Images that the last message begins with."""
+    api: ApiName = "chat"
+    """How the choice is asked for; everything but ``chat`` needs choices."""
+    parts: tuple[str, ...] = ()
+    """What each of several questions adds to the messages; ``chat`` has none."""
+
+    @property
+    def prompts(self) -> list[list[Message]]:
+        """The prompts that the model reads."""
+        if self.api == "scoring":
+            return [_lettered(prompt, self.choices) for prompt in self._by_part]
+        more: list[Message] = [{"role": "user", "content": part} for part in self.parts]
+        return [[*self.messages, *more]]
+
+    @property
+    def reads(self) -> int:
+        """How often it reads each of them."""
+        return len(self.choices) if self.api == "scoring" else 1
+
+    @property
+    def _by_part(self) -> list[list[Message]]:
+        *before, last = self.messages
+        return [
+            [*before, {**last, "content": f"{last['content']}\n{part}"}] for part in self.parts
+        ] or [self.messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +175,19 @@ class TokenChoice:
     """Natural logarithm of its probability."""
     top: tuple[tuple[str, float], ...]
     """Text and log-probability of the likeliest tokens in its place."""
+
+
+class Stated(NamedTuple):
+    """The answer to one question, reported as probabilities without text."""
+
+    choice: str
+    """The choice; empty if there is none."""
+    probabilities: tuple[float, ...] = ()
+    """The probability of each offered choice, in their order; empty if not reported."""
+    reason: str = ""
+    """The reason if there is no choice, such as ``JUDGE_REFUSED``."""
+    detail: str = ""
+    """The reason in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +210,20 @@ class ChatReply:
     """Tokens received."""
     model: str = ""
     """What the server calls the model."""
+    stated: tuple[Stated, ...] | None = None
+    """The answer to each question, where probabilities were asked for; None for a text."""
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""What stands for the choices, in their order, where a choice must be one token."""
+
+
+def _lettered(messages: Sequence[Message], choices: Sequence[str]) -> list[Message]:
+    """Ask for letters at the end of the first message, which prompts of an image share."""
+    first, *others = messages
+    listed = ", ".join(f"{letter} = {word}" for letter, word in zip(LETTERS, choices, strict=False))
+    content = f"{first['content']}\n\nIn place of the word, answer with its letter: {listed}."
+    return [{**first, "content": content}, *others]
 
 
 def payload_of(
@@ -235,7 +288,7 @@ def parse_reply(body: bytes) -> ChatReply:
     Raises:
         CallFailedError: It is not a chat completion: truncated, another layout, no choice.
     """
-    content = _content_of(body)
+    content = content_of(body, "choices")
     try:
         return _reply_of(content)
     except (LookupError, TypeError, ValueError, AttributeError) as err:
@@ -244,12 +297,20 @@ def parse_reply(body: bytes) -> ChatReply:
         ) from err
 
 
-def _content_of(body: bytes) -> dict[str, object]:
-    """The JSON object of a chat completion. Anything else is not from the API."""
-    problem = "is JSON, but has no 'choices'"
+def content_of(body: bytes, name: str) -> dict[str, object]:
+    """Return the JSON object of a reply. Anything else is not from the API.
+
+    Args:
+        body: The reply.
+        name: A key that every such reply has.
+
+    Raises:
+        CallFailedError: It is not such an object.
+    """
+    problem = f"is JSON, but has no {name!r}"
     try:
         content = json.loads(body)
-        if isinstance(content, dict) and "choices" in content:
+        if isinstance(content, dict) and name in content:
             return content
     except (ValueError, RecursionError):
         problem = "is not JSON" if body else "is empty"
@@ -275,7 +336,7 @@ def _reply_of(content: dict[str, object]) -> ChatReply:
     refusal = message.get("refusal") or ""
     if text is None and not refusal and choice.get("finish_reason") != "content_filter":
         raise ValueError("it has neither content nor a refusal")
-    prompt, cached, completion = _usage_of(content.get("usage"))
+    prompt, cached, completion = usage_of(content.get("usage"))
     return ChatReply(
         content=text or "",
         finish_reason=str(choice.get("finish_reason") or ""),
@@ -288,12 +349,16 @@ def _reply_of(content: dict[str, object]) -> ChatReply:
     )
 
 
-def _usage_of(usage: object) -> tuple[int, int, int]:
+def usage_of(usage: object) -> tuple[int, int, int]:
+    """Return prompt, cached and completion tokens, by the names of chat or of newer endpoints."""
     if not isinstance(usage, dict):
         return 0, 0, 0
-    details = usage.get("prompt_tokens_details")
+    prompt_name, completion_name = "prompt_tokens", "completion_tokens"
+    if prompt_name not in usage:
+        prompt_name, completion_name = "input_tokens", "output_tokens"
+    details = usage.get(f"{prompt_name}_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else 0
-    counts = (usage.get("prompt_tokens"), cached, usage.get("completion_tokens"))
+    counts = (usage.get(prompt_name), cached, usage.get(completion_name))
     prompt, cached, completion = map(_count_of, counts)
     return prompt, min(cached, prompt), completion
 
@@ -363,11 +428,12 @@ def most_prompt_tokens(request: ChatRequest) -> int:
 
     No tokenizer makes more tokens than bytes; a chat template adds a few to each message.
     """
-    texts = [message["content"] for message in request.messages]
+    texts = [message["content"] for prompt in request.prompts for message in prompt]
     if request.schema is not None:
         texts.append(json.dumps(request.schema))
     shown = sum(image.most_tokens for image in request.images)
-    return shown + sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
+    read = sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
+    return shown + read * request.reads
 
 
 def is_asked_model(replied: str, asked: str, accepted: Collection[str] = ()) -> bool:

@@ -15,14 +15,13 @@ from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
 from .budget import ANSWERED, Budget, CallBudget, Reservation, Usage, VerdictStore
 from .call_policy import Call, Outage, Patience, RetryPolicy, Tools
 from .chat import (
+    ApiName,
     ChatReply,
     ChatRequest,
     Dialect,
     Sampling,
     is_asked_model,
     most_prompt_tokens,
-    parse_reply,
-    payload_of,
 )
 from .chat_servers import (
     MAX_CALLERS,
@@ -35,6 +34,7 @@ from .chat_servers import (
 )
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
+from .protocols import Exchanges
 
 _LOG = logging.getLogger(__name__)
 _REJECTED_SECONDS = 30.0
@@ -55,6 +55,8 @@ class ChatSettings:
     """Names that replies may carry instead of ``model``; ``*`` accepts any."""
     dialect: Dialect = "plain"
     """Whose extensions the server understands."""
+    api: ApiName = "chat"
+    """How choices are asked for."""
     constraint: str = "auto"
     """``json_schema``, ``structured_outputs`` (vLLM's), ``none``, or ``auto`` by the dialect."""
     sampling: Sampling = field(default_factory=Sampling)
@@ -147,6 +149,9 @@ class ChatClient:
         store: VerdictStore | None = None,
     ) -> None:
         self.settings = settings
+        self.exchanges = Exchanges(
+            settings.model, settings.sampling, settings.dialect, settings.sent_constraint
+        )
         self.budget: CallBudget = budget or Budget()
         self._tools = tools or Tools()
         self.servers = tuple(
@@ -195,12 +200,9 @@ class ChatClient:
             TakenError: The turn is another payer's.
             UnavailableError: The judge answered no call for ``give_up_after`` seconds.
         """
-        settings = self.settings
-        body = payload_of(
-            request, settings.model, settings.sampling, settings.dialect, settings.sent_constraint
-        )
         order = preferred(self.servers, request.affinity or str(request.messages))
-        call = Call(request=request, body=body, has_fallback=has_fallback, servers=order)
+        exchange = self.exchanges.of(request)
+        call = Call(request=request, exchange=exchange, has_fallback=has_fallback, servers=order)
         turn = turn if turn is not None else nullcontext()
         await self._recall()
         outage = self._outages.mine
@@ -396,7 +398,7 @@ class ChatClient:
         unproven = self._answered_earlier and not self._has_answered
         try:
             with recorder().span(f"chat {self.settings.model}", self._attributes(server)):
-                reply = parse_reply(await server.sender.post("chat/completions", call.body))
+                reply = await call.exchange(server.sender)
         except CallFailedError as err:
             failure = err
             if unproven and err.may_be_the_key:

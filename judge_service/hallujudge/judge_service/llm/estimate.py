@@ -89,7 +89,7 @@ async def estimate_calls(
     prices = prices or client.budget.prices
     counter = counter or await counter_of(client)
     seen: set[str] = set()
-    cached = repeated = prompt = completion = 0
+    cached = repeated = tokens = completion = 0
     async for call in _each(calls):
         if call.cached:
             cached += 1
@@ -97,17 +97,18 @@ async def estimate_calls(
             repeated += 1
         else:
             seen.add(call.key)
-            prompt += await counter.count(call.request.messages)
-            prompt += sum(image.tokens for image in call.request.images)
+            counts = [await counter.count(prompt) for prompt in call.request.prompts]
+            tokens += sum(counts) * call.request.reads
+            tokens += sum(image.tokens for image in call.request.images)
             completion += call.request.max_tokens
     return Estimate(
         judge=name,
         calls=len(seen),
         cached=cached,
         repeated=repeated,
-        prompt_tokens=prompt,
+        prompt_tokens=tokens,
         most_completion_tokens=completion,
-        cost_at_most=prices.cost(prompt, completion) if prices else None,
+        cost_at_most=prices.cost(tokens, completion) if prices else None,
         exact=counter.exact,
         counter=counter.label,
     )

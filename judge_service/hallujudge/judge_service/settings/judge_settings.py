@@ -39,6 +39,9 @@ class JudgeSettings:
     llm_sender: str = setting("auto", "auto, http, openai or azure: what sends calls")
     """``http`` is our own sender, ``openai`` and ``azure`` are OpenAI's package; ``auto``: that of
     the address."""
+    llm_api: str = setting("chat", "chat, scoring or decisions: how choices are asked for")
+    """``chat`` has a choice written; ``scoring`` (vLLM) and ``decisions`` (OpenAI, vLLM) report
+    probabilities, and ask about all claims of an image in one call."""
     llm_constraint: str = setting("auto", "auto, json_schema, structured_outputs or none")
     """How replies are constrained to the choices."""
     llm_claims_per_call: int = setting(1, "claims in one call", low=1, high=100)
@@ -104,6 +107,8 @@ class JudgeSettings:
     """Whose extensions the fallback's server understands."""
     fallback_sender: str = setting("auto", "the same of the fallback; auto: OpenAI's package")
     """``auto`` is OpenAI's package, unless the dialect is ``vllm``."""
+    fallback_api: str = setting("chat", "the same of the fallback")
+    """How the fallback is asked for choices."""
     fallback_constraint: str = setting("auto", "auto, json_schema, structured_outputs or none")
     """How the fallback's replies are constrained to the choices."""
     fallback_claims_per_call: int = setting(20, "claims in one fallback call", low=1, high=100)
@@ -169,6 +174,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "fallback_dialect": ("vllm", "openai", "plain"),
     "llm_sender": ("auto", "http", "openai", "azure"),
     "fallback_sender": ("auto", "http", "openai", "azure"),
+    "llm_api": ("chat", "scoring", "decisions"),
+    "fallback_api": ("chat", "scoring", "decisions"),
     "llm_constraint": ("auto", "json_schema", "structured_outputs", "none"),
     "fallback_constraint": ("auto", "json_schema", "structured_outputs", "none"),
 }

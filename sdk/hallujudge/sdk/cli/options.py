@@ -109,6 +109,10 @@ class JudgeOptions:
     """Base addresses of the judge's servers."""
     llm_model: LlmModel = None
     """The judge's model."""
+    llm_api: Annotated[
+        str | None, judge_option(help="Protocol of asking: chat, scoring or decisions.")
+    ] = None
+    """How choices are asked for."""
     fallback_model: Annotated[
         str | None, judge_option(help="Name of the fallback judge's model.")
     ] = None

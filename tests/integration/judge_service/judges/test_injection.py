@@ -26,7 +26,7 @@ from hallujudge.judge_service.extractors.llm_extractors import (
 from hallujudge.judge_service.judges.choice_judge import ChoiceJudge
 from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
-from hallujudge.judge_service.judges.prompts_and_replies import questions_of
+from hallujudge.judge_service.judges.questions import questions_of
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint

@@ -22,7 +22,7 @@ from hallujudge.metrics.framework.results import ScoredItem
 
 from ...judges.choice_judge import ChoiceJudge, Chosen
 from ...judges.judge_interface import payer_of
-from ...judges.prompts_and_replies import Question
+from ...judges.questions import Question
 from ...llm.estimate import Estimate
 from ...threads import map_cpu
 from ..judge_quality import asked_judge_note, given_verdicts_note

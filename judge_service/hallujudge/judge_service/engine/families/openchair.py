@@ -13,7 +13,7 @@ from hallujudge.metrics.openchair import BENCHMARK, IGNORED
 
 from ...judges.choice_judge import Chosen
 from ...judges.judge_interface import payer_of
-from ...judges.prompts_and_replies import Question
+from ...judges.questions import Question
 from ...llm.estimate import Estimate
 from ...threads import map_cpu
 from ..judging_pipeline import (

@@ -8,14 +8,12 @@ import math
 import pytest
 from support.llm_judges import item
 
-from hallujudge.judge_service.judges.prompts_and_replies import (
+from hallujudge.judge_service.judges.questions import (
     SENTENCE_CHOICES,
     TRIPLET_CHOICES,
-    ReadAnswer,
     questions_of,
-    read_choice,
-    read_keyed,
 )
+from hallujudge.judge_service.judges.replies import ReadAnswer, read_choice, read_keyed
 from hallujudge.judge_service.llm.chat import ChatReply, TokenChoice, parse_reply
 from hallujudge.metrics.framework.claims import Triplet
 

@@ -1,10 +1,8 @@
-"""Prompts of the judge, and parsing of its replies.
+"""Reading of the judge's replies.
 
-The claims of an item are put into calls that share their beginning. Of a reply, only an offered
-choice is a verdict, and nothing is guessed. The cache keeps what was read, not the reply.
-
-A reply is compared with the choices as a whole. A choice inside a sentence does not count: "I
-would not call it supported" contains one too.
+Of a reply, only an offered choice is a verdict, and nothing is guessed. The cache keeps what was
+read, not the reply. A reply is compared with the choices as a whole. A choice inside a sentence
+does not count: "I would not call it supported" contains one too.
 """
 
 from __future__ import annotations
@@ -12,143 +10,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..llm.ask_once import Reading
 from ..llm.budget import Usage
 from ..llm.cache_file import Record
-from ..llm.chat import ChatReply, TokenChoice, reply_problem, shown
+from ..llm.chat import ChatReply, Stated, TokenChoice, reply_problem, shown
 from ..llm.client import Answer
-from ..llm.prompt_templates import Message, Template, as_line, fenced, load_template
-from .judge_interface import Declined, JudgeRequestItem
-
-VERDICT_KEY = "verdict"
-"""The key of a single choice in an answer that is an object."""
-
-
-WRONG_PARTS: Mapping[str, Part] = {
-    "object1": Part.SUBJECT,
-    "object2": Part.OBJECT,
-    "relation": Part.RELATION,
-}
-"""The wrong part that a choice names; the words are those of the published prompt."""
-TRIPLET_CHOICES = ("supported", *WRONG_PARTS)
-"""The choices for a triplet."""
-SENTENCE_CHOICES = ("supported", "not_supported")
-"""The choices for a sentence, which has no parts that could be wrong."""
-WORDINGS = ("reworded_1", "reworded_2", "reworded_3")
-"""Equivalent prompts for single triplets, with which a judge's report card asks again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """One call: its messages, and the claims that it asks about."""
-
-    template: Template
-    """The template that made the messages."""
-    messages: list[Message]
-    """What is sent."""
-    claims: tuple[int, ...]
-    """Indices of the item's claims, in the order asked."""
-    choices: tuple[str, ...]
-    """What may be answered."""
-    keyed: bool
-    """Whether the answer is an object with one entry for each claim, rather than one choice."""
-    envelope: tuple[str, str] = ("", "")
-    """The text before and after the choice, in replies of a model with its own format."""
-    extra: Mapping[str, object] = field(default_factory=dict)
-    """More parameters of the request, such as values for the model's chat template."""
-    affinity: str = ""
-    """A text that is equal for all questions about an image; empty if unknown."""
-    payer: str = ""
-    """The item that asks, from :func:`payer_of`; the reply does not depend on it."""
-
-    def schema(self) -> dict[str, object]:
-        """Return the JSON schema of the answer, in which every claim's number is a required key."""
-        numbers = [str(number) for number in range(1, len(self.claims) + 1)]
-        keys = numbers if self.keyed else [VERDICT_KEY]
-        choice = {"type": "string", "enum": list(self.choices)}
-        return {
-            "type": "object",
-            "properties": dict.fromkeys(keys, choice),
-            "required": keys,
-            "additionalProperties": False,
-        }
-
-    def pattern(self) -> str:
-        """Return the schema as a regular expression without white space."""
-        choice = f'"({"|".join(self.choices)})"'
-        if not self.keyed:
-            return rf'\{{"{VERDICT_KEY}":{choice}\}}'
-        entries = (f'"{number}":{choice}' for number in range(1, len(self.claims) + 1))
-        return rf"\{{{','.join(entries)}\}}"
-
-
-def questions_of(
-    item: JudgeRequestItem, *, claims_per_call: int, wording: str = ""
-) -> list[Question]:
-    """Return the calls that an item's claims need.
-
-    The scene graph comes first and depends on the image alone, so that all calls of an image begin
-    with the same text and a server with a prefix cache reads it once. Neither the question nor the
-    response is in the prompt, as in the paper's: they cannot sway the judge, and a claim that
-    comes up under two questions is asked about once.
-
-    Args:
-        item: Claims and references.
-        claims_per_call: Maximum claims in one call; with 1 the reply is a choice, as published.
-        wording: One of :data:`WORDINGS` for single triplets; empty for the usual prompt.
-    """
-    # Without repeats, which would only add tokens.
-    scene = fenced("SCENE", dict.fromkeys(map(as_line, item.reference_triplets)))
-    objects = fenced("OBJECTS", [as_line(dict.fromkeys(item.reference_objects))])
-    triplets = [i for i, claim in enumerate(item.claims) if not isinstance(claim, Sentence)]
-    sentences = [i for i, claim in enumerate(item.claims) if isinstance(claim, Sentence)]
-    calls = [*_chunks(triplets, claims_per_call), *((index,) for index in sentences)]
-    single = f"judge_claim_{wording}" if wording else "judge_claim"
-    asked = (_question(item.claims, call, (scene, objects), single) for call in calls)
-    return [replace(question, payer=item.payer) for question in asked]
-
-
-def _chunks(indices: Sequence[int], size: int) -> list[tuple[int, ...]]:
-    # Chunks of nearly equal length: 21 claims at 20 a call make 11 and 10, not 20 and 1.
-    count = -(-len(indices) // size) or 1
-    bounds = [len(indices) * number // count for number in range(count + 1)]
-    chunks = (tuple(indices[a:b]) for a, b in pairwise(bounds))
-    return [chunk for chunk in chunks if chunk]
-
-
-def _question(
-    claims: Sequence[ClaimParts], call: tuple[int, ...], image: tuple[str, str], single: str
-) -> Question:
-    (scene, objects), first = image, claims[call[0]]
-    keyed = len(call) > 1
-    if isinstance(first, Sentence):
-        name, block = "judge_sentence", fenced("SENTENCE", [as_line(first.text)])
-    elif keyed:
-        lines = (as_line([str(n), *claims[i]]) for n, i in enumerate(call, start=1))
-        name, block = "judge_claims", fenced("CLAIMS", lines)
-    else:
-        name, block = single, fenced("CLAIM", [as_line(first)])
-    template = load_template(name)
-    return Question(
-        template=template,
-        messages=template.messages({"scene": scene, "objects": objects, "claims": block}),
-        claims=call,
-        choices=SENTENCE_CHOICES if isinstance(first, Sentence) else TRIPLET_CHOICES,
-        keyed=keyed,
-        affinity=f"{scene}\n{objects}",
-    )
-
+from .judge_interface import Declined
+from .questions import VERDICT_KEY, Question
 
 NO_VERDICT = "REPLY_OUT_OF_CHOICE"
 """The reason of a claim whose reply is not one of the offered choices."""
 
+# Servers report zeros; what is less likely is noise of floating-point numbers.
+_LEAST_PROBABILITY = 1e-9
 # Dropped around a choice, for servers that cannot constrain replies.
 _WRAPPING = " \t\r\n\"'`*."
 
@@ -219,6 +98,28 @@ def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[Rea
         detail = f"keys that were not asked for: {shown(', '.join(unknown))}"
         return [ReadAnswer("", None, "REPLY_WRONG_SCHEMA", detail)] * count
     return [_keyed_answer(reply, pairs, key, choices) for key in keys]
+
+
+def read_stated(stated: Stated, choices: Sequence[str]) -> ReadAnswer:
+    """Return a choice that was reported as probabilities.
+
+    Args:
+        stated: The answer.
+        choices: What was offered.
+    """
+    if not stated.choice:
+        return ReadAnswer("", None, stated.reason, stated.detail)
+    if not stated.probabilities:
+        return ReadAnswer(stated.choice)
+    chosen = choices.index(stated.choice)
+    floored = [max(probability, _LEAST_PROBABILITY) for probability in stated.probabilities]
+    rival = max(each for place, each in enumerate(floored) if place != chosen)
+    total = math.fsum(floored)
+    return ReadAnswer(
+        stated.choice,
+        math.log(floored[chosen]) - math.log(rival),
+        probabilities=tuple(each / total for each in floored),
+    )
 
 
 class _Pairs(list[tuple[str, object]]):
@@ -404,7 +305,9 @@ def reading_of(
 
     def read(answer: Answer) -> ReadReply:
         reply = answer.reply
-        if question.keyed:
+        if reply.stated is not None:
+            answers = [read_stated(stated, question.choices) for stated in reply.stated]
+        elif question.keyed:
             answers = read_keyed(reply, len(question.claims), question.choices)
         else:
             answers = [read_choice(reply, question.choices, question.envelope)]
