@@ -139,6 +139,7 @@ class _Judged:
                 right[one.kind] += (verdict is Verdict.SUPPORTED) == one.supported
         return {
             "claims": len(self.known),
+            "calls": Usage.total(self.usages).calls,
             "unscored": self.verdicts.count(Verdict.UNSCORED),
             "why": self.why,
             "agreement": right.total() / of.total() if of else None,
@@ -275,7 +276,8 @@ class _Kit:
             return {"api": api, "failed": self.without_path(str(err))}
         finally:
             await judge.close()
-        if labelled["own"]["agreement"] is None:
+        # Unscored replies, as random weights give them, have a speed all the same.
+        if not labelled["own"]["calls"]:
             return {"api": api, "checks": checks, "failed": labelled["own"]["why"], **labelled}
         levels = [await self.level(api, endpoint, number) for number in self.given.concurrency]
         return {"api": api, "checks": checks, **labelled, "levels": levels}

@@ -50,9 +50,12 @@ def _protocol(protocol: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     labelled = [(name, protocol[name]) for name in ("own", "golden") if name in protocol]
     yield from _table(
-        ["claims with labels", "number", "unscored", "agreement", "by kind"],
+        ["claims with labels", "number", "unscored", "agreement", "by kind", "why unscored"],
         [
-            [name, one["claims"], one["unscored"], _share(one["agreement"]), _kinds(one["kinds"])]
+            [
+                *(name, one["claims"], one["unscored"]),
+                *(_share(one["agreement"]), _kinds(one["kinds"]), one["why"]),
+            ]
             for name, one in labelled
         ],
     )

@@ -57,7 +57,8 @@ def test_a_judge_is_accepted(kit: Kit, tmp_path: Path, capsys: pytest.CaptureFix
     assert {kind for kind, (right, of) in kinds.items() if right < of} == {INFERRED}
     assert chat["own"]["agreement"] == 1 - kinds[INFERRED][1] / 40
     assert chat["golden"] == {
-        "claims": 2, "unscored": 0, "why": "", "agreement": 0.5, "kinds": {"golden": [1, 2]}
+        "claims": 2, "calls": 2, "unscored": 0, "why": "", "agreement": 0.5,
+        "kinds": {"golden": [1, 2]},
     }  # fmt: skip
     assert [level["concurrency"] for level in chat["levels"]] == [1, 8]
     for level in chat["levels"]:
@@ -69,10 +70,8 @@ def test_a_judge_is_accepted(kit: Kit, tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == page + "\n"
 
 
-@pytest.mark.parametrize("refused", ["some", "all"])
-def test_a_judge_that_refuses_is_not(kit: Kit, refused: str) -> None:
-    some = scripted_llm.completion_of_odd("supported")
-    step = some if refused == "some" else scripted_llm.saying("I cannot tell /models/judge.")
+def served(kit: Kit, step: scripted_llm.Step) -> dict[str, Any]:
+    """Return what the kit reports of a running server by chat; the kit must end with 1."""
     server = scripted_llm.ScriptedLlm(step, model="/models/judge")
     stop = server.in_thread()
     try:
@@ -81,17 +80,24 @@ def test_a_judge_that_refuses_is_not(kit: Kit, refused: str) -> None:
     finally:
         stop()
     assert (code, report["passed"]) == (1, False)
-    chat = report["protocols"][0]
-    reason = "REPLY_OUT_OF_CHOICE" if refused == "all" else "JUDGE_REFUSED"
-    assert chat["own"]["why"].startswith(f"{reason}: ")
-    if refused == "all":
-        assert (chat["own"]["unscored"], chat["own"]["agreement"]) == (20, None)
-        assert "levels" not in chat
-        assert f"No verdicts: {chat['own']['why']}" in page
-    else:
-        assert chat["levels"][0]["bench_not_run"] == "vllm bench serve cannot be started"
     assert "Not run: the server was not started here." in page
     assert "/models" not in page + json.dumps(report)
+    chat: dict[str, Any] = report["protocols"][0]
+    return chat
+
+
+def test_a_judge_without_verdicts_is_not(kit: Kit) -> None:
+    chat = served(kit, scripted_llm.saying("I cannot tell /models/judge."))
+    assert (chat["own"]["unscored"], chat["own"]["agreement"]) == (20, None)
+    assert chat["own"]["why"].startswith("REPLY_OUT_OF_CHOICE: 'I cannot tell judge.'")
+    assert chat["levels"][0]["unscored"] == chat["levels"][0]["claims"]
+    assert chat["levels"][0]["bench_not_run"] == "vllm bench serve cannot be started"
+
+
+def test_a_judge_that_cannot_be_asked_is_not(kit: Kit) -> None:
+    chat = served(kit, scripted_llm.always(scripted_llm.error(404, "no such path")))
+    assert "no such path" in chat["failed"]
+    assert "levels" not in chat
 
 
 def test_labels_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
