@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-_MARK = re.compile(r"^<!-- schema: (\w+) -->$", re.MULTILINE)
+_MARK = re.compile(r"^<!-- schema: ([\w-]+) -->$", re.MULTILINE)
 _SIMPLE = {"null": "null", "string": "text", "integer": "integer", "number": "number"}
 
 

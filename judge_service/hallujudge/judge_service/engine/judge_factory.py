@@ -12,6 +12,7 @@ from ..errors import InvalidInputError
 from ..judges.choice_judge import ChoiceJudge
 from ..judges.judge_interface import Judge
 from ..judges.llm_judge import LlmJudge
+from ..judges.panel import Panel, PanelRule
 from ..judges.router import Router
 from ..judges.small_judges import SERVED_JUDGES, MatcherJudge, ServedJudge
 from ..llm.budget import Budget, Prices, Usage
@@ -26,11 +27,11 @@ from ..matchers.matcher_models import MatcherModels
 from ..settings.connection import Secret, hosted_by, masked
 from ..settings.judge_settings import JudgeKeys, JudgeSettings
 from .judge_options import (
-    ALL_SMALL_JUDGES,
     LOCAL_JUDGES,
     NOWHERE,
     check_one_model,
     judges_of,
+    member_of,
     read_small_models,
     retry_policy,
     served_chat,
@@ -111,8 +112,7 @@ class JudgeFactory:
     ) -> Router:
         """Return a judge by name, such as ``matcher``; ``router``: the judges of ``judge_order``.
 
-        This loads the models of matchers and small judges, which may take seconds. Call it in a
-        thread if other work shares the event loop.
+        This loads the models of matchers and small judges: call it in a thread.
 
         Args:
             name: The judge's name.
@@ -129,6 +129,22 @@ class JudgeFactory:
         if escalation is not None:
             escalation.check(judges[0].identity)
         return Router(judges, escalation)
+
+    def panel(self, rule: PanelRule, matcher: MatcherSettings | None = None) -> Panel:
+        """Return the judges of a panel, which loads the models of matchers and small judges.
+
+        Args:
+            rule: Its members, and how their votes are combined.
+            matcher: The settings of matchers and small judges, or None for the defaults.
+
+        Raises:
+            InvalidInputError: A member does not exist, or is not configured.
+        """
+        check_one_model(rule.members, matcher)
+        named = [member_of(name) for name in rule.members]
+        return Panel(
+            [self.llm(j).worded(w) if w else self._one(j, matcher) for j, w in named], rule
+        )
 
     def matcher_weights(self, name: str, matcher: MatcherSettings) -> str:
         """Return the SHA-256 of a judge's sentence encoder, or empty if it has no matcher.
@@ -471,29 +487,3 @@ def _check_api(name: str, api: str, endpoint: Endpoint, *, offline: bool) -> Non
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def check_probabilities(
-    factory: JudgeFactory, name: str, others: str = "a small judge, or "
-) -> None:
-    """Reject a judge that reports no probabilities, without loading a model.
-
-    Args:
-        factory: Builds the judges.
-        name: The judge's name; for ``router``, one judge that reports them is enough.
-        others: Other judges of the family that report them, for the message.
-
-    Raises:
-        InvalidInputError: The judge reports none, is unknown or is not configured.
-    """
-    if not any(_reports_probabilities(factory, part) for part in judges_of(factory.settings, name)):
-        raise InvalidInputError(
-            f"the option soft needs probabilities, and the judge {name!r} gives none; use "
-            f"{others}a language model whose server reports log-probabilities"
-        )
-
-
-def _reports_probabilities(factory: JudgeFactory, part: str) -> bool:
-    if part in ("llm", "fallback"):
-        return factory.llm(part).reports_probabilities
-    return part in ALL_SMALL_JUDGES

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hallujudge.metrics.framework.metric import OptionDefinition
+from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
 
 from ..errors import InvalidInputError
+from ..judges.questions import WORDINGS
 from ..judges.small_judges import SERVED_JUDGES, ServedPreset
 from ..llm.call_policy import RetryPolicy
 from ..llm.chat import Sampling
@@ -22,6 +23,7 @@ from ..settings.judge_settings import JudgeSettings
 
 if TYPE_CHECKING:
     from ..judges.escalation import Escalation
+    from ..judges.panel import PanelRule
     from .spec import ScoreSpec
 
 
@@ -31,6 +33,10 @@ ALL_SMALL_JUDGES: Mapping[str, SmallPreset | ServedPreset] = {**SMALL_JUDGES, **
 """The small judges on this machine and behind servers, by name."""
 JUDGE_NAMES = ("matcher", "llm", "router", *ALL_SMALL_JUDGES)
 """The names of judges; the router calls the judges of ``judge_order``."""
+LLM_NAMES = ("llm", "fallback")
+"""The judges that are language models of the settings."""
+MEMBERS = ("llm", "fallback", "matcher", *ALL_SMALL_JUDGES)
+"""The judges that a panel may have."""
 # Batch files replace servers, but an endpoint needs an address; .invalid is never resolved.
 NOWHERE = "http://batch.invalid/v1"
 ESCALATION_OPTIONS = (
@@ -59,6 +65,32 @@ ESCALATION_OPTIONS = (
     ),
 )
 """How the first judge's margins are used."""
+
+
+PANEL_OPTIONS = (
+    OptionDefinition(
+        name="panel",
+        default="",
+        meaning="Judges that vote on each claim, with commas between.",
+        details="Such as llm,matcher,minicheck; llm:reworded_2 asks in other words and order.",
+        purpose="judge",
+    ),
+    OptionDefinition(
+        name="panel_share",
+        default="",
+        meaning="Share of claims on which all vote; the first judges every claim.",
+        purpose="judge",
+        number=True,
+    ),
+    OptionDefinition(
+        name="panel_weights",
+        default="",
+        meaning="panel.json with weights of the judges; without it, the majority counts.",
+        purpose="judge",
+        file=True,
+    ),
+)
+"""Who votes in a panel, and how votes are combined."""
 
 
 def judges_of(settings: JudgeSettings, name: str) -> list[str]:
@@ -105,6 +137,47 @@ def escalation_of(spec: ScoreSpec) -> Escalation | None:
     return Escalation.of(
         below=options["escalate_below"], cascade=options["cascade"], abstain=options["abstain"]
     )
+
+
+def panel_of(spec: ScoreSpec) -> PanelRule | None:
+    """Return the panel of a run's options, or None without one.
+
+    Raises:
+        InvalidInputError: An option can't be used, or contradicts a panel.
+    """
+    from ..judges.panel import PanelRule
+
+    members, share, weights = (spec.options.get(each.name, "") for each in PANEL_OPTIONS)
+    rule = PanelRule.of(members=members, share=share, weights=weights)
+    if rule is None:
+        return None
+    others = [name for name in ("judge", "escalate_below", "cascade") if spec.options.get(name)]
+    if others:
+        raise InvalidInputError(
+            f"the options panel and {others[0]} are both given; a panel has no order, so give one "
+            "of them"
+        )
+    if spec.options.get(SOFT) == YES and not rule.weights:
+        raise InvalidInputError(
+            "the option soft needs probabilities, and a majority gives none; set the option "
+            "panel_weights"
+        )
+    return rule
+
+
+def member_of(name: str) -> tuple[str, str]:
+    """Return the judge that a member of a panel names, and its wording; empty for the usual one.
+
+    Raises:
+        InvalidInputError: There is no such judge or wording.
+    """
+    judge, _, wording = name.partition(":")
+    if judge not in MEMBERS or (wording and (judge not in LLM_NAMES or wording not in WORDINGS)):
+        raise InvalidInputError(
+            f"the option panel names {name!r:.100}; choose from {', '.join(MEMBERS)}, and "
+            f"{', '.join(f'llm:{each}' for each in WORDINGS)} for other words and orders"
+        )
+    return judge, wording
 
 
 def read_small_models(text: str) -> Mapping[str, str]:

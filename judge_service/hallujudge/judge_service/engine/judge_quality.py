@@ -21,8 +21,10 @@ from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signatu
 
 from ..errors import InvalidInputError, fault_of
 from ..matchers.matcher_interface import MatcherSettings
+from .judge_options import ALL_SMALL_JUDGES, judges_of
 
 if TYPE_CHECKING:
+    from .judge_factory import JudgeFactory
     from .spec import ScoreSpec
 
 
@@ -307,3 +309,29 @@ def _flips_part(rows: Sequence[Mapping[str, Any]]) -> str:
     if reworded := [share for change, share in shares.items() if change.startswith("rewording")]:
         parts.append(f"up to {max(reworded):.1%} on rewording")
     return f"flips {', '.join(parts)}" if parts else ""
+
+
+def check_probabilities(
+    factory: JudgeFactory, name: str, others: str = "a small judge, or "
+) -> None:
+    """Reject a judge that reports no probabilities, without loading a model.
+
+    Args:
+        factory: Builds the judges.
+        name: The judge's name; for ``router``, one judge that reports them is enough.
+        others: Other judges of the family that report them, for the message.
+
+    Raises:
+        InvalidInputError: The judge reports none, is unknown or is not configured.
+    """
+    if not any(_reports_probabilities(factory, part) for part in judges_of(factory.settings, name)):
+        raise InvalidInputError(
+            f"the option soft needs probabilities, and the judge {name!r} gives none; use "
+            f"{others}a language model whose server reports log-probabilities"
+        )
+
+
+def _reports_probabilities(factory: JudgeFactory, part: str) -> bool:
+    if part in ("llm", "fallback"):
+        return factory.llm(part).reports_probabilities
+    return part in ALL_SMALL_JUDGES

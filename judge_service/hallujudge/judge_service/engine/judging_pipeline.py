@@ -27,9 +27,14 @@ from hallujudge.metrics.framework.results import JsonValue, ScoredItem
 from ..errors import InvalidInputError
 from ..threads import map_cpu
 from .answers_pipeline import ONE_EACH, AnswersPipeline
-from .judge_factory import check_probabilities
 from .judge_options import ESCALATION_OPTIONS, escalation_of
-from .judge_quality import CARD_OPTION, asked_judge_note, card_of, given_verdicts_note
+from .judge_quality import (
+    CARD_OPTION,
+    asked_judge_note,
+    card_of,
+    check_probabilities,
+    given_verdicts_note,
+)
 from .pipelines import checked_items
 from .registry import LLM_JUDGES, MetricEntry, best_trial
 from .responses import Problem, ResponseCheck

@@ -77,6 +77,10 @@ class Asked:
     """Why the other claims have none, one entry for each claim."""
     usage: Usage = field(default_factory=Usage)
     """What its replies took."""
+    votes: tuple[Verdict | None, ...] = ()
+    """As a member of a panel: its verdict on each claim, None without one."""
+    dissents: int = 0
+    """As a member of a panel: its verdicts that differ from the panel's."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the entry of ``evidence.judging``."""
@@ -91,7 +95,12 @@ class Asked:
             "answered": self.answered,
             "declined": reasons,
             **self.usage.to_json(),
+            **(self._votes() if self.votes else {}),
         }
+
+    def _votes(self) -> dict[str, JsonValue]:
+        votes: list[JsonValue] = [vote.value if vote else "" for vote in self.votes]
+        return {"votes": votes, "dissents": self.dissents}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

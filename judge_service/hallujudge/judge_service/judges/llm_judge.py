@@ -338,6 +338,21 @@ class LlmJudge:
             server=self._server,
         )
 
+    def worded(self, wording: str) -> LlmJudge:
+        """Return the same model, asked by an equivalent prompt, as a member of a panel.
+
+        Args:
+            wording: One of :data:`~.questions.WORDINGS`.
+        """
+        return LlmJudge(
+            f"{self.name}:{wording}",
+            self.client,
+            cache=self.cache,
+            wording=wording,
+            revision=self._revision,
+            server=self._server,
+        )
+
     async def close(self) -> None:
         """Close the connections; the cache stays open, because it may be shared."""
         await self.client.close()

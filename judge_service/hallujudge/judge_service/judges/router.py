@@ -101,6 +101,14 @@ class Router(JudgesInOrder[Judge]):
             await self._ask(judge, progress)
         return [self._judged(one) for one in progress]
 
+    def requests_of(
+        self,
+        judge: Judge,  # noqa: ARG002 - the same for each
+        items: Sequence[JudgeRequestItem],
+    ) -> Sequence[JudgeRequestItem]:
+        """Return what a judge may be asked: every claim may come to each."""
+        return items
+
     async def close(self) -> None:
         """Close the judges."""
         for judge in self.judges:

@@ -87,6 +87,12 @@ class _JudgePart:
     latency_seconds: float
     cost: float | None
     reused: int
+    votes: tuple[str, ...] = ()
+    dissents: int = 0
+
+
+# What the part of a judge has that is no member of a panel.
+_ALONE = tuple(name for name in _JudgePart.__slots__ if name not in ("votes", "dissents"))
 
 
 def _write_judging(judging: Any) -> tuple[_JudgePart, ...]:
@@ -94,6 +100,7 @@ def _write_judging(judging: Any) -> tuple[_JudgePart, ...]:
         _JudgePart(
             **part
             | {"declined": {name: _Declined(**row) for name, row in part["declined"].items()}}
+            | {"votes": tuple(part.get("votes", ()))}
         )
         for part in judging
     )
@@ -104,8 +111,11 @@ def _read_judging(judging: Any) -> tuple[dict[str, JsonValue], ...]:
 
 
 def _judge_json(part: _JudgePart) -> dict[str, JsonValue]:
+    names = _JudgePart.__slots__ if part.votes else _ALONE
+    votes: dict[str, JsonValue] = {"votes": list(part.votes)} if part.votes else {}
     return {
-        **{name: getattr(part, name) for name in _JudgePart.__slots__},
+        **{name: getattr(part, name) for name in names},
+        **votes,
         "declined": {
             reason: {"claims": row.claims, "detail": row.detail}
             for reason, row in part.declined.items()

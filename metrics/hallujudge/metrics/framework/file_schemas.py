@@ -23,6 +23,7 @@ FILE_SCHEMAS: Final[Mapping[str, int]] = MappingProxyType(
         "gate": 1,
         "item": 1,
         "judge-card": 1,
+        "judge-panel": 1,
         "label": 1,
         "label-plan": 1,
         "label-scores": 1,

@@ -68,6 +68,7 @@ class UnscoredReason(enum.StrEnum):
     REPLY_OUT_OF_CHOICE = "REPLY_OUT_OF_CHOICE"
     REPLY_TRUNCATED = "REPLY_TRUNCATED"
     MARGIN_TOO_SMALL = "MARGIN_TOO_SMALL"
+    PANEL_TIED = "PANEL_TIED"
     # Judges ---------------------------------------------------------------------------------------
     JUDGE_AUTH_FAILED = "JUDGE_AUTH_FAILED"
     JUDGE_MODEL_UNKNOWN = "JUDGE_MODEL_UNKNOWN"

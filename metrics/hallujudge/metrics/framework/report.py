@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from .file_schemas import schema_of
@@ -184,6 +185,8 @@ def _plain(number: float) -> int | float:
 # Sums of whole numbers do not depend on their order. Evidence has nine decimals.
 _NANO = 10**9
 _TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
+# Before the name of another member of a panel: claims on which both voted, and agreed.
+_BOTH, _SAME = "both:", "same:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +234,7 @@ class JudgingCounts:
 
     def add(self, judging: Iterable[Mapping[str, Any]]) -> None:
         """Add the entries of an item's ``evidence.judging``."""
+        members: list[Mapping[str, Any]] = []
         for part in judging:
             sums, declined = self._of(part["judge"])
             sums.update(
@@ -243,6 +247,33 @@ class JudgingCounts:
             if part["cost"] is not None:
                 sums.update(cost=round(part["cost"] * _NANO), priced=1)
             declined.update({reason: row["claims"] for reason, row in part["declined"].items()})
+            if "votes" in part:
+                sums.update(votes=part["answered"], dissents=part["dissents"])
+                members.append(part)
+        self._add_pairs(members)
+
+    def _add_pairs(self, members: Sequence[Mapping[str, Any]]) -> None:
+        """Count for each two members of a panel the claims on which both voted, and agreed."""
+        for one, other in combinations(members, 2):
+            both = [(a, b) for a, b in zip(one["votes"], other["votes"], strict=True) if a and b]
+            sums, name = self._sums[one["judge"]], other["judge"]
+            sums.update(
+                {f"{_BOTH}{name}": len(both), f"{_SAME}{name}": sum(a == b for a, b in both)}
+            )
+
+    def panel_notes(self) -> tuple[str, ...]:
+        """Return how often the members of a panel agree; none without a panel."""
+        parts = [
+            f"{judge} differs from the panel in {_of(sums['dissents'], sums['votes'])} votes"
+            for judge, sums in self._sums.items()
+            if sums["votes"]
+        ]
+        for judge, sums in self._sums.items():
+            for other in (key.removeprefix(_BOTH) for key in sums if key.startswith(_BOTH)):
+                if both := sums[_BOTH + other]:
+                    same = _of(sums[_SAME + other], both)
+                    parts.append(f"{judge} and {other} agree on {same} claims")
+        return (f"Panel: {'; '.join(parts)}.",) if parts else ()
 
     def merge(self, other: JudgingCounts) -> None:
         """Add the sums of another part."""

@@ -260,6 +260,7 @@ class Tally:
                 *metric.notes_on(totals),
                 *self._repeat_notes(totals, coverage),
                 *cascade_notes(counted.judging),
+                *self._judging.panel_notes(),
                 *small_sample_notes(counted.overall.clusters_by_score(), counted.sizes),
             ),
         )

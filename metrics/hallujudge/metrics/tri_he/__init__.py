@@ -178,6 +178,7 @@ class TriHeMetric(SoftMetric):
         judge: Name of the judge, for the signature.
         extractor: Name of the extractor, for the signature; ``given`` if claims were given.
         tentative: ``keep`` or ``omit`` hedged and conditional claims, for the signature.
+        panel: Who votes, and how votes are combined, for the signature; empty without a panel.
         soft: ``yes`` counts probabilities instead of verdicts.
     """
 
@@ -238,11 +239,14 @@ class TriHeMetric(SoftMetric):
     judge: str
     extractor: str = "given"
     tentative: str = "keep"
+    panel: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the extractor, the judge, and which claims and probabilities count."""
         omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
-        return (("extract", self.extractor), *omitted, *self.soft_fields(), ("judge", self.judge))
+        panel = (("panel", self.panel),) if self.panel else ()
+        judge = ("judge", self.judge)
+        return (("extract", self.extractor), *omitted, *self.soft_fields(), judge, *panel)
 
     def verdicts_in(self, totals: Mapping[str, float]) -> int:
         """Return the number of claims with a verdict."""

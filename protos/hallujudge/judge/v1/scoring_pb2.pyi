@@ -672,6 +672,8 @@ class JudgePart(google.protobuf.message.Message):
     LATENCY_SECONDS_FIELD_NUMBER: builtins.int
     COST_FIELD_NUMBER: builtins.int
     REUSED_FIELD_NUMBER: builtins.int
+    VOTES_FIELD_NUMBER: builtins.int
+    DISSENTS_FIELD_NUMBER: builtins.int
     judge: builtins.str
     """Name of the judge."""
     answered: builtins.int
@@ -690,9 +692,15 @@ class JudgePart(google.protobuf.message.Message):
     """Cost. Absent if no prices are set."""
     reused: builtins.int
     """Replies that another item paid for."""
+    dissents: builtins.int
+    """As a member of a panel: its verdicts that differ from the panel's."""
     @property
     def declined(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___DeclinedClaims]:
         """Claims without a verdict."""
+
+    @property
+    def votes(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """As a member of a panel: its verdict on each claim, empty where it gave none."""
 
     def __init__(
         self,
@@ -707,9 +715,11 @@ class JudgePart(google.protobuf.message.Message):
         latency_seconds: builtins.float = ...,
         cost: builtins.float | None = ...,
         reused: builtins.int = ...,
+        votes: collections.abc.Iterable[builtins.str] | None = ...,
+        dissents: builtins.int = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_cost", b"_cost", "cost", b"cost"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "answered", b"answered", "cached_tokens", b"cached_tokens", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "declined", b"declined", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens", "reused", b"reused"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "answered", b"answered", "cached_tokens", b"cached_tokens", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "declined", b"declined", "dissents", b"dissents", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens", "reused", b"reused", "votes", b"votes"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
 
 Global___JudgePart: typing_extensions.TypeAlias = JudgePart

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from hallujudge.metrics.framework.report import JudgeShare
 
+    from .panel_card import PanelCard
     from .run_calibration import LearntMargin
 
 
@@ -267,6 +268,36 @@ def judging_page(shares: Sequence[JudgeShare], run: Path) -> Page:
         title=f"{run}: who decided, and what it took",
         grids=(_grid("Judges", keys, rows),),
     )
+
+
+def panel_page(card: PanelCard, run: Path) -> Page:
+    """Return the judges of a panel, their agreement, and what their votes weigh, as tables."""
+    members = (
+        (
+            *(of.judge, of.votes, of.dissents, _share(of.dissents, of.votes), of.labelled),
+            *(_share(of.right, of.labelled), of.cost),
+        )
+        for of in card.members
+    )
+    pairs = ((of.one, of.other, of.claims, of.agreement, of.kappa) for of in card.pairs)
+    weights = ((name, of["supported"], of["not_supported"]) for name, of in card.weights.items())
+    shares = ("judge", "votes", "dissents", "dissent", "labels", "agreement_with_labels", "cost")
+    return Page(
+        title=f"{run}: the panel's judges",
+        grids=(
+            _grid("Judges", shares, members),
+            _grid("Agreement", ("one", "other", "claims", "agreement", "kappa"), pairs),
+            _grid(
+                f"Weights, learnt from {card.learnt_from} (prior {card.prior:.4f})",
+                ("judge", "vote_for", "vote_against"),
+                weights,
+            ),
+        ),
+    )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def _grid(title: str, keys: tuple[str, ...], rows: Iterable[tuple[Cell, ...]]) -> Grid:

@@ -253,6 +253,33 @@ def list_() -> None:
     typer.echo(small_judge_table(), nl=False)
 
 
+@_judge_app.command(epilog=examples("hallujudge judge panel --on results -o panel.json"))
+def panel(
+    run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the panel's run.")],
+    labels: Annotated[
+        list[Path] | None, input_option(metavar="FILE", help="File of human labels; repeatable.")
+    ] = None,
+    out: Annotated[
+        Path | None, output_option("--out", "-o", metavar="FILE", help="JSON file of weights.")
+    ] = None,
+    output_format: Format = "table",
+) -> ExitCode:
+    """A panel's judges: agreement, dissent, cost, and weights for --panel-weights.
+
+    Weights are learnt from labels; without any, from the votes of three or more judges (Dawid and
+    Skene 1979). Nothing is judged again.
+    """
+    from ..calibration.calibration_tables import panel_page
+    from ..calibration.panel_card import panel_card
+
+    found = panel_card(run, labels or ())
+    if out is not None:
+        write_file(out, found.to_text())
+        typer.echo(f"written to {out}", err=True)
+    show_as(output_format, found.to_text, lambda: panel_page(found, run))
+    return ExitCode.OK
+
+
 @_judge_app.command(epilog=examples("hallujudge judge card --on results --labels labels.jsonl"))
 def card(
     run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the judge's run.")],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from hallujudge.metrics import Item, ItemResult
@@ -19,6 +19,7 @@ from ...errors import InvalidInputError
 from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
 from ...judges.judge_interface import JudgedItem, JudgeRequestItem, payer_of
 from ...judges.llm_judge import LlmJudge, estimate_judge
+from ...judges.panel import PANEL, Panel
 from ...judges.router import Router
 from ...llm.estimate import Estimate, TokenCounter
 from ...matchers.matcher_interface import BACKENDS, MatcherSettings
@@ -32,9 +33,21 @@ from ..extraction import (
     claim_extractor,
     extract_claims,
 )
-from ..judge_factory import check_probabilities
-from ..judge_options import ESCALATION_OPTIONS, JUDGE_NAMES, escalation_of, offered_judges
-from ..judge_quality import CARD_OPTION, agreement_note, best_measured, card_of
+from ..judge_options import (
+    ESCALATION_OPTIONS,
+    JUDGE_NAMES,
+    PANEL_OPTIONS,
+    escalation_of,
+    offered_judges,
+    panel_of,
+)
+from ..judge_quality import (
+    CARD_OPTION,
+    agreement_note,
+    best_measured,
+    card_of,
+    check_probabilities,
+)
 from ..pipelines import checked_items, scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
@@ -48,6 +61,7 @@ _THRESHOLDS = {
     "small_above": "Small judges: probability above which a claim is supported.",
 }
 _WORD = re.compile(r"\S+")
+_FILES = ("cascade", "card", "panel_weights")
 
 
 class TriHePipeline:
@@ -65,7 +79,7 @@ class TriHePipeline:
     def __init__(
         self,
         metric: TriHeMetric,
-        judge: Router,
+        judge: Router | Panel,
         extractor: ClaimExtractor,
         options: Mapping[str, str],
         responses: ResponseCheck,
@@ -89,7 +103,7 @@ class TriHePipeline:
             "judge_prompts": identity.template,
             **{f"judge.{name}": value for name, value in identity.parameters},
             # Cascades and cards are known by their hashes, which are in the signature.
-            **{n: value for n, value in self._options.items() if n not in {"cascade", "card"}},
+            **{n: value for n, value in self._options.items() if n not in _FILES},
             **self._responses.settings(),
         }
 
@@ -153,7 +167,10 @@ class TriHePipeline:
         return [
             *await self._extractor.estimates(plans.values(), counter),
             *[
-                replace(await estimate_judge(judge, asked, counter), unknown_texts=len(unknown))
+                replace(
+                    await estimate_judge(judge, self._judge.requests_of(judge, asked), counter),
+                    unknown_texts=len(unknown),
+                )
                 for judge in judges
             ],
         ]
@@ -332,25 +349,35 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     extractor_name = options.get("extractor", EXTRACTORS[0])
     settings = _matcher_settings(options)
     own = ENTRY.own_options(spec)
-    if own.get("soft") == "yes":
+    rule = panel_of(spec)
+    if own.get("soft") == "yes" and rule is None:
         check_probabilities(factory, judge_name)
-    with _offered(judge_name, options, resources):
-        weights = factory.matcher_weights(judge_name, settings)
+    judge_names = [judge_name] if rule is None else rule.members
+    with ExitStack() as stack:
+        for name in judge_names:
+            stack.enter_context(_offered(name, options, resources))
+        weights = factory.matcher_weights(judge_name, settings) if rule is None else ""
         if spec.variant == "corrected":
             settings = _with_measured(settings, options, extractor_name, weights)
-        judge = factory.judge(judge_name, settings, escalation_of(spec))
+        judge: Router | Panel = (
+            factory.judge(judge_name, settings, escalation_of(spec))
+            if rule is None
+            else factory.panel(rule, settings)
+        )
     extractor = claim_extractor(options, resources)
     card = card_of(spec, judge.signatures)
     metric = TriHeMetric(
         variant=spec.variant,
         responses=responses.signature,
         judge=judge.identity.signature + (card.mark if card else ""),
+        panel=rule.text if rule else "",
         extractor=extractor.label,
         tentative=options.get("tentative_claims", TENTATIVE[0]),
         **own,
     )
     known = (card.note,) if card else ()
-    notes = (agreement_note(extractor_name, judge_name, settings, weights), *known, *judge.notes)
+    asked = PANEL if rule else judge_name
+    notes = (agreement_note(extractor_name, asked, settings, weights), *known, *judge.notes)
     return TriHePipeline(metric, judge, extractor, options, responses, notes)
 
 
@@ -422,6 +449,7 @@ ENTRY = MetricEntry(
             purpose="judge",
         ),
         *ESCALATION_OPTIONS,
+        *PANEL_OPTIONS,
         CARD_OPTION,
         *(
             OptionDefinition(

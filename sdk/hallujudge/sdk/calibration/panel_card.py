@@ -1,0 +1,232 @@
+"""A panel's card: how its judges agree, how often each is right, and what their votes weigh."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hallujudge.metrics.calibration.vote_weights import VoteModel, dawid_skene, weights_of_labels
+from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
+from hallujudge.metrics.framework.file_schemas import schema_of
+
+from ..errors import InvalidInputError
+from ..labels.human_labels import match_labels, read_labels
+from ..labels.verdicts import read_verdicts
+from ..runs.stored_runs import StoredRun, read_run
+
+if TYPE_CHECKING:
+    from hallujudge.metrics.framework.columns_and_scores import FloatArray
+
+_FEWEST = 3
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelMember:
+    """A judge of a panel, or the panel itself."""
+
+    judge: str
+    """Its name; ``panel`` for the panel."""
+    votes: int
+    """Claims with a verdict of it."""
+    dissents: int
+    """Verdicts that differ from the panel's."""
+    labelled: int
+    """Claims of them that people labelled."""
+    right: int
+    """Labelled claims on which it agrees with people."""
+    cost: float | None = None
+    """What its replies cost; None without prices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembersAgreement:
+    """The agreement of two judges of a panel."""
+
+    one: str
+    """A judge."""
+    other: str
+    """Another judge."""
+    claims: int
+    """Claims on which both voted."""
+    agreement: float | None
+    """Share of them with equal votes; None without any."""
+    kappa: float | None
+    """Cohen's kappa; None if it is undefined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelCard:
+    """How the judges of a panel agree with each other and with people."""
+
+    run_signature: str
+    """Signature of the run."""
+    learnt_from: str
+    """``labels``, or ``votes`` without any (Dawid and Skene 1979)."""
+    members: tuple[PanelMember, ...]
+    """The judges, and the panel as the last one."""
+    pairs: tuple[MembersAgreement, ...]
+    """The agreement of each two judges."""
+    weights: Mapping[str, Mapping[str, float]]
+    """Judge -> what its votes, ``supported`` and ``not_supported``, add to the log odds."""
+    prior: float
+    """Log odds of support before any vote."""
+
+    def to_text(self) -> str:
+        """Return the text of ``panel.json``, which ``--panel-weights`` takes."""
+        values = {"schema": schema_of("judge-panel"), **asdict(self)}
+        return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def panel_card(run: str | Path, labels: Sequence[str | Path] = ()) -> PanelCard:
+    """Return the card of a run's panel; nothing is judged again.
+
+    Args:
+        run: Folder of a run of ``tri-he`` with a panel.
+        labels: Files of human labels. Without them, weights are learnt from the votes alone.
+
+    Raises:
+        InvalidInputError: The run has no panel, no label is of its claims, or without labels fewer
+            than three judges voted.
+        ArchiveError: A file can't be read.
+    """
+    stored = read_run(run)
+    names, claims = _claims(stored)
+    truths = _truths(stored, labels) if labels else {}
+    votes = np.array([claim.votes for claim in claims])
+    known = np.array([claim.place in truths for claim in claims], dtype=bool)
+    if labels and not known.any():
+        raise InvalidInputError(f"{stored.folder}: no label is of a claim that the panel judged")
+    model = _model(votes, known, claims, truths, len(names))
+    rows = zip(names, model.votes_for, model.votes_against, strict=True)
+    return PanelCard(
+        run_signature=stored.signature,
+        learnt_from="labels" if labels else "votes",
+        members=(*_members(stored, names, claims, truths),),
+        pairs=tuple(_agreement(names, claims, pair) for pair in combinations(range(len(names)), 2)),
+        weights={
+            name: {
+                "supported": round(float(votes_for), _DIGITS),
+                "not_supported": round(float(against), _DIGITS),
+            }
+            for name, votes_for, against in rows
+        },
+        prior=round(model.prior, _DIGITS),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A claim on which the panel voted."""
+
+    place: tuple[str, int]
+    cluster: str
+    votes: tuple[float, ...]
+    verdict: float
+
+
+_AS_NUMBER = {"supported": 1.0, "not_supported": 0.0}
+
+
+def _claims(run: StoredRun) -> tuple[tuple[str, ...], list[_Claim]]:
+    """Return the names of a panel's judges, and the claims on which one voted."""
+    names: dict[str, None] = {}
+    found: list[_Claim] = []
+    lines = [line for line in run.lines() if isinstance(line.get("evidence"), dict)]
+    for line in lines:
+        names.update(dict.fromkeys(part["judge"] for part in _parts(line)))
+    for line in lines:
+        parts = {part["judge"]: part["votes"] for part in _parts(line)}
+        for at, claim in enumerate(line["evidence"].get("claims", ()) if parts else ()):
+            votes = tuple(
+                _AS_NUMBER.get(parts[n][at], np.nan) if n in parts else np.nan for n in names
+            )
+            if not np.isnan(votes).all():
+                verdict = _AS_NUMBER.get(claim["verdict"], np.nan)
+                place = (str(line["id"]), at)
+                found.append(_Claim(place, str(line["group_id"]), votes, verdict))
+    if not found:
+        raise InvalidInputError(
+            f"{run.folder}: no panel judged in this run; score tri-he with the option panel, such "
+            "as llm,matcher,minicheck"
+        )
+    return tuple(names), found
+
+
+def _parts(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (part for part in line["evidence"].get("judging", ()) if "votes" in part)
+
+
+def _truths(run: StoredRun, labels: Sequence[str | Path]) -> dict[tuple[str, int], float]:
+    """Return place of each labelled claim -> 1 if it is supported, 0 if it is hallucinated."""
+    items = [*read_verdicts(run)]
+    given = [label for path in labels for label in read_labels(path)]
+    matched = match_labels(given, items)
+    return {place: float(not wrong) for place, wrong in matched.claims.items()}
+
+
+def _model(
+    votes: FloatArray,
+    known: FloatArray,
+    claims: Sequence[_Claim],
+    truths: Mapping[tuple[str, int], float],
+    judges: int,
+) -> VoteModel:
+    if truths:
+        labels = np.array([truths[claim.place] for claim in claims if claim.place in truths])
+        return weights_of_labels(votes[known], labels)
+    if judges < _FEWEST:
+        raise InvalidInputError(
+            f"weights of {judges} judges can't be learnt from their votes alone, which needs "
+            f"{_FEWEST}; give human labels"
+        )
+    return dawid_skene(votes)
+
+
+def _members(
+    run: StoredRun,
+    names: Sequence[str],
+    claims: Sequence[_Claim],
+    truths: Mapping[tuple[str, int], float],
+) -> Iterator[PanelMember]:
+    costs = {share.judge: share.cost for share in run.report.judging}
+    priced = [cost for cost in costs.values() if cost is not None]
+    columns = {name: [claim.votes[at] for claim in claims] for at, name in enumerate(names)}
+    columns["panel"] = [claim.verdict for claim in claims]
+    costs["panel"] = sum(priced) if priced else None
+    for name, column in columns.items():
+        given = [(of, vote) for of, vote in zip(claims, column, strict=True) if not np.isnan(vote)]
+        labelled = [(truths[of.place], vote) for of, vote in given if of.place in truths]
+        yield PanelMember(
+            judge=name,
+            votes=len(given),
+            dissents=sum(not np.isnan(of.verdict) and of.verdict != vote for of, vote in given),
+            labelled=len(labelled),
+            right=sum(truth == vote for truth, vote in labelled),
+            cost=costs.get(name),
+        )
+
+
+def _agreement(
+    names: Sequence[str], claims: Sequence[_Claim], pair: tuple[int, int]
+) -> MembersAgreement:
+    one, other = pair
+    twice = [
+        JudgedTwice(claim.cluster, str(claim.votes[one]), str(claim.votes[other]))
+        for claim in claims
+        if not np.isnan((claim.votes[one], claim.votes[other])).any()
+    ]
+    found = cohen_kappa(twice)
+    return MembersAgreement(
+        one=names[one],
+        other=names[other],
+        claims=found.n,
+        agreement=found.agreement,
+        kappa=found.kappa,
+    )
