@@ -147,12 +147,12 @@ class _Judged:
         }
 
     def lengths(self) -> Found:
-        """Tokens of a call, and the share of the prompt that the server had already."""
+        """Tokens of a claim, and the share of the prompt that the server had already."""
         took = Usage.total(self.usages)
-        calls = max(1, took.calls)
+        claims = max(1, len(self.known))
         return {
-            "prompt_tokens": took.prompt_tokens / calls,
-            "completion_tokens": took.completion_tokens / calls,
+            "prompt_tokens": took.prompt_tokens / claims,
+            "completion_tokens": took.completion_tokens / claims,
             "cached_share": took.cached_tokens / max(1, took.prompt_tokens),
         }
 

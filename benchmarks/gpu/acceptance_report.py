@@ -64,8 +64,8 @@ def _protocol(protocol: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _levels(levels: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    head = ["calls at once", "claims", "claims/s", "unscored", "prompt tokens", "cached",
-            "completion tokens", "vllm bench serve, requests/s", "ratio"]  # fmt: skip
+    head = ["calls at once", "claims", "claims/s", "unscored", "prompt tokens a claim", "cached",
+            "completion tokens a claim", "vllm bench serve, requests/s", "ratio"]  # fmt: skip
     yield from _table(head, [_level(level) for level in levels])
     ours = [level["claims_per_second"] for level in levels if "ratio" in level]
     theirs = [level["bench_requests_per_second"] for level in levels if "ratio" in level]
