@@ -11,6 +11,8 @@ JOBS ?= 2
 EXTRAS ?= dev
 RUNS ?= 10
 PYTEST_ARGS ?=
+TAG ?=
+STEPS ?=
 
 BIN := $(VENV)/bin
 # npm --silent would hide why npm itself fails, such as a registry that can't be reached.
@@ -22,7 +24,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
-  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos format demo docs wheel test-small bench clean
+  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos format demo docs wheel test-small release-check bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,12 +79,13 @@ lint-deploy: setup ## check Dockerfile, compose file, Kubernetes manifests and s
 	$(BIN)/python tools/lint_deploy.py
 
 # No part of `test`, which needs no npm: the committed script of the page is used as it is. CI checks it.
-lint-page: ## check the script of report.html: types, tests, and that the committed file is what its source makes (needs npm)
+lint-page: ## check the script of report.html (types, tests, and that it is what its source makes), and the workflows; needs npm
 	@command -v npm >/dev/null || { echo "npm is missing: apt-get install npm" >&2; exit 1; }
 	$(PAGE) ci
 	$(PAGE) run types
 	$(PAGE) test
 	$(PAGE) run check
+	$(PAGE) run workflows
 
 page: ## build the script and the style sheet of report.html from web/report (needs npm)
 	$(PAGE) ci
@@ -114,6 +117,9 @@ wheel: setup ## build dist/: the sdist, and the wheel from that sdist
 
 test-small: wheel ## try the wheel in small environments: the base install, and each light extra alone
 	@$(BIN)/python tools/small_environments.py
+
+release-check: setup ## check all of a release that needs no account (TAG=v1.0.0, STEPS="build wire")
+	@$(BIN)/python tools/release_check.py $(if $(TAG),--tag $(TAG)) $(STEPS)
 
 bench: EXTRAS := ci
 bench: setup ## run every benchmark; one that lacks something says so and is passed over

@@ -74,7 +74,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ends", nargs="*", choices=[*RESOLUTIONS, []], metavar="END")
     ends = parser.parse_args().ends or RESOLUTIONS
-    return 0 if all([holds(end) for end in ends]) else 1
+    return 1 if [end for end in ends if not holds(end)] else 0
 
 
 if __name__ == "__main__":
