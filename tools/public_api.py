@@ -14,8 +14,10 @@ import enum
 import importlib
 import inspect
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -72,7 +74,7 @@ def _described(path: str, value: object) -> Iterator[str]:
         yield f"{path}{_bases(value)}{'' if issubclass(value, enum.Enum) else _signature(value)}"
         for name, member in sorted(_members(value).items()):
             yield f"{path}.{name}{_signature(member) if callable(member) else ''}"
-    elif inspect.isfunction(value):
+    elif callable(value) and inspect.isfunction(inspect.unwrap(value)):
         yield f"{path}{_signature(value)}"
     else:
         yield path
@@ -137,8 +139,12 @@ def breaking_changes(tag: str) -> int:
 def _broken(tag: str, names: list[str]) -> int:
     import griffe  # of the documentation's environment, or of one that is made for this
 
-    with griffe.tmp_worktree(ROOT, tag) as tree:
-        old, new = _loaded(tree), _loaded(ROOT)
+    with tempfile.TemporaryDirectory() as work:
+        archive = Path(work, "sources.zip")
+        command = ("git", "archive", "-o", archive, tag, *SOURCES)
+        subprocess.run(command, cwd=ROOT, check=True)
+        shutil.unpack_archive(archive, work)
+        old, new = _loaded(Path(work)), _loaded(ROOT)
         broken = 0
         for name in names:
             try:

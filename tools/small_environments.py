@@ -39,7 +39,8 @@ def wheel() -> Path:
 
 def make(folder: Path, extra: str) -> Path:
     """Make an environment of the wheel and one extra; return its interpreter."""
-    uv, python = (sys.executable, "-m", "uv"), folder / "bin" / "python"
+    uv = (sys.executable, "-m", "uv")
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     subprocess.run((*uv, "venv", "-q", "--python", sys.executable, folder), check=True)
     install = (*uv, "pip", "install", "-q", "--python", python, "-c", ROOT / "constraints.txt")
     wanted = "hallujudge" if extra == BASE else f"hallujudge[{extra}]"

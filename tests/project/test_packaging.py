@@ -209,7 +209,16 @@ def test_the_generator_stays_older_than_the_oldest_runtime() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [".github/workflows/ci.yml", ".pre-commit-config.yaml", "buf.yaml"]
+    "name",
+    [
+        ".github/workflows/ci.yml",
+        ".github/workflows/release.yml",
+        ".github/ISSUE_TEMPLATE/bug.yml",
+        ".github/ISSUE_TEMPLATE/benchmark.yml",
+        ".pre-commit-config.yaml",
+        "CITATION.cff",
+        "buf.yaml",
+    ],
 )
 def test_other_yaml_parses(name: str) -> None:
     assert yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
