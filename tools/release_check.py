@@ -19,6 +19,7 @@ import tomllib
 import zipfile
 from collections.abc import Callable, Sequence
 from email.parser import HeaderParser
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -200,7 +201,8 @@ STEPS: dict[str, Callable[[], str]] = {
 def check(steps: Sequence[str], tag: str) -> list[str]:
     """Run steps; print how each ends, and return those that failed."""
     failed = []
-    checks = {"version": lambda: check_version(tag)} | {name: STEPS[name] for name in steps}
+    checks: dict[str, Callable[[], str]] = {"version": partial(check_version, tag)}
+    checks |= {name: STEPS[name] for name in steps}
     for name, step in checks.items():
         began = time.monotonic()
         try:
