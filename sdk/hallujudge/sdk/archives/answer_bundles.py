@@ -126,12 +126,11 @@ class _Bundles:
         for part in parts:
             records = map(self._renamed, part.records) if self._options.key_map else part.records
             for record in unfolded(self._declared, records, "response"):
-                if self._asked.ignores(record):
-                    continue
-                for entry in entries_of(part.name, *completed(record)):
-                    gathered[entry.bundle].append(entry)
+                if (known := completed(record, leave_out=True)) is not None:
+                    for entry in entries_of(part.name, *known):
+                        gathered[entry.bundle].append(entry)
         for record in self._asked.answering(gathered):
-            for entry in entries_of("", *completed(record)):
+            for entry in entries_of("", *(completed(record) or (record,))):
                 gathered[entry.bundle].append(entry)
         self._asked.check()
         # Answers without their question lack more, which would be the wrong error.
@@ -205,11 +204,11 @@ class _Bundles:
         if self._bundle.name:
             self._check_line_id(record)
         values = self._mapped(record.values, {}) if self._options.key_map else record.values
-        inner = Record(values, record.position, bundle)
+        inner = make_record((values, record.position, bundle))
         if self._options.allow_duplicates and not place:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
             bundle += f"#{number}" * (number > 1)
-        return (Entry(bundle, name or place, fields, record.values, inner),)
+        return (make_entry((bundle, name or place, fields, record.values, inner, False)),)
 
     def _only(self, fields: Mapping[str, str], record: Record, known: str) -> Entry:
         """Return the answer that a record is."""
@@ -224,19 +223,23 @@ class _Bundles:
     ) -> Iterator[Entry]:
         """Yield the answers of a record's lists, or objects by name; missing ones are empty."""
         bundle = self._numbered(record)
-        held = {key: _by_name(structured(record.values[key])) for key in keys}
+        found = {key: structured(record.values[key]) for key in keys}
+        held = {key: _by_name(value) for key, value in found.items()}
         for key, column in held.items():
-            listed = not isinstance(structured(record.values[key]), Mapping)
+            listed = not isinstance(found[key], (dict, Mapping))
             if column is None or (listed and len(column) != len(held[keys[0]] or ())):
                 what = f"{key} of {shown(record.values[key])}"
                 self._faults.add(Fault.OTHER_COLUMNS, f"{record.place} ({what})")
                 return
         rest = {key: value for key, value in record.values.items() if key not in held}
+        columns = [(self._bundle.columns[key], held[key] or {}) for key in keys]
         for name in held[keys[0]] or ():
-            own = {self._bundle.columns[key]: (held[key] or {}).get(name) for key in keys}
-            own = {key: "" if value is None else value for key, value in own.items()}
-            inner = self._mapped({**rest, **own}, {})
-            yield Entry(bundle, name, fields, rest, Record(inner, record.position, bundle))
+            own = dict(rest)
+            for key, values in columns:
+                own[key] = "" if (value := values.get(name)) is None else value
+            mapped = self._mapped(own, {}) if self._options.key_map else own
+            inner = make_record((mapped, record.position, bundle))
+            yield make_entry((bundle, name, fields, rest, inner, False))
         if not held[keys[0]] and self._bundle.empty:
             yield Entry(bundle, "", fields, rest, record, empty=True)
 
@@ -482,7 +485,7 @@ def _value_of(entry: Entry, answer: Answer, name: str) -> str:
 
 def _by_name(value: object) -> Mapping[str, object] | None:
     """Return the values of an object by name, or of a list by number; None of anything else."""
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         return value
     numbered = enumerate(value, 1) if isinstance(value, (list, tuple)) else None
     return None if numbered is None else {str(number): each for number, each in numbered}

@@ -154,7 +154,7 @@ class AnswerMaker:
             self._faults.add(f"answers have no {response_key!r}", f"{placed(entry)} ({found_keys})")
         found = values.get(label_key)
         label = self._label_of(found) if type(found) is str else label_of(self._declared, found)
-        held = entry.whole
+        held = entry.whole if self._fields or self._complete else values
         answer = _make_answer(
             (
                 text_of(record, response_key),

@@ -80,32 +80,32 @@ class AskedQuestions:
             return None
         return f"the {table.noun} with InputOptions(own=dict({table.name}=…))"
 
-    def ignores(self, record: Record) -> bool:
-        """Return whether a record answers no question, in a benchmark that leaves such out."""
-        if not self._leaves_out:
-            return False
-        if (key := question_key(self._declared, record, self._options)) in self.questions:
-            return False
-        self._ignored.append(key)
-        return True
-
-    def completed(self, record: Record) -> tuple[Record, str]:
+    def completed(self, record: Record, *, leave_out: bool = False) -> tuple[Record, str] | None:
         """Return a record with what it leaves out, from the file of questions and the tables.
 
         And the id of its bundle; empty if it did not have to be looked up.
+
+        Args:
+            record: The record.
+            leave_out: Whether one that answers no question is left out, in a benchmark that leaves
+                such out: the result is then None.
         """
-        self._records += 1
         if not self.questions and not self._tables:
+            self._records += 1
             return record, ""
         key, values = "", record.values
         if self.questions:
             key_of = bundle_id if self._by_id else question_key
             key = key_of(self._declared, record, self._options)
+            if leave_out and self._leaves_out and key not in self.questions:
+                self._ignored.append(key)
+                return None
             if key not in self.questions and not self._options.allow_unknown:
                 self._faults.add(_UNKNOWN, key, remedy=_REMEDY)
             self._joined.add(key)
             if known := self.known(key):
                 values = {**known, **values}
+        self._records += 1
         bundle = key if self._by_id else ""
         if self._tables:
             if not bundle:
