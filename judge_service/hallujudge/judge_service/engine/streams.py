@@ -125,7 +125,8 @@ async def distinct(
     async for batch in source:
         ids = ids_of(batch)
         keep(ID_BYTES * len(ids))
-        known.add(keys_of(ids), ids.__getitem__)
+        # In a tenth of the time of `keys_of`, whose keys are the same in other processes.
+        known.add(array("q", map(hash, ids)).tobytes(), ids.__getitem__)
         yield batch
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 
-from ..errors import ArchiveError, InvalidInputError
+from ..errors import ArchiveError, HallujudgeError, InvalidInputError
 from .answer_bundles import read_bundles
 from .answer_records import make_item
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
@@ -43,6 +43,8 @@ from .split_files import joined_splits
 
 # Answers that are searched for question marks before a file of questions is refused.
 _LOOKED_AT = 100
+# Items that are kept from the check of an archive; more are read again.
+_MOST_HELD = 1 << 17
 
 
 def reader_of(declared: ClosedQuestions) -> Reader:
@@ -176,6 +178,7 @@ class Answers:
         bad: list[str] = []
         others: list[str] = []
         media = MediaCheck(declared.keys.media)
+        held: list[AnswersItem] | None = None if self._options.allow_duplicates else []
         for record in read_records(self._responses):
             key = self._key(record)
             check.add(key)
@@ -186,6 +189,7 @@ class Answers:
                 media.add(optional_text(record, declared.keys.media), record.place, record.values)
             if known is None and self._label_of(record) is None:
                 bad.append(f"{key} ({shown(record.values.get(self._label_key))})")
+            held = None if held is None else self._held(held, record, key)
         if bad:
             raise labels_are_wrong(declared, bad, "the file of answers")
         check.refuse(lambda: map(self._key, read_records(self._responses)))
@@ -198,9 +202,18 @@ class Answers:
         dropped = sum(self._left_out.values())
         return ItemSource(
             count=len(check) + len(missing) - dropped,
-            make=lambda: self._items(missing),
+            make=lambda: self._items(missing, held),
             notes=(*self._notes(), *(media.notes() if known is None else ())),
         )
+
+    def _held(self, held: list[AnswersItem], record: Record, key: str) -> list[AnswersItem] | None:
+        """Return the items with one more; None if they are to be read again to save memory."""
+        try:
+            held.append(self._item(record, self._name(key)))
+        except HallujudgeError:
+            # It is raised when the items are read again: first come errors of the archive.
+            return None
+        return held if len(held) <= _MOST_HELD else None
 
     def _notes(self) -> Iterator[str]:
         """Yield notes on what questions lack, and on answers to questions that labels dropped."""
@@ -263,11 +276,13 @@ class Answers:
             return id_under(record, self._id_key)
         return id_of(self._declared, record, required=self._with_ids)
 
-    def _items(self, missing: list[str]) -> Iterator[AnswersItem]:
+    def _items(self, missing: list[str], held: list[AnswersItem] | None) -> Iterator[AnswersItem]:
         records = read_records(self._responses)
         if self._left_out:
             records = (record for record in records if self._key(record) not in self._left_out)
-        if self._options.allow_duplicates:
+        if held is not None and not self._left_out:
+            yield from held
+        elif self._options.allow_duplicates:
             keys = (self._key(record) for record in read_records(self._responses))
             names = numbered(self._name(key) for key in keys if key not in self._left_out)
             for record, identifier in zip(records, names, strict=True):

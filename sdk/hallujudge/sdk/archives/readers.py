@@ -60,7 +60,8 @@ def read_items(
     """Return the items of a metric after checking the whole archive.
 
     The archive is read once before anything is scored, so that an error in its last line costs no
-    judge call. JSON files need eight bytes of memory for each id; tables are held in memory.
+    judge call. Items of answers are held in memory up to 131,072; of more, and of captions, JSON
+    files need eight bytes of memory for each id. Tables are held in memory.
 
     Args:
         metric: The metric's name.
