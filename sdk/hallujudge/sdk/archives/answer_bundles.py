@@ -29,11 +29,7 @@ from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import Faults, MediaCheck
 from .json_files import named
 from .named_keys import fields_of
-from .question_files import (
-    bundle_id,
-    place_of,
-    unfolded,
-)
+from .question_files import bundle_id, place_of, unfolded
 from .records import (
     Record,
     canonical_id,
@@ -109,6 +105,8 @@ class _Bundles:
         # Most archives have a record for each item, which is its only answer.
         self._alone = not (bundle.columns or bundle.names or bundle.inside or bundle.name)
         self._alone = self._alone and not (bundle.every or options.allow_duplicates)
+        self._is_plain = self._alone and not (bundle.same or bundle.required or declared.task)
+        self._adds_fields = bool(self._group_by or self._of_first)
         self._needed = () if options.allow_missing else bundle.required or bundle.names
         sets = declared.set_files
         self._item_fields = self._maker.ways_of(self._own, "" if sets is None else sets.field)
@@ -407,15 +405,18 @@ class _Bundles:
 
     def _item(self, entries: Sequence[Entry]) -> AnswersItem:
         first = entries[0]
+        if self._is_plain and len(entries) == 1:
+            answer, image = self._maker.answer(first), self._media_of(first)
+            fields = self._fields_of(entries, answer.fields) if self._adds_fields else first.fields
+            return make_item((first.bundle, image, fields, (answer,)))
         answers: dict[str, Answer] = {}
         media = []
         for entry in entries:
             if entry.empty:
                 continue
             if entry.name in answers:
-                self._faults.add(
-                    Fault.SHIFTED if self._bundle.every else Fault.TWICE, placed(entry)
-                )
+                twice = Fault.SHIFTED if self._bundle.every else Fault.TWICE
+                self._faults.add(twice, placed(entry))
             answers[entry.name] = self._maker.answer(entry)
             media.append(self._media_of(entry))
         if self._bundle.same and len(answers) == len(entries):

@@ -108,6 +108,7 @@ class AnswerMaker:
         self._place_field = declared.place_field
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
+        self._asked_key = next(iter(declared.keys.question), "")
         self._places = list(declared.places.items())
         # Labels repeat, and there is one for every answer.
         self._label_of = lru_cache(maxsize=1024)(partial(label_of, declared))
@@ -155,16 +156,15 @@ class AnswerMaker:
         found = values.get(label_key)
         label = self._label_of(found) if type(found) is str else label_of(self._declared, found)
         held = entry.whole if self._fields or self._complete else values
-        answer = _make_answer(
-            (
-                text_of(record, response_key),
-                label or "",
-                entry.name,
-                optional_text(record, self._keys.question),
-                self._choices(record),
-                self._fields_of(held, record) if self._fields or self._place_field else {},
-            )
-        )
+        # Nearly all are such texts, which the functions return as they are.
+        text, asked = values.get(response_key), values.get(self._asked_key)
+        if type(text) is not str or not text.isascii():
+            text = text_of(record, response_key)
+        if type(asked) is not str or not asked.isascii():
+            asked = optional_text(record, self._keys.question)
+        choices = self._choices(record) if self._needs_choices or not self._lacks(values) else {}
+        fields = self._fields_of(held, record) if self._fields or self._place_field else {}
+        answer = _make_answer((text, label or "", entry.name, asked, choices, fields))
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
         if not answer.label and self._keys.label and not self._asked.is_special(entry.outer):
@@ -186,7 +186,11 @@ class AnswerMaker:
         keys = self._keys.options
         if self._needs_choices:
             choose_key(record, None, keys, "the choices")
-        return {} if record.values.keys().isdisjoint(keys) else options_of(record, keys)
+        return options_of(record, keys)
+
+    def _lacks(self, values: Mapping[str, object]) -> bool:
+        """Return whether a record has no choices."""
+        return values.keys().isdisjoint(self._keys.options)
 
     def _fields_of(self, values: Mapping[str, object], record: Record) -> dict[str, str]:
         """Return the declared fields of an answer, and its place if the order counts."""
