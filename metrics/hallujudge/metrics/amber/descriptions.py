@@ -46,7 +46,7 @@ class AmberItem(AnswersItem):
         parts = (self.objects, self.targets)
         words = [sorted((each.word, sorted(each.associated)) for each in part) for part in parts]
         reference = (GENERATIVE, words, sorted(self.safe_words))
-        return ItemRecords(self._questions(), reference)
+        return AnswersItem.records(self)._replace(reference=reference)
 
 
 class AmberWord(NamedTuple):

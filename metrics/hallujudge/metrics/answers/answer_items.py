@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
 
 _NOTHING: Mapping[str, str] = {}
+_Asked: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
 
 # A named tuple is made in half the time of a dataclass, and there is one for every answer.
@@ -62,27 +63,29 @@ class AnswersItem(Item):
             asked = [("", answer.question, options)] if options else answer.question
             said = _said_of(answer) if answer.fields else ()
             return ItemRecords(asked, [answer.label, said] if said else answer.label)
-        return ItemRecords(self._questions(), self._labels())
+        questions = list(map(_asked, self.answers))
+        is_one = len(set(questions)) == 1
+        return ItemRecords(self._questions(questions), self._labels(is_one=is_one))
 
-    def _questions(self) -> CanonicalRecord:
-        asked = sorted({_asked(answer) for answer in self.answers})
-        if len(asked) == 1:
+    def _questions(self, asked: Sequence[_Asked]) -> CanonicalRecord:
+        if len(set(asked)) == 1:
             # One question under several conditions is the same whichever of them were run.
             question, options = asked[0]
             return [("", question, options)] if options else question
-        return sorted(
-            (answer.name, *_asked(answer))
-            for answer in self.answers
-            if answer.question or answer.options
-        )
+        named = zip(self.answers, asked, strict=True)
+        return sorted((answer.name, *each) for answer, each in named if any(each))
 
-    def _labels(self) -> CanonicalRecord:
-        """Return the labels, and what the benchmark says of the questions."""
-        labels = {(answer.label, *_said_of(answer)) for answer in self.answers}
-        if len(labels) == 1 and len({_asked(answer) for answer in self.answers}) == 1:
-            [(label, *said)] = labels
-            return [label, said] if said else label
-        return sorted((answer.name, answer.label, *_said_of(answer)) for answer in self.answers)
+    def _labels(self, *, is_one: bool) -> CanonicalRecord:
+        """Return the labels, and what the benchmark says of the questions.
+
+        Args:
+            is_one: Whether all answers are to one question.
+        """
+        said = [(answer.label, *_said_of(answer)) for answer in self.answers]
+        if is_one and len(set(said)) == 1:
+            label, *more = said[0]
+            return [label, more] if more else label
+        return sorted((a.name, *each) for a, each in zip(self.answers, said, strict=True))
 
 
 # What a model said in addition to its response, verdicts on it, and its place in a file are no part
@@ -92,8 +95,9 @@ _OF_RESPONSES = frozenset(
 )
 
 
-def _asked(answer: Answer) -> tuple[str, tuple[tuple[str, str], ...]]:
-    return answer.question, tuple(sorted(answer.options.items()))
+def _asked(answer: Answer) -> _Asked:
+    options = answer.options
+    return answer.question, tuple(sorted(options.items())) if options else ()
 
 
 def _said_of(answer: Answer) -> Sequence[tuple[str, str]]:

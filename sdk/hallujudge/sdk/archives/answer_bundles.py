@@ -301,11 +301,10 @@ class _Bundles:
         """Note values that differ within a bundle and must not."""
         for name in self._bundle.same:
             found = {
-                value.strip().casefold()
+                answer.label if name == "label" else _value_of(entry, answer, name)
                 for entry, answer in zip(entries, answers, strict=True)
-                if (value := answer.label if name == "label" else _value_of(entry, answer, name))
             }
-            if len(found) > 1:
+            if len(found) > 1 and len({each.strip().casefold() for each in found if each}) > 1:
                 fault = f"{self._declared.unit} have lines with another {name}"
                 self._faults.add(fault, entries[0].bundle)
 
