@@ -13,7 +13,7 @@ from support.messages import expected_message
 
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk.archives import InputOptions, read_items
-from hallujudge.sdk.archives.json_files import named, read_values
+from hallujudge.sdk.archives.json_files import kept_values, named, read_values
 from hallujudge.sdk.errors import ArchiveError
 
 REFERENCES = {"1": ["dog"], "2": ["cat"]}
@@ -216,3 +216,27 @@ def test_long_values_are_named_fewer_at_a_time() -> None:
     assert named(["a" * 100, "b" * 100, "c"]) == f"{'a' * 100} and 2 more"
     assert named(["a" * 500]) == "a" * 500
     assert named([]) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ['\n{"a": [1, "}, {"], "b": {"c": "\\""}}\n', '{"a": 1}\n{"a": 2}']
+)
+@pytest.mark.parametrize("chunk", [3, 1 << 20])
+def test_a_file_of_one_long_value_is_decoded_once(tmp_path: Path, text: str, chunk: int) -> None:
+    path = tmp_path / "f.json"
+    path.write_text(text)
+    alone = [placed for _ in range(2) for placed in read_values(path, chunk_chars=chunk)]
+    with kept_values():
+        found = [placed for _ in range(2) for placed in read_values(path, chunk_chars=chunk)]
+    assert found == alone
+    is_long = chunk < len(text) and len(found) == 2
+    assert (found[0].value is found[-1].value) == is_long
+    path.write_text('{"other": 1}')
+    assert [value for value, _ in read_values(path, chunk_chars=chunk)] == [{"other": 1}]
+
+
+def test_a_long_value_with_duplicate_keys_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    path.write_text('{"first": {"a": 1, "a": 2}, "second": "a long text"}')
+    with pytest.raises(ArchiveError, match="a"):
+        list(read_values(path, chunk_chars=8))

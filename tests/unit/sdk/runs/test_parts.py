@@ -68,3 +68,8 @@ def test_claims_of_any_evidence_are_counted() -> None:
         "items": {"RESPONSE_MISSING": [1, "3", ""]},
         "claims": {"JUDGE_FAILED": [2, "2", "timed out"]},
     }
+
+
+def test_batches_may_be_larger() -> None:
+    made = [len(batch) for batch in batches(items(("a", 300), ("b", 700), ("", 3)), 256)]
+    assert made == [300, 512, 191]
