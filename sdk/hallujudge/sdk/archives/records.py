@@ -29,8 +29,7 @@ _LISTS = ("results", "predictions", "responses", "outputs", "answers", "captions
 _OF_RUNS = ("config", "meta", "metadata")
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
-_TEXT, _OBJECT = {str}, {dict}
-_TEXT_OR_NULL = {str, type(None)}
+_TEXT, _TEXT_OR_NULL, _OBJECT = {str}, {str, type(None)}, {dict}
 _DIGIT = re.compile(r"\d")
 # Records of a mapping that are made at a time.
 _GATHERED = 128
@@ -201,8 +200,8 @@ def _line_place(before: str, lines: Sequence[int], index: int) -> str:
 
 
 def _together(records: Sequence[Record], position: int) -> RecordBatch:
-    places = [record.place for record in records]
-    return RecordBatch([record.values for record in records], position, places.__getitem__)
+    values, _, places = zip(*records, strict=True)
+    return RecordBatch(values, position, places.__getitem__)
 
 
 def _one(record: Record) -> RecordBatch:
@@ -346,9 +345,7 @@ def have_digits(texts: Iterable[str]) -> bool:
 
 
 def _as_record(key: object, value: object) -> Mapping[str, object]:
-    if _is_record(value):
-        return {"id": key, **value}
-    return {"id": key, "text": value}
+    return {"id": key, **value} if _is_record(value) else {"id": key, "text": value}
 
 
 def _is_record(value: object) -> TypeGuard[Mapping[str, object]]:
