@@ -27,9 +27,10 @@ def is_remote(block: str) -> bool:
     return any(REMOTE in line.partition("#")[0] for line in block.splitlines())
 
 
-# What examples for other tools import. tools/try_harness.py and tools/try_inspect.py run these.
+# What examples for other tools import. tools/try_harness.py and tools/try_inspect.py run these;
+# tools/try_trl.py trains as the example of TRL does, with a model that is not downloaded.
 TOOLS = re.compile(
-    r"^(?:import|from) (evaluate|inspect_ai|lighteval|mlflow|torchmetrics)\b", re.MULTILINE
+    r"^(?:import|from) (evaluate|inspect_ai|lighteval|mlflow|torchmetrics|trl)\b", re.MULTILINE
 )
 
 

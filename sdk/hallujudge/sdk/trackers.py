@@ -130,9 +130,10 @@ def installed(package: str) -> Iterator[None]:
 def _to_mlflow(logged: LoggedReport, place: str) -> None:
     with installed("mlflow"):
         import mlflow
-    if place:
+    active = mlflow.active_run()
+    if place and not active:
         mlflow.set_experiment(place)
-    with nullcontext() if mlflow.active_run() else mlflow.start_run():
+    with nullcontext() if active else mlflow.start_run():
         # MLflow refuses names with other characters.
         named = {re.sub(r"[^/\w.\- ]", "_", name): value for name, value in logged.numbers.items()}
         mlflow.log_metrics(named, step=logged.step)
