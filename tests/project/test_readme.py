@@ -28,7 +28,7 @@ def is_remote(block: str) -> bool:
 
 
 # What examples for other tools import. tools/try_harness.py and tools/try_inspect.py run these;
-# tools/try_trl.py trains as the example of TRL does, with a model that is not downloaded.
+# tools/try_trainers.py trains as the example of TRL does, with a model that is not downloaded.
 TOOLS = re.compile(
     r"^(?:import|from) (evaluate|inspect_ai|lighteval|mlflow|torchmetrics|trl)\b", re.MULTILINE
 )
