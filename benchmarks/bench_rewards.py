@@ -3,8 +3,9 @@
     python benchmarks/bench_rewards.py [--rounds 20] [--captions 64]
 
 Prints medians of rounds that take turns: a batch of captions scored by the engine alone, by a
-``Reward`` in this process, and by one at a server, beside a plain echo of the same bytes; then
-1,024 calls for one caption each from 64 threads, with and without gathering them into batches.
+``Reward`` in this process, and by one at a server, beside a plain echo of the same bytes; such
+batches in eight streams at a server, and as calls of eight processes at once; then 1,024 calls for
+one caption each from 64 threads, with and without gathering them into batches.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ needs.packages("grpc_health")
 import grpc  # noqa: E402
 from bench_server_load import ECHO_METHOD  # noqa: E402
 
+from hallujudge.judge.v1 import judge_service_pb2 as pb  # noqa: E402
+from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc  # noqa: E402
 from hallujudge.judge_service.engine import Engine  # noqa: E402
 from hallujudge.judge_service.engine.resources import Resources  # noqa: E402
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto  # noqa: E402
 from hallujudge.metrics import ChairItem  # noqa: E402
 from hallujudge.sdk import ScoreRun  # noqa: E402
 from hallujudge.sdk.rewards import Gathered, Reward  # noqa: E402
@@ -41,6 +45,7 @@ OBJECTS = ["dog", "person", "couch", "car"]
 COMMAND = Path(sys.executable).parent / "hallujudge"
 WORDS = 90
 CALLS, THREADS = 1024, 64
+PROCESSES, BATCHES = 8, 16
 
 
 def captions(count: int) -> list[str]:
@@ -49,6 +54,14 @@ def captions(count: int) -> list[str]:
     return [
         " ".join(rng.choice(NOUNS if n % 6 == 5 else OTHERS) for n in range(WORDS))
         for _ in range(count)
+    ]
+
+
+def items_of(texts: list[str], prefix: str = "") -> list[ChairItem]:
+    """Return items about one image."""
+    return [
+        ChairItem(id=f"{prefix}{n}", response=text, reference_objects=tuple(OBJECTS))
+        for n, text in enumerate(texts)
     ]
 
 
@@ -74,10 +87,7 @@ def batches(rounds: int, count: int) -> None:
     """Print the times of a batch."""
     texts = captions(count)
     references: list[object] = [OBJECTS] * count
-    items = [
-        ChairItem(id=str(n), response=text, reference_objects=tuple(OBJECTS))
-        for n, text in enumerate(texts)
-    ]
+    items = items_of(texts)
     folder = Path(__file__).parent
     server, address = started(
         str(Path(sys.executable).parent / "hallujudge"), "serve", "--port", "0"
@@ -112,6 +122,68 @@ def batches(rounds: int, count: int) -> None:
     print(f"there / (echo + engine) {median['there'] / (median['echo'] + median['engine']):.2f}")
 
 
+def streams(address: str, count: int) -> float:
+    """Return the median seconds of as many streams at once as there are processes."""
+    spec = spec_to_proto(ScoreRun("chair", responses=()).spec())
+    messages = [pb.ScoreStreamRequest(spec=spec, results_only=True)]
+    for number in range(BATCHES):
+        items = map(item_to_proto, items_of(captions(count), f"{number}-"))
+        messages.append(pb.ScoreStreamRequest(batch=pb.ItemBatch(items=items)))
+    with grpc.insecure_channel(address) as channel, ThreadPoolExecutor(PROCESSES) as pool:
+        stub = pb_grpc.JudgeServiceStub(channel)
+
+        def stream(_: int) -> None:
+            list(stub.ScoreStream(iter(messages)))
+
+        return in_turns(3, streams=lambda: list(pool.map(stream, range(PROCESSES))))["streams"]
+
+
+def at_once(address: str, count: int) -> float:
+    """Return the median seconds until all processes have their rewards."""
+    command = (sys.executable, __file__, "--caller", address, "--captions", str(count))
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    callers = [subprocess.Popen(command, **pipes) for _ in range(PROCESSES)]
+
+    def round_of_calls(say: str) -> None:
+        for caller in callers:
+            caller.stdin.write(say)
+            caller.stdin.flush()
+        for caller in callers:
+            caller.stdout.readline()
+
+    round_of_calls("warm\n")
+    seconds = in_turns(3, calls=lambda: round_of_calls("go\n"))["calls"]
+    for caller in callers:
+        caller.stdin.close()
+        caller.wait()
+    return seconds
+
+
+def call(address: str, count: int) -> None:
+    """Ask for the rewards of some batches at each line of the input."""
+    reward, texts = Reward("chair", "chair_i", server=address), captions(count)
+    references: list[object] = [OBJECTS] * count
+    for _ in sys.stdin:
+        for _ in range(BATCHES):
+            reward(texts, references)
+        print("done", flush=True)
+    reward.scorer.close()
+
+
+def throughput(count: int) -> None:
+    """Print the throughput of streams, and of as many processes with a call after another."""
+    server, address = started(str(COMMAND), "serve", "--port", "0")
+    try:
+        seconds = {"streams": streams(address, count), "processes": at_once(address, count)}
+    finally:
+        server.terminate()
+        server.wait()
+    for name, taken in seconds.items():
+        captions_a_second = PROCESSES * BATCHES * count / taken
+        print(f"{PROCESSES} {name} at once: {captions_a_second:.0f} captions a second")
+    print(f"processes / streams {seconds['streams'] / seconds['processes']:.2f}")
+
+
 def single_calls(rounds: int) -> None:
     """Print the times of calls for one caption each at a server."""
     server, address = started(str(COMMAND), "serve", "--port", "0")
@@ -140,8 +212,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--captions", type=int, default=64)
+    parser.add_argument("--caller", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.caller:
+        call(options.caller, options.captions)
+        return
     batches(options.rounds, options.captions)
+    throughput(options.captions)
     single_calls(options.rounds)
 
 

@@ -49,8 +49,6 @@ Rewarding: TypeAlias = "Callable[..., list[float | None]]"
 _NGRAM = 4
 # A batch ends after a pause of this part of its longest wait: who calls at once has called then.
 _PAUSES = 10
-# One batch is scored while the next is on its way there or back.
-_THREADS = 2
 
 
 class Reward:
@@ -238,12 +236,12 @@ class WeightedReward:
 class Gathered:
     """Gathers single calls of many threads and tasks into batches of a reward.
 
-    A batch begins with the first call. It is scored when it is full, when no call came for a tenth
-    of ``max_wait``, or when ``max_wait`` has passed. While one batch is scored, the next one is
-    gathered, and begun.
+    A batch begins with the first call. It is scored when it is full, when it has as many calls as
+    the last one, when no call came for a tenth of ``max_wait``, or when ``max_wait`` has passed.
+    While one batch is scored, the next one is gathered.
 
     Args:
-        reward: The reward, which two threads call.
+        reward: The reward.
         max_size: The most responses of a batch.
         max_wait: The most seconds that a batch waits for further calls.
     """
@@ -261,9 +259,10 @@ class Gathered:
 
     def _begin(self) -> None:
         self._waiting: list[tuple[Any, object, Future[float | None]]] = []
-        self._changed = threading.Condition()
-        self._gathering = threading.Lock()
-        self._threads: list[threading.Thread] = []
+        self._changed = threading.Condition(threading.Lock())
+        self._thread: threading.Thread | None = None
+        # Callers come back after a batch, so that it is complete with as many as the last had.
+        self._enough = self._max_size
         self._closed = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -288,27 +287,26 @@ class Gathered:
         return await asyncio.wrap_future(self._submit(response, reference))
 
     def close(self) -> None:
-        """Score what waits, and end the threads."""
+        """Score what waits, and end the thread."""
         with self._changed:
             self._closed = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
         self._begin()
 
     def _submit(self, response: Any, reference: object) -> Future[float | None]:
         future: Future[float | None] = Future()
         with self._changed:
             self._waiting.append((response, reference, future))
-            for _ in range(len(self._threads), _THREADS):
-                thread = threading.Thread(
+            if self._thread is None:
+                self._thread = threading.Thread(
                     target=self._serve, name="hallujudge-rewards", daemon=True
                 )
-                self._threads.append(thread)
-                thread.start()
+                self._thread.start()
             # Waking a thread at every call takes longer than the rest of this method.
-            if len(self._waiting) in (1, self._max_size):
-                self._changed.notify_all()
+            if len(self._waiting) in (1, self._enough):
+                self._changed.notify()
         return future
 
     def _serve(self) -> None:
@@ -327,21 +325,22 @@ class Gathered:
 
     def _next(self) -> list[tuple[Any, object, Future[float | None]]]:
         """Return the next batch; an empty one when there will be no more."""
-        with self._gathering, self._changed:
+        with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             self._gather()
             batch = self._waiting[: self._max_size]
             del self._waiting[: self._max_size]
+            self._enough = len(batch)
             return batch
 
     def _gather(self) -> None:
         """Wait for further calls, until the batch is full or no call came for a while."""
         end = time.monotonic() + self._max_wait
         count = 0
-        while count < len(self._waiting) < self._max_size and time.monotonic() < end:
+        while count < len(self._waiting) < self._enough and time.monotonic() < end:
             count = len(self._waiting)
             self._changed.wait_for(
-                lambda: len(self._waiting) >= self._max_size or self._closed,
+                lambda: len(self._waiting) >= self._enough or self._closed,
                 self._max_wait / _PAUSES,
             )
 
