@@ -142,7 +142,7 @@ def at_once(address: str, count: int) -> float:
     """Return the median seconds until all processes have their rewards."""
     command = (sys.executable, __file__, "--caller", address, "--captions", str(count))
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    callers = [subprocess.Popen(command, **pipes) for _ in range(PROCESSES)]
+    callers: list[Any] = [subprocess.Popen(command, **pipes) for _ in range(PROCESSES)]
 
     def round_of_calls(say: str) -> None:
         for caller in callers:

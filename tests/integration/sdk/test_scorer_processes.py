@@ -78,6 +78,10 @@ def test_wrong_settings_fail_when_the_scorer_is_made(server: str) -> None:
             Scorer("chair", scores=["chair"], server=address)
         with pytest.raises(ArchiveError):
             Scorer("chair", references="/no/such/file.json", server=address)
+    unjudged = Scorer("tri-he", options={"judge": "llm"}, server=server)
+    with pytest.raises(HallujudgeError, match="llm_url"):
+        unjudged.header()
+    unjudged.close()
     with pytest.raises(InvalidInputError, match="deadline"):
         Scorer("chair", deadline=float("nan"))
     with pytest.raises(InvalidInputError, match="on_failure"):
