@@ -10,6 +10,10 @@ Shapes, as read in the packages:
   (``GenerativeScoringRequest``, ``GenerativeScoringResponse``; the score is the first label's)
 * ``/v1/decisions``: openai 3.57.0, ``types/decision_create_params.py``, ``types/decision.py``;
   limits and ``extra="forbid"`` of vllm 0.33.0, ``entrypoints/openai/decisions/protocol.py``
+* ``/classify``: vllm 0.33.0, ``entrypoints/pooling/classify/protocol.py`` (``input`` of
+  ``ClassificationCompletionRequest``, ``ClassificationResponse``)
+* ``/score``: vllm 0.33.0, ``entrypoints/pooling/scoring/protocol.py`` (``ScoreTextRequest``,
+  ``ScoreResponse``)
 """
 
 from __future__ import annotations
@@ -153,3 +157,34 @@ def decisions(shares: Shares, refuses: Callable[[str], bool] = lambda _text: Fal
         return llm.as_json({"model": "m", "answers": answers, "usage": usage})
 
     return step
+
+
+def classifier(supported: Callable[[str], float]) -> dict[str, llm.Step]:
+    """Return the endpoints of a classifier, by the probability that a text is supported."""
+
+    def reply(data: list[dict[str, Any]], texts: Sequence[str]) -> llm.Reply:
+        words = sum(len(text.split()) for text in texts)
+        usage = {"prompt_tokens": words, "total_tokens": words, "completion_tokens": 0}
+        head = {"id": "classify-1", "object": "list", "created": 1, "model": "m"}
+        return llm.as_json({**head, "data": data, "usage": usage})
+
+    def classify(_number: int, body: llm.Body) -> llm.Reply:
+        assert body.keys() == {"model", "input"}
+        shares = [[1 - supported(text), supported(text)] for text in body["input"]]
+        found = [
+            {"index": n, "label": f"LABEL_{int(p[1] > 0.5)}", "probs": p, "num_classes": 2}
+            for n, p in enumerate(shares)
+        ]
+        return reply(found, body["input"])
+
+    def score(_number: int, body: llm.Body) -> llm.Reply:
+        assert body.keys() == {"model", "text_1", "text_2"}
+        pairs = zip(body["text_1"], body["text_2"], strict=True)
+        texts = [f"{premise}|{claim}" for premise, claim in pairs]
+        found = [
+            {"index": n, "object": "score", "score": supported(text)}
+            for n, text in enumerate(texts)
+        ]
+        return reply(found, texts)
+
+    return {"classify": classify, "score": score}

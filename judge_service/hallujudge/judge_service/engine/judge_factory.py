@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..errors import InvalidInputError
 from ..judges.choice_judge import ChoiceJudge
@@ -14,9 +14,9 @@ from ..judges.judge_interface import Judge
 from ..judges.llm_judge import LlmJudge
 from ..judges.panel import Panel, PanelRule
 from ..judges.router import Router
-from ..judges.small_judges import SERVED_JUDGES, MatcherJudge, ServedJudge
+from ..judges.small_judges import MatcherJudge, PooledJudge, ServedJudge, ServedPreset
 from ..llm.budget import Budget, Prices, Usage
-from ..llm.chat import Dialect, Sampling
+from ..llm.chat import Sampling
 from ..llm.chat_servers import BatchFiles
 from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint, SenderName
@@ -27,9 +27,13 @@ from ..matchers.matcher_models import MatcherModels
 from ..settings.connection import Secret, hosted_by, masked
 from ..settings.judge_settings import JudgeKeys, JudgeSettings
 from .judge_options import (
+    ALL_SMALL_JUDGES,
     LOCAL_JUDGES,
     NOWHERE,
+    check_api,
     check_one_model,
+    dialect_of,
+    is_served,
     judges_of,
     member_of,
     read_small_models,
@@ -212,7 +216,7 @@ class JudgeFactory:
                 self._judges[name] = self._fallback() if name == "fallback" else self._llm()
             return self._judges[name]
 
-    def served(self, name: str) -> ServedJudge:
+    def served(self, name: str) -> ServedJudge | PooledJudge:
         """Return a small judge behind a server, with its default threshold.
 
         Args:
@@ -223,12 +227,16 @@ class JudgeFactory:
         """
         with self._lock:
             if name not in self._judges:
-                preset = SERVED_JUDGES[name]
+                preset = ALL_SMALL_JUDGES[name]
                 chat = served_chat(preset, self.settings, self._keys.small, self._offline())
                 client = ChatClient(chat, self._call_budget("llm"), store=self.cache)
-                self._judges[name] = ServedJudge(preset, client, self.cache)
+                self._judges[name] = (
+                    ServedJudge(preset, client, self.cache)
+                    if isinstance(preset, ServedPreset)
+                    else PooledJudge(preset, client, self.cache)
+                )
             kept = self._judges[name]
-        assert isinstance(kept, ServedJudge), "its name is not that of another judge"
+        assert isinstance(kept, (ServedJudge, PooledJudge)), "its name is not another judge's"
         return kept
 
     def extractor(self, made_by: Callable[..., _ExtractorT], **options: str | int) -> _ExtractorT:
@@ -293,7 +301,7 @@ class JudgeFactory:
             self._cache = None
 
     def _one(self, name: str, matcher: MatcherSettings | None) -> Judge:
-        if name in SERVED_JUDGES:
+        if is_served(name, self.settings):
             served = self.served(name)
             return served.with_threshold(matcher.small_above) if matcher else served
         return self._matcher(name, matcher) if name in LOCAL_JUDGES else self.llm(name)
@@ -379,13 +387,13 @@ class JudgeFactory:
 
         endpoint, *replicas = endpoints
         batches = bool(self.settings.batch_requests or self.settings.batch_replies)
-        _check_api(name, own("api"), endpoint, offline=batches)
+        check_api(name, own("api"), endpoint, offline=batches)
         chat = ChatSettings(
             endpoint=endpoint,
             replicas=tuple(replicas),
             model=model,
             reply_models=_names(own("reply_models")),
-            dialect=_dialect(f"{name}_dialect", own("dialect"), endpoint.url),
+            dialect=dialect_of(f"{name}_dialect", own("dialect"), endpoint.url),
             api=own("api"),
             constraint=own("constraint"),
             sampling=Sampling(seed=self.settings.llm_seed, omit=_names(own("omit"))),
@@ -460,29 +468,6 @@ class JudgeFactory:
         if prompt < 0:
             return None
         return Prices(prompt=prompt, completion=completion, cached=cached if cached >= 0 else None)
-
-
-def _dialect(setting: str, name: str, url: str) -> Dialect:
-    if name == "auto":
-        return "openai" if hosted_by(url) else "vllm"
-    if name not in get_args(Dialect):
-        raise InvalidInputError(
-            f"{setting} is {name!r}; choose one of {', '.join(get_args(Dialect))}"
-        )
-    return cast("Dialect", name)
-
-
-def _check_api(name: str, api: str, endpoint: Endpoint, *, offline: bool) -> None:
-    """Refuse a way of asking that what is asked does not have."""
-    if api != "chat" and offline:
-        raise InvalidInputError(
-            f"{name}_api is {api!r}, and batch files hold requests of chat; set {name}_api to chat"
-        )
-    if api == "scoring" and endpoint.sender != "http":
-        raise InvalidInputError(
-            f"{name}_api is 'scoring', which vLLM has; OpenAI's package calls {endpoint.url}: set "
-            f"{name}_api to decisions or chat, or {name}_sender to http"
-        )
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast, get_args
 
 from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
 
@@ -12,13 +12,13 @@ from ..errors import InvalidInputError
 from ..judges.questions import WORDINGS
 from ..judges.small_judges import SERVED_JUDGES, ServedPreset
 from ..llm.call_policy import RetryPolicy
-from ..llm.chat import Sampling
+from ..llm.chat import ApiName, Dialect, Sampling
 from ..llm.chat_servers import BatchFiles
 from ..llm.client import ChatSettings
 from ..llm.http import Endpoint
 from ..matchers.matcher_interface import MatcherSettings
 from ..matchers.small_judge_presets import SMALL_JUDGES, SmallPreset
-from ..settings.connection import Secret
+from ..settings.connection import Secret, hosted_by
 from ..settings.judge_settings import JudgeSettings
 
 if TYPE_CHECKING:
@@ -223,7 +223,32 @@ def offered_judges(models: Iterable[str], listed: Iterable[str]) -> tuple[str, .
 def served_in_order(settings: JudgeSettings) -> list[str]:
     """Return the router's small judges behind a server, if a server is configured."""
     order = {part.strip() for part in settings.judge_order.split(",")}
-    return [name for name in SERVED_JUDGES if name in order and settings.small_url]
+    known = [name for name in ALL_SMALL_JUDGES if is_served(name, settings)]
+    return [name for name in known if name in order and settings.small_url]
+
+
+def is_served(name: str, settings: JudgeSettings) -> bool:
+    """Return whether a judge is a small one behind a server."""
+    return name in SERVED_JUDGES or (name in SMALL_JUDGES and settings.small_api != "chat")
+
+
+def _api_of(preset: ServedPreset | SmallPreset, settings: JudgeSettings) -> ApiName:
+    """Return how the server of a small judge is asked.
+
+    Raises:
+        InvalidInputError: The judge is not asked in that way.
+    """
+    right: ApiName | None = "chat"
+    if isinstance(preset, SmallPreset):
+        # vLLM scores pairs by one number, and classifies single texts.
+        right = "score" if not preset.template else None
+        right = "classify" if preset.head == "second" else right
+    if right is None or settings.small_api != right:
+        raise InvalidInputError(
+            f"small_api is {settings.small_api!r}, and judge {preset.name} "
+            + (f"is asked by {right}" if right else "runs in this process only: set it to chat")
+        )
+    return right
 
 
 def settings_of(
@@ -258,7 +283,10 @@ def check_one_model(order: Sequence[str], settings: MatcherSettings | None) -> N
 
 
 def served_chat(
-    preset: ServedPreset, settings: JudgeSettings, key: Secret, offline: BatchFiles | None
+    preset: ServedPreset | SmallPreset,
+    settings: JudgeSettings,
+    key: Secret,
+    offline: BatchFiles | None,
 ) -> ChatSettings:
     """Return how the server of a small judge is called.
 
@@ -283,12 +311,56 @@ def served_chat(
         model=read_small_models(settings.small_models).get(preset.name, preset.model),
         reply_models=("*",),
         dialect="vllm",
+        api=_api_of(preset, settings),
         constraint="none",
         sampling=Sampling(seed=settings.llm_seed),
         retry=retry_policy(settings),
         max_concurrency=settings.llm_max_concurrency,
         offline=offline,
     )
+
+
+def dialect_of(setting: str, name: str, url: str) -> Dialect:
+    """Return the dialect of a judge.
+
+    Args:
+        setting: The setting's name.
+        name: Its value.
+        url: The judge's address.
+
+    Raises:
+        InvalidInputError: There is no such dialect.
+    """
+    if name == "auto":
+        return "openai" if hosted_by(url) else "vllm"
+    if name not in get_args(Dialect):
+        raise InvalidInputError(
+            f"{setting} is {name!r}; choose one of {', '.join(get_args(Dialect))}"
+        )
+    return cast("Dialect", name)
+
+
+def check_api(name: str, api: str, endpoint: Endpoint, *, offline: bool) -> None:
+    """Refuse a way of asking that what is asked does not have.
+
+    Args:
+        name: ``llm`` or ``fallback``.
+        api: How it is asked.
+        endpoint: Its server.
+        offline: Whether files take the place of the server.
+
+    Raises:
+        InvalidInputError: It cannot be asked in that way.
+    """
+    if api != "chat" and offline:
+        raise InvalidInputError(
+            f"{name}_api is {api!r}, and batch files hold requests of chat; set {name}_api to chat"
+        )
+    if api == "scoring" and endpoint.sender != "http":
+        raise InvalidInputError(
+            f"{name}_api is 'scoring', which vLLM has; OpenAI's package calls {endpoint.url}: set "
+            f"{name}_api to decisions or chat, or {name}_sender to http"
+        )
 
 
 def retry_policy(settings: JudgeSettings) -> RetryPolicy:

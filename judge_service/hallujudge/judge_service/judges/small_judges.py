@@ -16,12 +16,13 @@ from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdic
 from ..llm.budget import Usage, VerdictStore
 from ..llm.chat import ChatRequest
 from ..llm.client import ChatClient
-from ..llm.prompt_templates import defused, load_template
+from ..llm.prompt_templates import Template, defused, load_template
 from ..matchers.matcher_interface import ClaimMatcher, ClaimQuery, MatcherSettings
-from ..matchers.small_matcher import WORDING, facts_of, hypothesis
+from ..matchers.small_judge_presets import SmallPreset
+from ..matchers.small_matcher import WORDING, Room, facts_of, hypothesis, packed
 from .judge_interface import JudgedItem, JudgeIdentity, JudgeRequestItem, unscored_claim
 from .llm_judge import LlmJudge
-from .questions import Question
+from .questions import SENTENCE_CHOICES, Question
 from .replies import ReadAnswer
 
 _DIGITS = 6
@@ -180,17 +181,114 @@ class ServedJudge(LlmJudge):
         """Return the verdict of a reply on a claim."""
         if not answer.choice:
             return unscored_claim(claim, answer.reason, answer.detail, self.name)
-        supported, score = answer.choice == self._preset.supported, None
+        supported = answer.choice == self._preset.supported
         if answer.margin is not None:
             score = _logistic(answer.margin if supported else -answer.margin)
-            supported = score > self._above
-        return ClaimVerdict(
-            triplet=claim,
-            verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
-            score=None if score is None else round(score, _DIGITS),
-            margin=None if score is None else round(score - self._above, _DIGITS),
-            judge=self.name,
+            return _by_threshold(claim, score, self._above, self.name)
+        verdict = Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED
+        return ClaimVerdict(triplet=claim, verdict=verdict, judge=self.name)
+
+
+_EOS = {"minicheck-roberta": "</s>", "minicheck-deberta": "[SEP]"}
+_BYTES_PER_TOKEN = 3
+"""Fewer than English has, so that parts of a document are not too long."""
+_CHUNK = 400
+
+
+class PooledJudge(LlmJudge):
+    """Asks a classifier behind vLLM's ``/classify`` or ``/score``, one claim per call.
+
+    It reads what the same small judge reads in this process; a document longer than the authors'
+    chunk is split between sentences by estimated lengths, and the best part counts.
+
+    Args:
+        preset: The small judge.
+        client: Calls the model by ``classify`` or ``score``.
+        cache: Keeps replies between runs; without it, they are kept in memory only.
+    """
+
+    def __init__(
+        self, preset: SmallPreset, client: ChatClient, cache: VerdictStore | None = None
+    ) -> None:
+        super().__init__(preset.name, client, cache=cache)
+        self._preset = preset
+        self._above = MatcherSettings().small_above
+
+    def with_threshold(self, above: float) -> PooledJudge:
+        """Return the judge with another threshold; calls and connections are shared."""
+        other = copy(self)
+        other._above = above
+        return other
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """Model, server, protocol, wording of scene graphs and threshold."""
+        own = (("small_above", f"{self._above:g}"), ("small_wording", f"{WORDING}-all"))
+        found = self.identity_with([])
+        return replace(found, kind="small", parameters=(*found.parameters, *own))
+
+    def questions(self, item: JudgeRequestItem) -> list[Question]:
+        """Return one call for each claim."""
+        query = ClaimQuery(
+            claim=item.claims[0], references=item.reference_triplets, objects=item.reference_objects
         )
+        facts = [
+            replace(fact, text=defused(fact.text))
+            for fact in facts_of(query, characters=_MAX_SENTENCE)
+        ]
+        by_words = self._preset.unit == "words"
+        units = {
+            fact.text: len(fact.text.split())
+            if by_words
+            else -(-len(fact.text.encode()) // _BYTES_PER_TOKEN)
+            for fact in facts
+        }
+        room = Room(tokens=sum(units.values()), chunk=self._preset.chunk or _CHUNK)
+        documents = [premise.text for premise in packed(facts, units, units, room)] or [""]
+        return [
+            self._question(number, defused(hypothesis(claim)), documents)
+            for number, claim in enumerate(item.claims)
+        ]
+
+    def _question(self, number: int, claim: str, documents: Sequence[str]) -> Question:
+        template, eos = self._preset.template, _EOS.get(self.name, "")
+        return Question(
+            template=Template(name=self.name, version=WORDING, digest=self.name, parts=()),
+            messages=[{"role": "user", "content": claim}],
+            parts=tuple(
+                template.format(premise=document, claim=claim, eos=eos) if template else document
+                for document in documents
+            ),
+            claims=(number,),
+            choices=SENTENCE_CHOICES,
+            keyed=False,
+        )
+
+    def request_of(self, question: Question) -> ChatRequest:
+        """Return what is sent for a question."""
+        return ChatRequest(
+            messages=question.messages,
+            max_tokens=0,
+            choices=question.choices,
+            api=self.client.settings.api,
+            parts=question.parts,
+        )
+
+    def verdict_of(self, claim: ClaimParts, answer: ReadAnswer) -> ClaimVerdict:
+        """Return the verdict of a probability on a claim."""
+        if not answer.choice or answer.probabilities is None:
+            return unscored_claim(claim, answer.reason, answer.detail, self.name)
+        return _by_threshold(claim, answer.probabilities[0], self._above, self.name)
+
+
+def _by_threshold(claim: ClaimParts, score: float, above: float, judge: str) -> ClaimVerdict:
+    return ClaimVerdict(
+        triplet=claim,
+        verdict=Verdict.SUPPORTED if score > above else Verdict.NOT_SUPPORTED,
+        score=round(score, _DIGITS),
+        margin=round(score - above, _DIGITS),
+        judge=judge,
+    )
 
 
 class MatcherJudge:

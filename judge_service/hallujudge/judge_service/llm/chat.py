@@ -15,8 +15,9 @@ from .prompt_templates import Message
 
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
 """Whose extensions a server understands: OpenAI's names, vLLM's in addition, or neither."""
-ApiName: TypeAlias = Literal["chat", "scoring", "decisions"]
-"""How a choice is asked for: as a written answer, or as probabilities without text."""
+ApiName: TypeAlias = Literal["chat", "scoring", "decisions", "classify", "score"]
+"""How a choice is asked for: as a written answer, or as probabilities without text; the last two
+are those of classifiers."""
 
 # OpenAI's API accepts at most 20 alternatives.
 _MAX_TOP = 20

@@ -11,6 +11,11 @@ are too long without a word, so their length is checked here.
 ``decisions`` is OpenAI's endpoint for questions about one input; vLLM 0.33.0 has it for some models
 (``entrypoints/openai/decisions/protocol.py``). Shapes: openai 3.57.0,
 ``types/decision_create_params.py`` and ``types/decision.py``.
+
+``classify`` and ``score`` are vLLM's endpoints for classifiers: the classes of texts, and one
+number for each pair of texts. Shapes: vllm 0.33.0, ``entrypoints/pooling/classify/protocol.py`` and
+``entrypoints/pooling/scoring/protocol.py``. Several texts are parts of a document that is too long;
+the part that supports the claim the most counts.
 """
 
 from __future__ import annotations
@@ -69,6 +74,8 @@ class Exchanges:
         """Return how a request is sent and its reply read."""
         if request.api == "scoring":
             return partial(self._score, request)
+        if request.api in ("classify", "score"):
+            return partial(_classified, request, _pooling_body(request, self._model))
         if request.api == "decisions":
             return partial(_decide, request, decisions_body(request, self._model))
         body = payload_of(request, self._model, *self._written)
@@ -181,7 +188,8 @@ async def _posted(sender: Sender, path: str, body: Mapping[str, object]) -> byte
     except CallFailedError as failure:
         if failure.kind is not FailureKind.MODEL:
             raise
-        detail = f"{failure.detail} ({path}, which vLLM has for models that generate text)"
+        kind = "that generate text" if path in (_SCORING, "/tokenize") else "that classify"
+        detail = f"{failure.detail} ({path}, which vLLM has for models {kind})"
         raise failure.with_detail(detail) from failure
 
 
@@ -196,6 +204,49 @@ def _most_likely(probabilities: tuple[float, ...], choices: Sequence[str]) -> St
 def _too_long(tokens: int, most: int) -> Stated:
     detail = f"the prompt has {tokens} tokens, and the model reads {most - 1}"
     return Stated("", (), FailureKind.TOO_LONG.value, detail)
+
+
+def _pooling_body(request: ChatRequest, model: str) -> dict[str, object]:
+    """Return the body about a claim, which the message holds, and the parts of its document."""
+    if request.api == "classify":
+        return {"model": model, "input": list(request.parts)}
+    claim = request.messages[-1]["content"]
+    pairs = {"text_1": list(request.parts), "text_2": [claim] * len(request.parts)}
+    return {"model": model, **pairs}
+
+
+async def _classified(
+    request: ChatRequest, body: Mapping[str, object], sender: Sender
+) -> ChatReply:
+    path = f"/{request.api}"
+    content = content_of(await _posted(sender, path, body), "data")
+    try:
+        entries: Any = content["data"]
+        if len(entries) != len(request.parts):
+            raise ValueError(f"{len(entries)} results of {len(request.parts)} texts")
+        best = max(map(_supported, entries))
+    except (LookupError, TypeError, ValueError) as err:
+        raise _bad_reply(path, err) from err
+    prompt, cached, completion = usage_of(content.get("usage"))
+    supported, unsupported = request.choices
+    stated = Stated(supported if best > 0.5 else unsupported, (best, max(0.0, 1 - best)))
+    return ChatReply(
+        content="",
+        stated=(stated,),
+        prompt_tokens=prompt,
+        cached_tokens=cached,
+        completion_tokens=completion,
+        model=str(content.get("model") or ""),
+    )
+
+
+def _supported(entry: Mapping[str, Any]) -> float:
+    """The probability of the second of two classes, or of the only number."""
+    if "score" in entry:
+        return _probability(entry["score"])
+    if len(entry["probs"]) != 2:
+        raise ValueError(f"{len(entry['probs'])} classes; a small judge has 2")
+    return _probability(entry["probs"][1])
 
 
 def decisions_body(request: ChatRequest, model: str) -> dict[str, object]:

@@ -92,6 +92,9 @@ class JudgeSettings:
     small_url: str = setting("", "base address of the server of a served small judge")
     """Base address of the server of ``bespoke-minicheck`` or ``granite-guardian``; its calls have
     the limits and prices of the llm judge."""
+    small_api: str = setting("chat", "chat; classify or score for a classifier behind vLLM")
+    """How the server of ``small_url`` is asked: ``chat``, or ``classify`` and ``score`` for a
+    classifier such as ``minicheck-roberta`` that vLLM serves."""
     small_models: str = setting("", "models of small judges, as JUDGE=FOLDER, with commas")
     """Models of small judges, such as ``minicheck-roberta=/models/minicheck``, with commas between;
     a small judge that is not listed has its authors' hub id, also as its name at a server."""
@@ -176,6 +179,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "fallback_sender": ("auto", "http", "openai", "azure"),
     "llm_api": ("chat", "scoring", "decisions"),
     "fallback_api": ("chat", "scoring", "decisions"),
+    "small_api": ("chat", "classify", "score"),
     "llm_constraint": ("auto", "json_schema", "structured_outputs", "none"),
     "fallback_constraint": ("auto", "json_schema", "structured_outputs", "none"),
 }

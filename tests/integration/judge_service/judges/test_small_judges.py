@@ -11,6 +11,7 @@ from support import scripted_llm as llm
 from support.chat_clients import World
 from support.llm_judges import item
 from support.messages import expected_message
+from support.probability_servers import classifier
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
@@ -95,6 +96,82 @@ async def test_the_matcher_answers_for_a_server_that_is_down() -> None:
     assert first.judging()[0]["declined"] == {
         "JUDGE_SERVER_ERROR": {"claims": 2, "detail": "HTTP 503"}
     }
+
+
+def settings_at(server: llm.ScriptedLlm, **more: str) -> JudgeSettings:
+    given: dict[str, Any] = {"llm_attempts": 1, "outage_seconds": 0.0, **more}
+    return JudgeSettings(small_url=server.url, **given)
+
+
+@pytest.mark.parametrize(
+    ("name", "api", "ending"),
+    [
+        ("minicheck-roberta", "classify", "There is tree.</s>man riding horse."),
+        ("factcg", "classify", "- No\nI think the answer is "),
+        ("nli", "score", "There is tree.|man riding horse."),
+    ],
+)
+async def test_classifiers_behind_vllm_give_a_probability_and_a_verdict(
+    name: str, api: str, ending: str
+) -> None:
+    texts: list[str] = []
+
+    def supported(text: str) -> float:
+        texts.append(text)
+        return 0.9 if text.count("man riding horse") == 2 else 0.3
+
+    server = llm.ScriptedLlm(version="0.33.0")
+    server.probabilities = classifier(supported)
+    async with server:
+        factory = JudgeFactory(settings_at(server, small_api=api, small_models=f"{name}=m"))
+        router = factory.judge(name, MatcherSettings(small_above=0.25))
+        (strict,) = await factory.judge(name).judge([item()])
+        (judged,) = await router.judge([item()])
+        assert f"api={api}" in router.identity.signature
+        await factory.close()
+    assert [(v.verdict.value, v.score) for v in strict.verdicts] == [
+        ("supported", 0.9), *[("not_supported", 0.3)] * 3,
+    ]  # fmt: skip
+    assert [(v.verdict.value, v.margin) for v in judged.verdicts] == [
+        ("supported", 0.65), *[("supported", 0.05)] * 3,
+    ]  # fmt: skip
+    assert len(server.posted) == 4, "another threshold asks nothing again"
+    assert any(text.startswith("man riding horse. horse is brown.") for text in texts)
+    assert any(text.endswith(ending) for text in texts)
+
+
+async def test_the_best_part_of_a_long_document_counts_and_odd_replies_do_not() -> None:
+    scene = tuple(Triplet(f"object{n}", "near", "a wall of old stones") for n in range(100))
+    long = JudgeRequestItem(id="1", claims=(scene[0], scene[99]), reference_triplets=scene)
+    server = llm.ScriptedLlm()
+    server.probabilities = classifier(lambda text: 0.9 if text.count("object99 ") == 2 else 0.2)
+    async with server:
+        settings = settings_at(server, small_api="classify", small_models="minicheck-roberta=m")
+        factory = JudgeFactory(settings)
+        (judged,) = await factory.judge("minicheck-roberta").judge([long])
+        assert [v.score for v in judged.verdicts] == [0.2, 0.9]
+        parts = {len(body["input"]) for _, body in server.posted}
+        assert parts == {4}
+        odd_data: list[Any] = [[], [{"probs": [0.1, 0.2, 0.7]}], [{"probs": [0.1, "x"]}], [{}]]
+        for data in odd_data:
+            server.probabilities = {"classify": llm.always(llm.as_json({"data": data}))}
+            (odd,) = await factory.judge("minicheck-roberta").judge([item(SCENE[0])])
+            assert [v.reason for v in odd.verdicts] == ["JUDGE_BAD_REPLY"]
+        await factory.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "api", "said"),
+    [
+        ("hhem", "classify", "judge hhem runs in this process only"),
+        ("nli", "classify", "judge nli is asked by score"),
+        ("granite-guardian", "score", "judge granite-guardian is asked by chat"),
+    ],
+)
+def test_small_judges_that_are_not_asked_in_that_way(name: str, api: str, said: str) -> None:
+    settings = JudgeSettings(small_url="http://h/v1", small_api=api)
+    with pytest.raises(InvalidInputError, match=said):
+        JudgeFactory(settings).judge(name)
 
 
 DOCUMENT = "man riding horse. horse is brown. There is tree."
