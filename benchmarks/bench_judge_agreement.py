@@ -81,12 +81,14 @@ def others(images: Sequence[str], seed: int) -> dict[str, str]:
 async def claims_of(extractor: str, images: dict[str, Any], seed: int) -> Claims:
     """The claims of all annotated answers."""
     answers = [
-        (image, row["answer"]) for image, content in images.items() for row in content["instance"]
+        (image, row["question"], row["answer"])
+        for image, content in images.items()
+        for row in content["instance"]
     ]
-    texts = [text for _, text in answers]
+    questions, texts = [row[1] for row in answers], [row[2] for row in answers]
     found: list[list[ClaimParts]]
     if extractor == "rules":
-        extracted = await RuleTripletExtractor().extract_many(texts)
+        extracted = await RuleTripletExtractor().extract_many(texts, questions)
         found = [[Triplet(*claim.parts) for claim in claims] for claims in extracted]
     else:
         sentences = await SentenceExtractor().extract_many(texts)
@@ -94,7 +96,7 @@ async def claims_of(extractor: str, images: dict[str, Any], seed: int) -> Claims
     return Claims(
         claims=tuple(
             (image, claim)
-            for (image, _), claims in zip(answers, found, strict=True)
+            for (image, *_), claims in zip(answers, found, strict=True)
             for claim in claims
         ),
         graphs={

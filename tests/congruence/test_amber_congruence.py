@@ -33,7 +33,7 @@ def test_files_are_equal(server: str, tmp_path: Path, variant: str) -> None:
             client.score("amber", **run, folder=tmp_path / name, html=True)
     for file in FILES:
         assert (tmp_path / "here" / file).read_bytes() == (tmp_path / "there" / file).read_bytes()
-    assert b"nouns:rules-2" in (tmp_path / "here" / "report.json").read_bytes()
+    assert b"nouns:rules-3" in (tmp_path / "here" / "report.json").read_bytes()
 
 
 def test_a_server_opens_no_folder_of_a_caller(server: str, tmp_path: Path) -> None:

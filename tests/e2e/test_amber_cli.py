@@ -86,7 +86,7 @@ def described(
 def test_nouns_by_rules(tmp_path: Path) -> None:
     run = described(tmp_path, "--nouns", "rules")
     assert run.returncode == 0, run.stderr
-    assert "|nouns:rules-2|words:equal" in report_of(tmp_path / "out")["signature"]
+    assert "|nouns:rules-3|words:equal" in report_of(tmp_path / "out")["signature"]
     first, second = read_rows(tmp_path / "out" / "items.jsonl")
     assert [word["word"] for word in first["evidence"]["words"]] == ["man", "shoe", "puppy"]
     assert [word["word"] for word in second["evidence"]["words"]] == ["leaf", "tree", "tree"]

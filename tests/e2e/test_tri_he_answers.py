@@ -32,7 +32,7 @@ def test_answers_of_the_papers_file_are_read_as_answers(tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stderr
         (line,) = read_rows(out / "items.jsonl")
         assert [claim["triplet"] for claim in line["evidence"]["claims"]] == claims
-        extractor = "rules-2" if kind == "--responses" else "given"
+        extractor = "rules-3" if kind == "--responses" else "given"
         assert f"|extract:{extractor}|" in report_of(out)["signature"]
 
 
@@ -110,7 +110,7 @@ def test_tentative_claims_can_be_left_out(tmp_path: Path) -> None:
     assert [each["triplet"] for each in first["evidence"]["claims"]] == [["man", "rides", "horse"]]
     assert second["reason"] == "NO_CLAIMS"
     assert "hedged or conditional" in second["detail"]
-    assert "|extract:rules-2|tentative:omit|" in report_of(tmp_path / "out")["signature"]
+    assert "|extract:rules-3|tentative:omit|" in report_of(tmp_path / "out")["signature"]
 
 
 def test_an_extractor_that_marks_nothing_can_leave_nothing_out(tmp_path: Path) -> None:

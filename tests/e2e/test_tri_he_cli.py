@@ -210,8 +210,8 @@ def test_claims_come_with_their_places_from_text(tmp_path: Path) -> None:
     assert (first["verdict"], first["judge"]) == ("supported", "matcher")
     start, end = first["span"]
     assert "man" in text[start:end]
-    assert row["evidence"]["extractor"] == "rules-2"
-    assert "|extract:rules-2|" in report_of(tmp_path / "out")["signature"]
+    assert row["evidence"]["extractor"] == "rules-3"
+    assert "|extract:rules-3|" in report_of(tmp_path / "out")["signature"]
 
 
 def test_given_claims_are_signed_as_given(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def _score_answer(
     found = extractor.extract(answer)
     scores.answers += 1
     scores.empty += not found
-    ends = {end for triplet in found for end in (triplet.subject, triplet.object)}
+    ends = {end for triplet in found for end in named_by(triplet)}
     for wanted in sorted({end.lower() for t in gold for end in (t[0], t[2])}):
         if stated(wanted, answer):
             _score_end(scores, wanted, ends, answer)
@@ -188,6 +188,12 @@ def _score_answer(
             scores.image_objects.wanted += 1
             scores.image_objects.right += any(same_end(name, end) for end in ends)
     _score_triplets(scores, answer, gold, found)
+
+
+def named_by(triplet: ExtractedTriplet) -> set[str]:
+    """Return a claim's subject and object, and the names inside them, such as "zoo or park"."""
+    ends = {triplet.subject, triplet.object}
+    return ends | {part for end in ends for part in re.split(r", | or | of | between ", end)}
 
 
 def _score_end(scores: TripletScores, wanted: str, ends: set[str], answer: str) -> None:

@@ -186,7 +186,7 @@ def test_companions() -> None:
 
 EVIDENCE = MementosEvidence(
     domain="comics",
-    extractor="rules-2",
+    extractor="rules-3",
     episode_length=3,
     objects=KeywordEvidence(
         reference=("sofa", "man"),

@@ -131,8 +131,8 @@ def test_nothing_scored_gives_no_score() -> None:
 
 
 def test_signature_and_variant() -> None:
-    metric = TriHeMetric(variant="corrected", judge="published/minilm@53aa", extractor="rules-2")
-    expected = "tri-he|var:corrected|extract:rules-2|judge:published/minilm@53aa"
+    metric = TriHeMetric(variant="corrected", judge="published/minilm@53aa", extractor="rules-3")
+    expected = "tri-he|var:corrected|extract:rules-3|judge:published/minilm@53aa"
     assert str(metric.signature) == expected
     with pytest.raises(UnknownVariantError, match="published, corrected"):
         TriHeMetric(variant="best", judge="j")

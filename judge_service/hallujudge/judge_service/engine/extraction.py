@@ -121,8 +121,15 @@ class ClaimExtractor:
             return []
         return [await estimate_calls("llm extractor", self._llm.client, calls, counter)]
 
-    async def extract(self, texts: Sequence[str]) -> list[ExtractedClaims]:
-        """Return the claims of each text, in order."""
+    async def extract(
+        self, texts: Sequence[str], questions: Sequence[str] = ()
+    ) -> list[ExtractedClaims]:
+        """Return the claims of each text, in order.
+
+        Args:
+            texts: The texts.
+            questions: The question that each text answers; empty if there are none.
+        """
         if not texts:
             return []
         if self._name == "given":
@@ -142,7 +149,7 @@ class ClaimExtractor:
                 )
                 for found in await self._sentences.extract_many(texts)
             ]
-        found = await self._triplets.extract_many(texts)
+        found = await self._triplets.extract_many(texts, questions)
         return [_of_triplets(each, omits=self._omits) for each in found]
 
 

@@ -109,7 +109,15 @@ class TripletExtractor(Protocol):
 
     @property
     def label(self) -> str:
-        """Short name and version, as signatures show it, such as ``rules-2``."""
+        """Short name and version, as signatures show it, such as ``rules-3``."""
 
-    async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
-        """Return the claims of each text, in the order of the text."""
+    async def extract_many(
+        self, texts: Sequence[str], questions: Sequence[str] = ()
+    ) -> list[list[ExtractedTriplet]]:
+        """Return the claims of each text, in the order of the text.
+
+        Args:
+            texts: The texts.
+            questions: The question that each text answers, to whose nouns pronouns may refer;
+                empty if there are none.
+        """

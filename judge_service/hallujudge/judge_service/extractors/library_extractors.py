@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 # Part of signatures; increased when the claims of the same trees change.
-_VERSION = "spacy-1"
+_VERSION = "spacy-2"
 _SUGGESTED = "en_core_web_sm"
 _LABELS = {"nsubj", "dobj", "prep", "pobj"}
 """Labels of the parser that the claims rely on; those of spaCy's own English pipelines."""
@@ -75,8 +75,12 @@ class SpacyTripletExtractor:
                 claims.read(self._pipeline(piece), offset)
         return claims.found
 
-    async def extract_many(self, texts: Sequence[str]) -> list[list[ExtractedTriplet]]:
-        """Return the claims of each text, parsed in a thread."""
+    async def extract_many(
+        self,
+        texts: Sequence[str],
+        questions: Sequence[str] = (),  # noqa: ARG002  # of the interface
+    ) -> list[list[ExtractedTriplet]]:
+        """Return the claims of each text, parsed in a thread; questions are not read."""
         return [await in_thread(partial(self.extract, text)) for text in texts]
 
 

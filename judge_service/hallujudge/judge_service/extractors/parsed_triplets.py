@@ -34,10 +34,10 @@ from .rules.phrases import (
     SAYING_NOTHING,
     VIEWERS,
     Chunk,
-    Mentions,
     NounPhrase,
     worth_stating,
 )
+from .rules.pronouns import Mentions
 from .rules.word_lists import EVIDENCE_PREPOSITIONS, MEDIUM_NOUNS, PRESENTING_VERBS, RAISING, listed
 
 if TYPE_CHECKING:

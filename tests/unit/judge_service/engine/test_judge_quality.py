@@ -65,12 +65,11 @@ def test_a_note_says_what_was_not_measured(
 
 def test_the_papers_encoder_is_known_by_its_weights() -> None:
     known = [each for each in measured_agreements() if each.weights == MPNET_SHA256]
-    assert {(each.model, each.extractor) for each in known} == {
-        ("mpnet", "rules"),
-        ("mpnet", "sentences"),
-    }
+    # Its weights were not at hand when the third version of the rules was measured.
+    assert {(each.model, each.extractor) for each in known} == {("mpnet", "sentences")}
     for name in ("mpnet", "/models/all-mpnet-base-v2"):
-        note = agreement_note("rules", "matcher", MatcherSettings(model=name), MPNET_SHA256)
+        settings = MatcherSettings(model=name)
+        note = agreement_note("sentences", "matcher", settings, MPNET_SHA256)
         assert (
             expected_message(
                 "judge_service.engine.judge_quality:of-checked-true-claims-unsupported"
@@ -97,13 +96,18 @@ def test_a_folder_with_measured_weights_is_known(variant: str) -> None:
     assert by_folder.settings[name] == by_name.settings[name]
 
 
-def test_every_pair_of_thresholds_is_measured_with_every_extractor_and_encoder() -> None:
+def test_every_pair_of_thresholds_is_measured() -> None:
     measured = [
         (each.extractor, each.weights, each.keep_above, each.support_above)
         for each in measured_agreements()
     ]
     support = (0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
-    grid = product(("rules", "sentences"), (MINILM_SHA256, MPNET_SHA256), (0.4, 0.5), support)
+    pairs = (
+        ("rules", MINILM_SHA256),
+        ("sentences", MINILM_SHA256),
+        ("sentences", MPNET_SHA256),
+    )
+    grid = [(*pair, keep, above) for pair, keep, above in product(pairs, (0.4, 0.5), support)]
     assert sorted(measured) == sorted(grid)
 
 

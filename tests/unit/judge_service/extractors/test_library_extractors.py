@@ -43,7 +43,7 @@ ROWS = (
 def test_claims_and_label_of_a_pipeline() -> None:
     extractor = SpacyTripletExtractor(made_parser({TEXT: ROWS}))
     assert isinstance(extractor, TripletExtractor)
-    assert extractor.label == "spacy-1/en_made-1.0"
+    assert extractor.label == "spacy-2/en_made-1.0"
     found = asyncio.run(extractor.extract_many([TEXT, "", "Nothing."]))
     assert [[claim.parts for claim in claims] for claims in found] == [
         [("bus", "is", "red")],

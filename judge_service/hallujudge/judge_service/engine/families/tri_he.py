@@ -130,9 +130,12 @@ class TriHePipeline:
 
     async def _claims(self, items: Mapping[int, TriHeItem]) -> dict[int, ExtractedClaims]:
         """Return given claims as they are; extract the others together."""
-        texts = {i: item.response for i, item in items.items() if item.claims is None}
-        found = await self._extractor.extract([text or "" for text in texts.values()])
-        taken = dict(zip(texts, found, strict=True))
+        asked = {i: item for i, item in items.items() if item.claims is None}
+        found = await self._extractor.extract(
+            [item.response or "" for item in asked.values()],
+            [item.question for item in asked.values()],
+        )
+        taken = dict(zip(asked, found, strict=True))
         return {
             index: taken[index]
             if item.claims is None

@@ -5,7 +5,14 @@ from __future__ import annotations
 from .lexicon import Lexicon, Morphology
 from .modality import mark_denied, mark_tentative
 from .phrases import Chunk, NounPhrase, VerbGroup, joined, main_verb, verb_goes_on, without_seeming
-from .word_lists import ALWAYS_ADVERB_PARTICLES, MEASURE_NOUNS, PARTICLES, SPLIT_ON, listed
+from .word_lists import (
+    ALWAYS_ADVERB_PARTICLES,
+    MEASURE_NOUNS,
+    PARTICLES,
+    SPLIT_ON,
+    TANGIBLE_EXTRA,
+    listed,
+)
 from .words import Token, Word
 
 # Adjectives that sort or count and do not describe the thing itself.
@@ -37,7 +44,7 @@ class Chunker:
             tag = tags[i]
             chunk: Chunk | None = None
             if tag in "DSJNPA":
-                chunk = self._noun_phrase(tokens, words, tags, i)
+                chunk = self._noun_phrase(tokens, words, tags, i, chunks)
             elif (
                 tag in "VBHMOGE"
                 or tag == "T"
@@ -84,7 +91,7 @@ class Chunker:
     # Noun phrases.
 
     def _noun_phrase(
-        self, tokens: list[Token], words: list[Word], tags: list[str], i: int
+        self, tokens: list[Token], words: list[Word], tags: list[str], i: int, chunks: list[Chunk]
     ) -> Chunk | None:
         if tags[i] == "P":
             return self._pronoun(tokens, words, i)
@@ -92,6 +99,9 @@ class Chunker:
         if head < 0:
             if tags[i] == "A":
                 return _plain("A", tokens, i)
+            last = chunks[-1] if chunks else None
+            if tags[end - 1] == "A" and isinstance(last, VerbGroup) and last.lemma == "be":
+                return _plain("A", tokens, end - 1)  # "is the shortest"
             return self._bare(tokens, words, i, end)
         phrase = self._build(tokens, words, tags, i, head)
         if head + 1 < len(tags) and tags[head + 1] == "Z":
@@ -164,7 +174,7 @@ class Chunker:
         """Set whether a compound of the lexicon is tangible: a cutting board, not a bus route."""
         reading = self._lexicon.reading(f"{phrase.modifier}_{phrase.lemma}")
         if reading.noun >= 0:
-            phrase.tangible = reading.tangible >= 3
+            phrase.tangible = reading.tangible >= 3 or phrase.lemma in TANGIBLE_EXTRA
             phrase.measured = False
 
     def _modify(
@@ -278,7 +288,7 @@ _SIDED = listed("left right upper lower long short small big little great")
 """Adjectives that are attributes even in compounds of WordNet, such as "right hand"."""
 _PLACES = listed(
     "outdoors indoors nearby alone upright upstairs downstairs inside outside together overhead "
-    "apart upside down underwater aloft"
+    "apart upside down underwater aloft off on open ajar"
 )
 _MOVES = listed(
     "walk run drive ride roll slide fly jump climb fall move go come leap crawl march sail ski "

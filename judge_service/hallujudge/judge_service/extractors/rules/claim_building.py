@@ -1,8 +1,4 @@
-"""What the rules build claims from: clauses, attachment of phrases, and claims without repeats.
-
-A prepositional phrase after an object describes the verb's subject or a noun before it. The choice
-depends on the verb, the preposition and the nouns. All lists were compiled by hand.
-"""
+"""What the rules build claims from: clauses, and claims without repeats."""
 
 from __future__ import annotations
 
@@ -12,10 +8,13 @@ from collections.abc import Sequence
 from hallujudge.metrics.framework.claims import Modality
 
 from ..extractor_interface import ExtractedTriplet, Span
+from .attachment import Attachment
 from .lexicon import Lexicon
-from .phrases import CAUSING, LOOSE, SPENDING, STANDING, Chunk, NounPhrase, Role, VerbGroup
-from .word_lists import COPULAS, MEDIUM_NOUNS, PERSON_WORDS, listed
+from .phrases import CAUSING, LOOSE, SPENDING, TELLING, Chunk, NounPhrase, Role, VerbGroup
+from .word_lists import MEDIUM_NOUNS, listed
 
+_PERSONS = listed("he|she|they|someone|somebody|nobody|everyone|everybody|no one|none", "|")
+"""Pronouns that, as subjects, name a person without a phrase to which they refer."""
 _MOST_TENTATIVE = (Modality.CONDITIONAL, Modality.HEDGED)
 _VOWELS = frozenset("aeiou")
 
@@ -38,30 +37,37 @@ class Claims:
 
     def relate(self, subject: NounPhrase, relation: str, target: NounPhrase, negated: bool) -> None:
         """Add a relation, unless the object is an unresolved pronoun or the image itself."""
-        if (target.pronoun and target.named is None) or _is_medium(target, relation):
+        if _unknown(subject) or _lacks_name(target) or is_medium(target, relation):
             return
         negated = negated or subject.negated or target.negated
         first, second = _name(subject), _name(target)
         if negated and relation == "of":
             # "no signs of rain" denies the signs, not the relation.
             self.state(subject)
-            self._placed.update((id(subject), id(target)))
+            self._place(subject, target)
             return
-        self._placed.update((id(subject), id(target)))
         if first != second:
+            self._place(subject, target)
             self._add(first, relation, second, _span(subject), _span(target), negated)
 
     def attribute(
         self, subject: NounPhrase, text: str, start: int, end: int, negated: bool
     ) -> None:
-        """Add an attribute."""
-        self._placed.add(id(subject))
+        """Add an attribute, unless the subject is an unresolved pronoun."""
+        if _unknown(subject):
+            return
+        self._place(subject)
         negated = negated or subject.negated
         self._add(_name(subject), "is", text, _span(subject), Span(start, end), negated)
 
+    def _place(self, *phrases: NounPhrase) -> None:
+        """Mark phrases as parts of a claim, with the complements in their names."""
+        self._placed.update(map(id, phrases))
+        self._placed.update([id(each.complement) for each in phrases if each.complement])
+
     def own(self, owner: NounPhrase, phrase: NounPhrase) -> None:
         """Add the possession of "his hat"; the place of the claim's subject is the pronoun's."""
-        self._placed.add(id(phrase))
+        self._place(phrase)
         place = Span(phrase.start, phrase.start + len(phrase.determiner))
         self._add(owner.text, "has", phrase.text, place, _span(phrase), False)
 
@@ -70,6 +76,10 @@ class Claims:
         if id(phrase) not in self._placed:
             span = _span(phrase)
             self._add(phrase.text, "is", "present", span, span, phrase.negated)
+
+    def leave_out(self, phrase: NounPhrase) -> None:
+        """Do not claim that an object is present."""
+        self._place(phrase)
 
     def _add(
         self,
@@ -115,9 +125,16 @@ def said(verb: VerbGroup) -> str:
     return f"{verb.text} {verb.particle}" if verb.particle else verb.text
 
 
-def placed_relation(verb: VerbGroup, prep: str) -> str:
-    """Return a verb and its preposition; the preposition alone for "be"."""
-    return prep if verb.lemma == "be" else f"{said(verb)} {prep}"
+def placed_relation(verb: VerbGroup, objects: Sequence[NounPhrase], prep: str) -> str:
+    """Return a verb, its object and its preposition; the preposition alone for "be".
+
+    "Cuts the cake with a knife" relates the knife by "cuts cake with": "cuts with" is half of it.
+    """
+    if verb.lemma == "be":
+        return prep
+    if len(objects) == 1 and not (_lacks_name(objects[0]) or objects[0].text.endswith("self")):
+        return f"{said(verb)} {_name(objects[0])} {prep}"
+    return f"{said(verb)} {prep}"
 
 
 def ing_form(lemma: str) -> str:
@@ -132,13 +149,22 @@ def ing_form(lemma: str) -> str:
     return f"{lemma}ing"
 
 
-def _is_medium(target: NounPhrase, relation: str) -> bool:
+def is_medium(target: NounPhrase, relation: str) -> bool:
     """Return whether the target is the image itself: everything is "in the image"."""
     return (
         target.lemma in MEDIUM_NOUNS
         and target.determiner in ("the", "this", "these")
         and relation.rsplit(" ", 1)[-1] in ("in", "of", "from", "throughout", "within", "across")
     )
+
+
+def _unknown(phrase: NounPhrase) -> bool:
+    """Return whether nothing says what a subject stands for: "it", "they" without a noun before."""
+    return _lacks_name(phrase) and phrase.text not in _PERSONS
+
+
+def _lacks_name(phrase: NounPhrase) -> bool:
+    return phrase.pronoun and phrase.named is None
 
 
 def _name(phrase: NounPhrase) -> str:
@@ -149,179 +175,6 @@ def _span(phrase: NounPhrase) -> Span:
     return Span(phrase.name_start, phrase.end)
 
 
-# Prepositions of motion, exchange and time, which describe what the verb says.
-_VERBAL = listed(
-    "to into onto through toward towards along across past during throughout about for at via "
-    "from without by"
-)
-# Prepositions of place, which describe the verb if it is an activity at a place.
-_PLACING = listed("in|on|near|inside|outside|beside|under|behind|around|next to|in front of", "|")
-_ACTIVITIES = listed(
-    "read eat drink play watch ride drive cook prepare enjoy chase feed use practice perform "
-    "take throw kick hit catch sell buy celebrate share cut chop slice wash clean brush write "
-    "type paint repair fix build walk push pull unload load serve discuss attend spend"
-)
-# Verbs whose object is where the phrase is: in "sees a dog on the grass" the dog is on the grass.
-_STATES = listed(
-    "have hold see show include feature contain wear know own notice spot find need want keep "
-    "depict capture display observe reveal form make create provide offer give put place set "
-    "position surround represent resemble"
-)
-# Verbs that are done with a tool or with company.
-_TOOL_VERBS = listed(
-    "cut slice chop eat hit strike clean wash brush paint draw write dig stir feed fill cover "
-    "decorate spray wipe sweep open close tie lock fix repair build catch touch pierce mix spread "
-    "attack fight poke press scoop scrape mark measure grab lift pick move push pull"
-)
-# Nouns that take the preposition themselves: "the road to the town", "a view from the window".
-_NOUN_FRAMES = {
-    "to": listed(
-        "road path entrance door way access key stairs staircase bridge damage attention approach "
-        "answer addition reference proximity similarity resemblance contrast guide trip ladder"
-    ),
-    "for": listed(
-        "reason space room need place area bag container food holder stand rack station sign "
-        "equipment tool preparation support desire potential opportunity demand respect love bin "
-        "box case spot rest setting environment purpose advertisement gear responsibility"
-    ),
-    "about": listed(
-        "book story information question concern sign idea message discussion video film article"
-    ),
-    "from": listed("view water light smoke steam food people person picture image scene product"),
-    "at": listed("look glance person people man woman table seat sign"),
-    "into": listed("entrance door hole insight glimpse view"),
-    "through": listed("path road hole view way trip"),
-    "along": listed("path trees people buildings cars line"),
-    "across": listed("bridge view"),
-    "without": listed("man woman person people child boy girl shirt plate table room building car"),
-    "by": listed("painting book work photo picture photograph song design"),
-    "toward": frozenset({"attitude", "path", "step"}),
-    "towards": frozenset({"attitude", "path", "step"}),
-}
-# Things that hold the object: in "cooks a steak in a pan" the steak is in the pan.
-_CONTAINERS = listed(
-    "pan wok pot bowl plate oven skillet tray cup glass basket box bag bottle jar bucket container"
-)
-# Determiners of a tool or a part of the body that is known: "crushes it with his foot".
-_KNOWN = listed("the his her their its")
-_OWN = listed("his her their its")
-_MANNERS = listed(
-    "expression smile smirk look focus interest intensity concentration enthusiasm confidence ease "
-    "care force precision grin frown joy"
-)
-_OPEN_PLACES = listed(
-    "road street sidewalk beach path field slope hill park grass court wave water river trail snow "
-    "mountain ocean lake shore ground lawn crosswalk"
-)
-_PORTABLE = "gf"
-"""Lexicographer files of artefacts and animals."""
-_LIVING = "df"
-"""Lexicographer files of the most general nouns, such as "person", and of animals."""
-_ANAPHORS = listed(
-    "it|them|him|her|me|us|himself|herself|itself|themselves|each other|one another", "|"
-)
-_TIMES = listed(
-    "night day morning evening afternoon dusk dawn sunset sunrise daytime nighttime noon midday "
-    "winter summer spring autumn weekend daylight"
-)
-# Nouns for regions of the air or the scene, in which nothing else is placed.
-_REGIONS = listed("sky air distance background foreground middle center centre")
-
-
-class Attachment:
-    """Decides whether a preposition belongs to the verb.
-
-    Args:
-        lexicon: The lexicon, which has the nouns for persons.
-    """
-
-    def __init__(self, lexicon: Lexicon) -> None:
-        self._lexicon = lexicon
-
-    def to_verb(
-        self,
-        prep: Chunk,
-        phrase: NounPhrase,
-        verb: VerbGroup,
-        subjects: Sequence[NounPhrase],
-        last: NounPhrase | None,
-        objects: Sequence[NounPhrase],
-    ) -> bool:
-        """Return whether a preposition describes the verb and not the noun before it.
-
-        Args:
-            prep: The preposition.
-            phrase: The noun phrase after it.
-            verb: The verb of the clause.
-            subjects: The verb's subjects.
-            last: The noun phrase before the preposition.
-            objects: The verb's objects.
-        """
-        if last is None or last.first < verb.first:
-            return True
-        if prep.text == "of":
-            return False
-        if phrase.lemma in _TIMES or last.text in _ANAPHORS:
-            return True
-        if not objects or objects[-1] is not last:
-            return prep.text == "with" and self._accompanies(phrase, last)
-        acts = verb.lemma not in COPULAS and (subjects[0].tangible or subjects[0].pronoun)
-        if not acts or last.lemma in _NOUN_FRAMES.get(prep.text, ()):
-            return False
-        if prep.text == "with":
-            return self._tool_or_company(verb, phrase, last)
-        if prep.text in _VERBAL:
-            return verb.lemma not in _STATES or prep.text in ("for", "to", "about")
-        if phrase.lemma in _CONTAINERS or self._person(last):
-            return False
-        return prep.text in _PLACING and verb.lemma in _ACTIVITIES
-
-    def _tool_or_company(self, verb: VerbGroup, phrase: NounPhrase, last: NounPhrase) -> bool:
-        if verb.lemma in _STATES:
-            return False
-        if self._person(phrase):
-            return not self._person(last)
-        known = phrase.determiner in _KNOWN or not phrase.tangible
-        return known or last.pronoun or verb.lemma in _TOOL_VERBS
-
-    def _accompanies(self, phrase: NounPhrase, place: NounPhrase) -> bool:
-        """Return whether "with" after a place names what the subject has with it there."""
-        if phrase.determiner in _OWN or phrase.lemma in _MANNERS:
-            return True
-        reading = self._lexicon.reading(phrase.lemma)
-        portable = phrase.tangible and (reading.person or reading.file in _PORTABLE)
-        return portable and place.lemma in _OPEN_PLACES
-
-    def acts(self, phrase: NounPhrase) -> bool:
-        """Return whether a noun phrase is a person or an animal."""
-        if phrase.pronoun:
-            return phrase.text not in ("it", "this", "that")
-        reading = self._lexicon.reading(phrase.lemma)
-        return reading.person or reading.file in _LIVING or phrase.lemma in PERSON_WORDS
-
-    def described(
-        self, before: NounPhrase, verb: VerbGroup, role: Role | None
-    ) -> tuple[NounPhrase, ...]:
-        """Return what a participle after a noun describes: the noun, or who acts before it.
-
-        In "a girl on a bicycle eating an apple" the girl eats.
-        """
-        if role is None or not role.placing or verb.form != "ing" or verb.lemma in STANDING:
-            return (before,)
-        acting = tuple(subject for subject in role.subjects if self.acts(subject))
-        return acting if acting and not self.acts(before) else (before,)
-
-    def _person(self, phrase: NounPhrase) -> bool:
-        if phrase.pronoun:
-            return phrase.text in ("him", "her", "them", "someone", "each other")
-        return phrase.lemma in PERSON_WORDS or self._lexicon.reading(phrase.lemma).person
-
-    @staticmethod
-    def is_region(phrase: NounPhrase) -> bool:
-        """Return whether nothing else is placed in a phrase, such as "the sky"."""
-        return phrase.lemma in _REGIONS
-
-
 class Clause:
     """What was read of a sentence so far, from left to right.
 
@@ -330,6 +183,7 @@ class Clause:
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
         self._attachment = Attachment(lexicon)
         self._reset()
 
@@ -343,16 +197,18 @@ class Clause:
         self._last: NounPhrase | None = None
         self._prep: Chunk | None = None
         self._role: Role | None = None
-        self._fronted: list[tuple[Chunk, NounPhrase]] = []
+        self._fronted: list[tuple[str, NounPhrase]] = []
         self._relative: NounPhrase | None = None
         self._existential = False
         self._linked = self._parallel = self._absolute = False
         self._had_main_verb = False
         self._predicate: Chunk | None = None
-        self._aside = False
+        self._aside = self._examples = False
         self._outer: tuple[NounPhrase, ...] = ()
         self._gap: NounPhrase | None = None
+        self._gap_prep = ""
         self._denied = False
+        self._verb_ahead: VerbGroup | None = None
 
     def _opens_clause(self, following: Chunk | None) -> bool:
         """Return whether this phrase is the subject of a finite verb that follows.
@@ -360,6 +216,8 @@ class Clause:
         In "a woman wearing sunglasses holds" and "the man who has a hat holds" the subject is the
         phrase before the participle or the relative clause instead.
         """
+        if self._linked and following is not None and following.kind == "I":
+            following = self._verb_ahead
         if not isinstance(following, VerbGroup) or following.form != "finite":
             return False
         owing = not self._had_main_verb and bool(self._subjects)
@@ -374,12 +232,17 @@ class Clause:
         if self._verb is None or self._absolute or self._opens_clause(following):
             return ()
         whole = (*self._verb_subjects, *self._objects)
+        if self._prep is not None and self._last is not None:
+            accompanied = self._role is not None and self._role.relation.endswith("with")
+            whole = (self._last,) if accompanied else (*whole, self._last)  # "with coins in it"
         return tuple(each if each.named is None else each.named for each in whole)
 
     def _subjects_of(self, verb: VerbGroup, before: Chunk | None) -> tuple[NounPhrase, ...]:
         if self._relative is not None:
             return (self._relative,)
         if verb.form in ("ing", "participle"):
+            if isinstance(before, NounPhrase) and before.complement is not None:
+                return (before.complement,)
             if isinstance(before, NounPhrase) and not before.pronoun and verb.lemma not in LOOSE:
                 joined = self._subjects and before is self._subjects[-1]
                 if joined:
@@ -388,6 +251,8 @@ class Clause:
                 return said or self._attachment.described(before, verb, self._role)
             if isinstance(before, VerbGroup):
                 return self._verb_subjects
+            if before is not None and before.kind == "," and verb.lemma in TELLING:
+                return ()  # the clause suggests it, and not its subject
             if before is None or self._verb is None:
                 return self._subjects
             linked = before.kind == "C" or self._verb.form == verb.form
@@ -402,6 +267,14 @@ class Clause:
             finite = self._verb.form == "finite"
             return self._verb_subjects or self._subjects if finite else self._subjects
         return self._subjects
+
+    @staticmethod
+    def _meant(subjects: tuple[NounPhrase, ...], nouns: frozenset[str]) -> tuple[NounPhrase, ...]:
+        """Return subjects with the complement of some abstract nouns in place of these."""
+        return tuple(
+            each.complement if each.complement is not None and each.lemma in nouns else each
+            for each in subjects
+        )
 
     def _spends(self, before: NounPhrase) -> bool:
         """Return whether a noun is the occasion of an activity: "have a great time playing"."""

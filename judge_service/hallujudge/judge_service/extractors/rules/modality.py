@@ -35,12 +35,15 @@ GUESSING = listed(
 SEEMING = listed("seem appear look sound")
 """Verbs that hedge before another verb or an adjective: "appears to be", "looks tired"."""
 
+ATTEMPTING = listed("try attempt want hope intend plan aim seek wait prepare")
+"""Verbs whose infinitive names what has not happened yet: "tries to catch"."""
+
 _CONDITIONS = listed("if|unless|even if|provided that|as long as", "|")
 _UNREAL = listed("whether|as if|as though", "|")
 _FUTURE = listed("will would could can should might may shall 'll 'd")
 
-# Prepositions that introduce examples, which share the hedge before them.
-_EXAMPLES = listed("such as|like|including|unlike|rather than|instead of", "|")
+EXAMPLES = listed("such as|like|including|unlike|rather than|instead of", "|")
+"""Prepositions that introduce examples, which share the hedge before them."""
 
 
 def asks(chunks: list[Chunk]) -> bool:
@@ -60,7 +63,9 @@ def mark_tentative(chunks: list[Chunk], words: list[Word]) -> None:
         if chunk.kind == "Q" and chunk.text in _CONDITIONS:
             _mark_consequence(chunks[clause:i], words)
             modality = Modality.CONDITIONAL
-        elif modality is Modality.STATED and _hedges(chunk, following, words[read : chunk.last]):
+        elif modality is Modality.STATED and (
+            _hedges(chunk, following, words[read : chunk.last]) or _is_attempted(chunks, i)
+        ):
             modality = Modality.HEDGED
         if chunk.kind in ",CQ:" and _clause_follows(chunks, i):
             clause = i
@@ -82,10 +87,22 @@ def mark_denied(chunks: list[Chunk], words: list[Word], tags: list[str]) -> None
             continue
         before = tags[chunk.first - 1]
         linked = i > 0 and chunks[i - 1].kind in "C,"
+        if linked and i > 1 and chunks[i - 1].text in ("or", "nor"):
+            # "No cars or people" denies both.
+            named = isinstance(chunk, NounPhrase) and isinstance(chunks[i - 2], NounPhrase)
+            chunk.negated = chunk.negated or (named and chunks[i - 2].negated)
         if before == "F":
             chunk.negated = chunk.negated or chunk.kind == "A" or (linked and chunk.kind in "NI")
         elif words[chunk.first - 1].lower == "nor":
             chunk.negated = chunk.negated or chunk.kind in "NVIA"
+
+
+def _is_attempted(chunks: list[Chunk], i: int) -> bool:
+    """Return whether the chunk at i is what someone tries or waits to do."""
+    before, chunk = chunks[i - 1] if i else None, chunks[i]
+    if not isinstance(before, VerbGroup) or before.lemma not in ATTEMPTING:
+        return False
+    return isinstance(chunk, VerbGroup) and chunk.form == "infinitive"
 
 
 def _hedges(chunk: Chunk, following: Chunk | None, words: list[Word]) -> bool:
@@ -97,6 +114,8 @@ def _hedges(chunk: Chunk, following: Chunk | None, words: list[Word]) -> bool:
             return True
         by = following is not None and following.text == "by"
         heads = {word.verb_lemma for word in words if word.tag not in ("B", "H", "O", "M")}
+        if heads & ATTEMPTING and chunk.lemma not in ATTEMPTING:
+            return True
         if heads & GUESSING:
             return not (chunk.passive and by)
         placed = following is None or following.kind in "I.,"
@@ -110,7 +129,7 @@ def _ends(chunks: list[Chunk], i: int) -> bool:
     """Return whether a hedged clause ends before chunk i."""
     chunk = chunks[i]
     if chunk.kind == "I":
-        return chunk.text in EVIDENCE_PREPOSITIONS and chunk.text not in _EXAMPLES
+        return chunk.text in EVIDENCE_PREPOSITIONS and chunk.text not in EXAMPLES
     if chunk.kind == "Q":
         return chunk.text not in ("that", "than")
     if chunk.kind == ":":

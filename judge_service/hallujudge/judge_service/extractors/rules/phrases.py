@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from hallujudge.metrics.framework.claims import Modality
 
-from .lexicon import Lexicon
-from .word_lists import FEMALE, MALE, MEDIUM_NOUNS, PERSON_WORDS, PRESENTING_VERBS, RAISING, listed
+from .word_lists import MEDIUM_NOUNS, PRESENTING_VERBS, RAISING, listed
 from .words import Word
 
 
@@ -41,6 +40,7 @@ class NounPhrase(Chunk):
 
     __slots__ = (
         "attributes",
+        "complement",
         "determiner",
         "lemma",
         "measured",
@@ -71,6 +71,8 @@ class NounPhrase(Chunk):
         self.possessor: NounPhrase | None = None
         self.named: NounPhrase | None = None
         """The phrase to which a pronoun refers."""
+        self.complement: NounPhrase | None = None
+        """The phrase after "of" that completes an abstract noun: "color of the shirt"."""
 
 
 class VerbGroup(Chunk):
@@ -99,7 +101,8 @@ CAUSING = listed(
 # Verbs that without an object do not describe their subject, or nothing that an image shows.
 SAYING_NOTHING = listed(
     "be have do suggest indicate imply mean seem appear feel know think show exist include involve "
-    "depend make cause give help use enjoy try need want like let get go provide consider"
+    "depend make cause give help use enjoy try need want like let get go provide consider prefer "
+    "require"
 )
 # Participles that describe the clause's subject even directly after its object.
 LOOSE = listed("use suggest indicate imply give include")
@@ -113,6 +116,20 @@ STANDING = listed(
 )
 # Prepositions after which an -ing form names an activity and does not describe the subject.
 NAMING = listed("for of about from to than like on")
+# Verbs of what a clause means: in "..., which suggests that" the clause suggests it.
+TELLING = listed(
+    "suggest indicate imply mean make help allow create add give show consider cause enable "
+    "involve provide contribute enhance require explain lead demonstrate convey evoke"
+)
+GIVING = listed("give lend")
+STANCES = listed("lie sit stand hang rest stay stop fall swing float lay")
+"""Verbs after which an adjective describes the subject: "the case lies open"."""
+CHANGING = listed("make keep leave turn render paint")
+"""Verbs before an object and what it becomes: "makes the room bright"."""
+SHARED_PLACES = listed(
+    "in|on|at|near|under|inside|outside|beside|behind|next to|in front of|on top of|around", "|"
+)
+"""Prepositions that place all phrases of a list before them."""
 HEDGES = listed("likely unlikely possible probable possibly certain sure able ready")
 # Prepositions that a clause may follow as well: "considering the man wears a coat".
 CLAUSE_TOO = listed("considering given like despite except")
@@ -139,7 +156,20 @@ def worth_stating(phrase: NounPhrase, verbless: bool) -> bool:
 def own_place(phrase: NounPhrase, role: Role, following: Chunk | None) -> bool:
     """Return whether a coordinated phrase has its own place, not that of the phrase before it."""
     placed = following is not None and following.kind == "I" and following.text != "of"
+    if isinstance(following, VerbGroup) and following.form in ("ing", "participle"):
+        return role.placing and bool(phrase.determiner)
     return placed and role.placing and phrase.determiner in ("a", "an", "another")
+
+
+def verb_after_places(chunks: list[Chunk], i: int) -> VerbGroup | None:
+    """Return the verb after the noun phrase at i and its places: "a boy in shorts throws"."""
+    k = i + 1
+    while k + 1 < len(chunks) and k < i + 6 and chunks[k].kind == "I" and chunks[k + 1].kind == "N":
+        k += 2
+    verb = chunks[k] if k < len(chunks) else None
+    if isinstance(verb, VerbGroup) and (k == i + 1 or verb.form == "finite"):
+        return verb
+    return None
 
 
 def presents(verb: VerbGroup, subjects: tuple[NounPhrase, ...]) -> bool:
@@ -159,6 +189,21 @@ def sharing(last: NounPhrase, prep: Chunk, role: Role | None) -> tuple[NounPhras
 _COUNTING = listed("one some many most several both all each few two three none")
 
 
+_PARTS = listed("part portion member")
+_MISSING = listed("lack absence")
+_TRACES = listed("sign indication trace evidence hint")
+
+
+def _counts(chunk: NounPhrase) -> bool:
+    return chunk.pronoun and chunk.text in _COUNTING
+
+
+def _misses(chunk: NounPhrase, before: list[Chunk]) -> bool:
+    """Return whether a phrase denies the noun after "of": "lack of", "no signs of"."""
+    denied = chunk.negated or bool(before and before[-1].text == "without")
+    return chunk.lemma in _MISSING or (denied and chunk.lemma in _TRACES)
+
+
 def without_measures(chunks: list[Chunk]) -> list[Chunk]:
     """Return the chunks without "a group of" and similar phrases before a noun phrase."""
     out: list[Chunk] = []
@@ -167,13 +212,18 @@ def without_measures(chunks: list[Chunk]) -> list[Chunk]:
         chunk = chunks[i]
         measured = (
             isinstance(chunk, NounPhrase)
-            and (chunk.measured or (chunk.pronoun and chunk.text in _COUNTING))
+            and (chunk.measured or _counts(chunk) or _misses(chunk, out))
             and i + 2 < len(chunks)
             and chunks[i + 1].text == "of"
         )
         target = chunks[i + 2] if measured else None
         if isinstance(chunk, NounPhrase) and isinstance(target, NounPhrase) and not target.pronoun:
-            target.negated = target.negated or chunk.negated
+            if chunk.lemma in _PARTS and out and isinstance(out[-1], VerbGroup):
+                chunk.measured = chunk.tangible = False  # "is part of a collection"
+                out.append(chunk)
+                i += 1
+                continue
+            target.negated = target.negated or chunk.negated or chunk.lemma in _MISSING
             target.start, target.first = chunk.start, chunk.first
             i += 2
             continue
@@ -182,71 +232,130 @@ def without_measures(chunks: list[Chunk]) -> list[Chunk]:
     return out
 
 
-_KEPT = 8
-"""How many earlier subjects, and how many other mentions, a pronoun may refer to."""
+def with_alternatives(chunks: list[Chunk]) -> list[Chunk]:
+    """Return the chunks with the alternatives of a guess joined: "could be a zoo or a park".
 
-_BODY_FILE = "i"  # noun.body is lexicographer file 8, "i" counted from "a"
-_HE = listed("he him his himself")
-_SHE = listed("she her hers herself")
-_IT = listed("it its itself")
-_SOME = listed("some others another both all several few many most each one two three")
-_THEY = listed("they them their themselves theirs")
-
-
-class Mentions:
-    """The earlier noun phrases of a text, to which pronouns may refer.
-
-    A pronoun refers to the latest subject that agrees with it, or else to the latest other mention
-    that agrees. Without such a phrase it is not resolved.
-
-    Args:
-        lexicon: The lexicon, which has the nouns for persons.
+    The sentence claims one of them and not each, so that they make one claim. What it denies, it
+    denies of each.
     """
+    if not any(chunk.text == "or" for chunk in chunks):
+        return chunks
+    out: list[Chunk] = []
+    denied = False
+    i = 0
+    while i < len(chunks):
+        chunk = chunks[i]
+        if isinstance(chunk, VerbGroup):
+            denied = chunk.negated
+        options, last = ([chunk], i) if denied else _alternatives(chunks, i)
+        if len(options) > 1:
+            _join(options)
+        out.append(chunk)
+        i = last + 1
+    return out
 
-    def __init__(self, lexicon: Lexicon) -> None:
-        self._lexicon = lexicon
-        self._subjects: list[NounPhrase] = []
-        self._others: list[NounPhrase] = []
 
-    def saw(self, phrase: NounPhrase, *, subject: bool) -> None:
-        """Add a noun phrase to which pronouns may refer."""
-        if phrase.pronoun or phrase.lemma in MEDIUM_NOUNS:
-            return
-        kept = self._subjects if subject else self._others
-        kept.append(phrase)
-        del kept[:-_KEPT]
+def _alternatives(chunks: list[Chunk], i: int) -> tuple[list[Chunk], int]:
+    """Return the phrases that "or" joins to the one at i, with it, and the place of the last."""
+    options = [chunks[i]]
+    k = i
+    while _is_option(chunks, k):
+        link = k + 1
+        if link + 1 < len(chunks) and chunks[link].kind == "," and chunks[link + 1].kind == "C":
+            link += 1
+        if link + 1 >= len(chunks) or chunks[link].kind not in "C,":
+            break
+        k = link + 1
+        if chunks[k].kind != chunks[i].kind:
+            break
+        options.append(chunks[k])
+        if chunks[link].text == "or":
+            following = chunks[k + 1] if k + 1 < len(chunks) else None
+            clause = isinstance(following, VerbGroup) and following.form == "finite"
+            opens = clause and any(isinstance(chunk, VerbGroup) for chunk in chunks[:i])
+            return (options, k) if _is_option(chunks, k) and not opens else (options[:1], i)
+    return options[:1], i
 
-    def named(self, pronoun: str, excluded: tuple[NounPhrase, ...] = ()) -> NounPhrase | None:
-        """Return the phrase to which a pronoun refers, or None.
 
-        Args:
-            pronoun: The pronoun in lower case.
-            excluded: Phrases to which it cannot refer: the subjects of the verb whose object it is.
-        """
-        if pronoun.endswith(("self", "selves")):
-            excluded = ()
-        for kept in (self._subjects, self._others):
-            for phrase in reversed(kept):
-                if self._agrees(phrase, pronoun) and phrase not in excluded:
-                    return phrase
-        return None
+def _is_option(chunks: list[Chunk], i: int) -> bool:
+    chunk = chunks[i]
+    if chunk.kind not in "NA" or chunk.modality is Modality.STATED or chunk.negated:
+        return False
+    pronoun = isinstance(chunk, NounPhrase) and chunk.pronoun
+    return not pronoun and (i == 0 or chunks[i - 1].text != "without")
 
-    def _agrees(self, phrase: NounPhrase, pronoun: str) -> bool:
-        lemma = phrase.lemma
-        if pronoun in _SOME:
-            return phrase.plural
-        if pronoun in _THEY:
-            if self._lexicon.reading(lemma).file == _BODY_FILE:
-                return False
-            return phrase.plural or lemma in ("couple", "family", "team", "crowd", "pair")
-        if phrase.plural:
-            return False
-        person = lemma in PERSON_WORDS or self._lexicon.reading(lemma).person
-        if pronoun in _HE:
-            return person and lemma not in FEMALE
-        if pronoun in _SHE:
-            return person and lemma not in MALE
-        return pronoun in _IT and not person and phrase.tangible
+
+def _join(options: list[Chunk]) -> None:
+    """Give the first of several phrases the names of all."""
+    first = options[0]
+    names = [_described(each) for each in options]
+    first.text = f"{', '.join(names[:-1])} or {names[-1]}"
+    if isinstance(first, NounPhrase):
+        first.name_start = min([first.name_start, *(start for _, start, _ in first.attributes)])
+        first.attributes = []
+    first.end, first.last = options[-1].end, options[-1].last
+
+
+def _described(chunk: Chunk) -> str:
+    """Return the name of a phrase with its attributes."""
+    attributes = chunk.attributes if isinstance(chunk, NounPhrase) else ()
+    return " ".join([*(text for text, _, _ in attributes), chunk.text])
+
+
+_FRAMES = {
+    "of": frozenset[str](),
+    "between": listed("relationship connection bond interaction contrast difference distance"),
+    "for": listed("reason"),
+}
+"""Prepositions whose phrase completes an abstract noun: any for "of", else these nouns."""
+PERSONAL = listed("role relationship profession occupation job identity")
+"""Nouns of which what is said is said of their complement: "the role of the man is a chef"."""
+PURPOSES = listed("purpose reason role action activity goal intention function task aim focus job")
+"""Nouns of which a verb is said of their complement: "the purpose of the net is to stop"."""
+
+
+def with_complements(chunks: list[Chunk]) -> list[Chunk]:
+    """Return the chunks with a preposition and its phrase joined to an abstract noun before them.
+
+    "The color of the shirt" names one thing, of which neither half makes a claim. Coordinated
+    complements stay apart, because the nouns that they share are several things.
+    """
+    if not any(chunk.text in _FRAMES for chunk in chunks):
+        return chunks
+    out: list[Chunk] = []
+    for i, chunk in enumerate(chunks):
+        head = out[-2] if len(out) > 1 and out[-1].text in _FRAMES else None
+        if (
+            isinstance(chunk, NounPhrase)
+            and isinstance(head, NounPhrase)
+            and _completes(head, out[-1].text, chunk)
+            and not _lists_on(chunks, i)
+        ):
+            prep = out.pop()
+            head.complement = chunk
+            head.text = f"{head.text} {prep.text} {chunk.text}"
+            head.end, head.last = chunk.end, chunk.last
+            continue
+        out.append(chunk)
+    return out
+
+
+def _lists_on(chunks: list[Chunk], i: int) -> bool:
+    """Return whether another noun phrase is coordinated with the one at i."""
+    after = chunks[i + 1 : i + 3]
+    return len(after) > 1 and after[0].kind in "C," and after[1].kind == "N"
+
+
+def _completes(head: NounPhrase, prep: str, phrase: NounPhrase) -> bool:
+    if head.lemma == "body" and phrase.lemma == "water":
+        return True
+    if head.tangible or head.complement is not None or head.measured or phrase.pronoun:
+        return False
+    if head.pronoun:
+        return head.text in ("that", "those") and prep == "of"
+    if MEDIUM_NOUNS & {head.lemma, phrase.lemma}:
+        return False
+    return prep == "of" or head.lemma in _FRAMES[prep]
 
 
 DOUBTS = listed("unlikely unable doubtful improbable impossible")

@@ -10,6 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Generic, TypeVar
 
 from ...threads import RULES_EFFORT, map_cpu
@@ -29,7 +30,7 @@ from .word_lists import (
 )
 from .words import Token, Word, WordBook, sentences
 
-LABEL = "rules-2"
+LABEL = "rules-3"
 """The version of the rules and the lexicon, increased when their results change."""
 
 _FEW = 4
@@ -54,7 +55,7 @@ class _RuleExtractor(ABC, Generic[_FoundT]):
 
     @property
     def label(self) -> str:
-        """``rules-2``: rules and lexicon together."""
+        """``rules-3``: rules and lexicon together."""
         return LABEL
 
     @abstractmethod
@@ -73,13 +74,34 @@ class _RuleExtractor(ABC, Generic[_FoundT]):
 class RuleTripletExtractor(_RuleExtractor[list[ExtractedTriplet]]):
     """Extracts (subject, relation, object) claims from texts by rules, without a model."""
 
-    def extract(self, text: str) -> list[ExtractedTriplet]:
-        """Return the claims of one text, in its order."""
+    def extract(self, text: str, question: str = "") -> list[ExtractedTriplet]:
+        """Return the claims of one text, in its order.
+
+        Args:
+            text: The text.
+            question: The question that it answers, to whose nouns pronouns may refer.
+        """
         analyser = self.analyser()
         rules = TripletRules(analyser.lexicon)
+        for chunks in analyser.chunks(question):
+            rules.mention(chunks)
         for chunks in analyser.chunks(text):
             rules.sentence(chunks)
         return rules.found
+
+    async def extract_many(
+        self, texts: Sequence[str], questions: Sequence[str] = ()
+    ) -> list[list[ExtractedTriplet]]:
+        """Return the claims of each text, while a server serves other calls.
+
+        Args:
+            texts: The texts.
+            questions: The question that each text answers; empty if there are none.
+        """
+        pairs = list(zip_longest(texts, questions, fillvalue=""))
+        return await map_cpu(
+            lambda pair: self.extract(*pair), pairs, chars=lambda pair: RULES_EFFORT * len(pair[0])
+        )
 
 
 class RuleKeywordExtractor(_RuleExtractor[Keywords]):

@@ -12,7 +12,7 @@ a count, so that a change of 10 outweighs a reading that is sixteen times as fre
 from __future__ import annotations
 
 from .lexicon import Lexicon
-from .word_lists import FEELINGS, PERSON_WORDS, listed
+from .word_lists import COPULAS, FEELINGS, PERSON_WORDS, PLURAL_ONLY, listed
 from .words import NEVER, Word
 
 _LIVING = frozenset("dof")
@@ -20,6 +20,10 @@ _LIVING = frozenset("dof")
 _DETERMINING = frozenset("DSZJ")
 _NOUN_START = frozenset("DSJP")
 _AUXILIARY = frozenset("BHMO")
+_ANNOUNCING = listed(
+    "likelihood possibility probability chance fact idea sign indication evidence hint suggestion"
+)
+"""Nouns before a clause that says what they are: "the likelihood that the street is busy"."""
 _HOLDING = listed("be have contain include feature show display hold carry sell line fill cover")
 
 
@@ -43,7 +47,8 @@ class Tagger:
             following = words[i + 1] if i < last else _END
             tag = word.tag or self._choose(word, prev, following, words, tags, has_verb, plural)
             if word.contextual:
-                tag = _settle(word, prev, following, tag)
+                before = words[i - 1].noun_lemma if i else ""
+                tag = _settle(word, prev, following, tag, before)
             tags.append(tag)
             if tag == "N" or tag == "P":
                 plural = word.plural
@@ -79,6 +84,8 @@ class Tagger:
             return self._choose_past(word, prev, following, words, tags, has_verb)
         noun, verb, adjective, adverb = word.noun, word.verb, word.adjective, word.adverb
         if prev in _DETERMINING:
+            if max(noun, adjective, adverb) <= NEVER and not following.nominal:
+                return "N"  # "a selfie"
             verb -= 40
             adverb -= 30
             if following.nominal and following.tag in ("", "N", "A"):
@@ -143,9 +150,13 @@ class Tagger:
 
     def _after_noun(self, word: Word, following: Word, has_verb: bool, plural: bool) -> int:
         """Return the change of a verb's weight after a noun."""
+        if word.verb_lemma in COPULAS and following.adjective > following.noun:
+            return 20  # "the girl looks excited"
         if has_verb:
             return -14 if word.form == "s" else -20
         if word.form == "s":
+            if word.noun > word.verb + 8 or word.lower in PLURAL_ONLY:
+                return -2  # "wine glasses"
             return -2 if plural else 13
         if plural:
             return 13
@@ -176,6 +187,12 @@ class Tagger:
         self, word: Word, prev: str, following: Word, words: list[Word], tags: list[str]
     ) -> str:
         nominal = following.tag in ("", "N") and following.noun > NEVER
+        if (
+            nominal
+            and prev not in "BTN"
+            and self._lexicon.is_noun(f"{word.lower}_{following.noun_lemma}")
+        ):
+            return "A"  # "fishing boats"
         if prev == "B" and word.noun > word.verb + 6:
             return "N"
         if prev == "C" and nominal and len(tags) > 1 and tags[-2] == "A":
@@ -188,6 +205,8 @@ class Tagger:
             if prev in "DS" and word.adjective > NEVER and _adjectives_go_on(words, len(tags)):
                 return "A"
             return "N" if word.noun > NEVER or prev in "DS" else "G"
+        if word.noun > NEVER and self._ends_list(following, prev, words, tags):
+            return "N"
         if prev == "I" and nominal and (word.adjective > 5 or following.plural):
             return "A" if word.adjective > NEVER else "G"
         if prev == "N" and word.noun > NEVER and following.tag in (".", ",", "C"):
@@ -199,6 +218,15 @@ class Tagger:
         if word.adjective >= word.verb + 4 and nominal:
             return "A"
         return "G"
+
+    @staticmethod
+    def _ends_list(following: Word, prev: str, words: list[Word], tags: list[str]) -> bool:
+        """Return whether an -ing form is a thing: "without frosting", "the attire and setting"."""
+        if following.tag not in (".", ",", "C"):
+            return False
+        if prev == "C":
+            return tags[-2:-1] == ["N"] and "G" not in tags
+        return prev == "I" and words[len(tags) - 1].lower in ("with", "without")
 
     def _lives(self, noun: str) -> bool:
         """Return whether a noun can act, so that an -ing form after it is its action."""
@@ -234,6 +262,10 @@ class Tagger:
             return "N"
         if prev == "P":
             return "V"
+        if prev == "C" and tags[-2:-1] == ["N"] and following.nominal and not has_verb:
+            return "A"
+        if prev == "," and following.tag in (",", "C") and not has_verb:
+            return "E"  # "glasses, polished and clean, stand"
         if prev in "VG" and following.nominal and following.tag in ("", "N"):
             return "A"
         if prev in ".," and following.nominal and following.tag in ("", "N") and len(tags) < 2:
@@ -253,9 +285,11 @@ _END = Word(".", ".")
 _VERB_FOLLOWERS = frozenset("DSIPTRJG")
 
 
-def _settle(word: Word, prev: str, following: Word, tag: str) -> str:
+def _settle(word: Word, prev: str, following: Word, tag: str, before: str) -> str:
     """Return the tag of a closed-class word with several readings, by its neighbours."""
     lower = word.lower
+    if lower == "as":
+        return "I" if prev in "VGE" and following.lower in ("a", "an") else tag
     if lower == "'s":
         return "B" if prev in "PXW" else "Z"
     if lower == "likely" or lower == "unlikely":
@@ -275,7 +309,7 @@ def _settle(word: Word, prev: str, following: Word, tag: str) -> str:
         return "X" if near or following.lower in ("appears", "exist", "exists", "'s") else "R"
     if lower == "that":
         if prev == "N":
-            return "W"
+            return "Q" if before in _ANNOUNCING and following.tag in _NOUN_START else "W"
         return "Q" if following.tag in ("D", "P", "S", "X") or prev in "VG" else "D"
     if lower == "her":
         return "S" if following.nominal and following.tag != "P" else "P"
@@ -292,6 +326,8 @@ def _settle(word: Word, prev: str, following: Word, tag: str) -> str:
         return "R"
     if lower == "like" and prev in ("P", "T", "M"):
         return "V"
+    if lower == "one" and following.form == "s" and following.verb > following.noun:
+        return "P"
     if lower == "one" and (following.tag in ("I", "B", "W", "M", ",", ".") or prev in "AD"):
         return "J" if following.nominal else "P"
     return tag

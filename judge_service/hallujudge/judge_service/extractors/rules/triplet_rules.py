@@ -18,29 +18,41 @@ The rules, each with an example:
 
 from __future__ import annotations
 
+from hallujudge.metrics.framework.claims import Modality
+
 from ..extractor_interface import ExtractedTriplet
-from .claim_building import Claims, Clause, ing_form, placed_relation, said
+from .claim_building import Claims, Clause, ing_form, is_medium, placed_relation, said
 from .lexicon import Lexicon
-from .modality import asks
+from .modality import ATTEMPTING, EXAMPLES, asks
 from .phrases import (
+    CHANGING,
     CLAUSE_TOO,
     DOUBTS,
     EQUATING,
+    GIVING,
     HEDGES,
     NAMING,
     OWNED,
+    PERSONAL,
+    PURPOSES,
     SAYING_NOTHING,
+    SHARED_PLACES,
+    STANCES,
+    TELLING,
     Chunk,
-    Mentions,
     NounPhrase,
     Role,
     VerbGroup,
     own_place,
     presents,
     sharing,
+    verb_after_places,
+    with_alternatives,
+    with_complements,
     without_measures,
     worth_stating,
 )
+from .pronouns import Mentions, equates, is_empty_it, tells_weather
 from .word_lists import COPULAS, EVIDENCE_PREPOSITIONS, PRESENTING_VERBS
 
 
@@ -61,22 +73,34 @@ class TripletRules(Clause):
         """The claims so far, in the order of the text."""
         return sorted(self._claims.found, key=lambda claim: (claim.start, claim.end))
 
+    def mention(self, chunks: list[Chunk]) -> None:
+        """Process a sentence of the question, which claims nothing."""
+        chunks = with_complements(without_measures(chunks))
+        for i, chunk in enumerate(chunks):
+            if isinstance(chunk, NounPhrase):
+                before = chunks[i - 1] if i else None
+                subject = before is None or before.kind not in "INC,"
+                self._mentions.saw(chunk, subject=subject)
+
     def sentence(self, chunks: list[Chunk]) -> None:
         """Process one sentence."""
         if asks(chunks):
             return
         self._reset()
         self._claims.next_sentence(chunks)
-        chunks = without_measures(chunks)
+        chunks = with_complements(with_alternatives(without_measures(chunks)))
         for i, chunk in enumerate(chunks):
             following = chunks[i + 1] if i + 1 < len(chunks) else None
             before = chunks[i - 1] if i else None
             if isinstance(chunk, NounPhrase):
+                self._verb_ahead = verb_after_places(chunks, i)
+                if chunk.pronoun:
+                    self._resolve(chunk, chunks, i)
                 self._noun_phrase(chunk, following)
             elif isinstance(chunk, VerbGroup):
                 self._verb_group(chunk, before, following)
             else:
-                self._link(chunk, before)
+                self._link(chunk, before, following)
         self._end_verb()
         verbless = not any(isinstance(chunk, VerbGroup) for chunk in chunks)
         for phrase in self._phrases:
@@ -85,9 +109,11 @@ class TripletRules(Clause):
 
     # Links.
 
-    def _link(self, chunk: Chunk, before: Chunk | None) -> None:
+    def _link(self, chunk: Chunk, before: Chunk | None, following: Chunk | None) -> None:
         kind = chunk.kind
-        if kind == "I" and chunk.text == "with" and before is not None and before.kind == ",":
+        if chunk.text == "like" and isinstance(before, VerbGroup) and before.lemma in COPULAS:
+            before.particle = before.particle or "like"
+        elif kind == "I" and chunk.text == "with" and before is not None and before.kind == ",":
             self._absolute = True
             self._prep = None
             self._linked = False
@@ -96,12 +122,16 @@ class TripletRules(Clause):
             self._parallel = self._linked and before is not None and before.kind == "C"
             self._linked = False
         elif kind == "A":
-            self._adjective(chunk, before)
+            self._adjective(chunk, before, following)
         elif kind in "C,":
             self._linked = True
             self._prep = None
         elif kind == "W":
-            self._relative = self._last if self._last is not None else None
+            last = self._last if self._last is None else self._last.named or self._last
+            self._relative = None if self._tells_of_clause(chunk, before, following) else last
+            self._gap_prep = "at" if chunk.text == "where" else ""
+            if self._prep is not None and self._prep is before:
+                self._gap_prep = self._prep.text
             self._prep = None
         elif kind == "X":
             self._end_verb()
@@ -114,34 +144,77 @@ class TripletRules(Clause):
             self._role = None
             self._existential = self._linked = False
 
-    def _adjective(self, chunk: Chunk, before: Chunk | None) -> None:
+    def _tells_of_clause(self, chunk: Chunk, before: Chunk | None, following: Chunk | None) -> bool:
+        """Return whether ", which" stands for the whole clause before it, which has no name."""
+        clause = chunk.text == "which" and before is not None and before.kind == ","
+        if not clause or not isinstance(following, VerbGroup):
+            return False
+        if following.lemma not in TELLING:
+            return False
+        self._relative = None
+        self._subjects = ()
+        return True
+
+    def _adjective(self, chunk: Chunk, before: Chunk | None, following: Chunk | None) -> None:
         if chunk.text in HEDGES or chunk.text in DOUBTS:
             self._denied = chunk.text in DOUBTS
             return
         verb = self._verb
-        if verb is not None and verb.lemma in COPULAS and not self._objects:
-            for subject in self._verb_subjects:
+        describes = verb is not None and (
+            verb.lemma in COPULAS or (before is verb and verb.lemma in STANCES)
+        )
+        if verb is not None and describes and not self._objects:
+            completed = before is not verb or verb.lemma in COPULAS
+            completed = completed and self._is_completed(chunk, following)
+            for subject in () if completed else self._meant(self._verb_subjects, PERSONAL):
                 negated = verb.negated or chunk.negated
                 self._claims.attribute(subject, chunk.text, chunk.start, chunk.end, negated)
-            self._verb_said = True
-            self._predicate = chunk
+            self._verb_said = self._verb_said or verb.lemma in COPULAS
+            self._predicate = chunk if verb.lemma in COPULAS else None
         elif before is not None and before is self._last and not self._last.pronoun:
             self._claims.attribute(self._last, chunk.text, chunk.start, chunk.end, False)
 
+    def _is_completed(self, adjective: Chunk, following: Chunk | None) -> bool:
+        """Return whether what follows completes an adjective: "suitable for cycling"."""
+        if following is None or self._lexicon.reading(adjective.text).visible:
+            return False
+        if isinstance(following, VerbGroup):
+            return following.form == "infinitive"
+        return following.kind == "I" and following.text not in EVIDENCE_PREPOSITIONS
+
     # Noun phrases.
+
+    def _resolve(self, pronoun: NounPhrase, chunks: list[Chunk], i: int) -> None:
+        """Set the phrase that a pronoun stands for, if there is one."""
+        following = chunks[i + 1] if i + 1 < len(chunks) else None
+        if pronoun.complement is not None and self._subjects:
+            # "That of Oslo" after "the bar for Lisbon" is the bar of Oslo.
+            noun = self._subjects[0].text.partition(" of ")[0]
+            pronoun.text = f"{noun} of {pronoun.complement.text}"
+            pronoun.pronoun = False
+        elif pronoun.text.endswith(("self", "selves")) and self._verb_subjects:
+            whole = self._verb_subjects[0]
+            pronoun.named = whole.named if whole.pronoun else whole
+        elif pronoun.text != "it" or not (is_empty_it(chunks, i) or tells_weather(chunks, i)):
+            pronoun.named = self._mentions.named(pronoun.text, self._excluded(following))
+            if pronoun.named is not None and equates(chunks, i, pronoun.named):
+                pronoun.named = None
 
     def _noun_phrase(self, phrase: NounPhrase, following: Chunk | None) -> None:
         self._phrases.append(phrase)
-        if phrase.pronoun:
-            phrase.named = self._mentions.named(phrase.text, excluded=self._excluded(following))
         if phrase.possessor is not None:
             self._mentions.saw(phrase.possessor, subject=False)
             self._phrases.append(phrase.possessor)
             self._claims.relate(phrase.possessor, "has", phrase, False)
+        elif phrase.determiner == "whose":
+            if self._last is not None and not self._last.pronoun:
+                self._claims.own(self._last, phrase)
+            self._end_verb()
+            self._outer, self._verb, self._linked = self._subjects, None, False
         elif phrase.determiner in OWNED:
             self._owned(phrase)
         opens_clause = self._opens_clause(following)
-        if self._relative is not None and self._prep is None and isinstance(following, VerbGroup):
+        if self._relative is not None and self._prep is None and self._verb_ahead is not None:
             self._nested()
             opens_clause = True
         if self._absolute:
@@ -149,26 +222,39 @@ class TripletRules(Clause):
         elif self._prep is not None and not (opens_clause and self._prep.text in CLAUSE_TOO):
             self._after_preposition(phrase, self._prep)
         elif self._linked and self._aside and not opens_clause and not phrase.pronoun:
-            pass  # another reason or example: "given the coats and the snow"
+            self._pass_over(phrase)  # another one: "given the coats and the snow"
         elif self._linked and self._role is not None and own_place(phrase, self._role, following):
             self._role = None  # "a cup on the left and a bowl near the sink"
+            if isinstance(following, VerbGroup):
+                self._subject(phrase)
         elif self._linked and self._role is not None and not opens_clause:
             role = self._role
             for subject in role.subjects:
                 self._claims.relate(subject, role.relation, phrase, role.negated)
             if self._verb is not None:
                 self._objects.append(phrase)
-        elif self._existential and self._verb is not None:
+        elif self._existential and self._verb is not None and not opens_clause:
             self._exists(phrase)
         elif self._verb is not None and not opens_clause and not self._linked:
-            self._object(phrase)
+            self._object(phrase, following)
         else:
             self._subject(phrase)
         for text, start, end in phrase.attributes:
             self._claims.attribute(phrase, text, start, end, False)
+        if phrase.complement is not None:
+            self._complement(phrase.complement)
         self._last = phrase
         self._prep = None
         self._linked = False
+
+    def _complement(self, phrase: NounPhrase) -> None:
+        """Add what the phrase after "of" claims by itself: its owner and its attributes."""
+        self._phrases.append(phrase)
+        self._mentions.saw(phrase, subject=False)
+        if phrase.possessor is not None:
+            self._claims.relate(phrase.possessor, "has", phrase, False)
+        for text, start, end in phrase.attributes:
+            self._claims.attribute(phrase, text, start, end, False)
 
     def _with(self, phrase: NounPhrase, following: Chunk | None) -> None:
         """Begin a clause without a finite verb: "the men play, with a dog watching them"."""
@@ -206,23 +292,34 @@ class TripletRules(Clause):
         self._mentions.saw(phrase, subject=True)
 
     def _place_fronted(self, phrase: NounPhrase) -> None:
-        for prep, place in self._fronted:
-            if not phrase.pronoun:
-                self._claims.relate(phrase, prep.text, place, phrase.negated)
+        for relation, place in self._fronted:
+            self._claims.relate(phrase, relation, place, phrase.negated)
         self._fronted = []
 
-    def _object(self, phrase: NounPhrase) -> None:
+    def _object(self, phrase: NounPhrase, following: Chunk | None) -> None:
         verb = self._verb
         assert verb is not None
         if presents(verb, self._verb_subjects):
             self._exists(phrase)
             return
         relation = "is" if verb.lemma in EQUATING else said(verb)
+        if not self._subjects and verb.form in ("ing", "participle"):
+            self._fronted.append((relation, phrase))
         self._objects.append(phrase)
         self._mentions.saw(phrase, subject=False)
-        self._role = Role(self._verb_subjects, relation, verb.negated)
-        for subject in self._verb_subjects:
-            self._claims.relate(subject, relation, phrase, verb.negated)
+        subjects, target = self._verb_subjects, phrase
+        if relation == "is":
+            subjects = self._meant(subjects, PERSONAL)
+            if subjects != self._verb_subjects and phrase.complement is not None:
+                target = phrase.complement  # "the role of the man is that of a chef"
+        self._role = Role(subjects, relation, verb.negated)
+        if verb.lemma in GIVING and len(self._objects) > 1 and self._last is self._objects[-2]:
+            # "Gives the vineyard a warm glow" says what the vineyard has.
+            self._claims.relate(self._objects[-2], "has", phrase, verb.negated)
+            return
+        becomes = following is not None and following.kind == "A" and verb.lemma in CHANGING
+        for subject in () if becomes else subjects:
+            self._claims.relate(subject, relation, target, verb.negated)
         if not phrase.pronoun or phrase.named is not None:
             self._verb_said = True
 
@@ -232,6 +329,7 @@ class TripletRules(Clause):
         joins = self._linked and self._subjects and self._existential
         negated = verb is not None and verb.negated
         phrase.negated = phrase.negated or negated
+        self._had_main_verb = True
         self._subjects = (*self._subjects, phrase) if joins else (phrase,)
         self._verb_subjects = ()
         self._existential = True
@@ -248,30 +346,47 @@ class TripletRules(Clause):
         self._aside = prep.text in EVIDENCE_PREPOSITIONS
         if self._aside:
             self._role = None
+            self._examples = prep.text in EXAMPLES and phrase.modality is not Modality.STATED
+            self._pass_over(phrase)
             return
         if verb is not None and self._verb_subjects and self._belongs_to(verb, prep, phrase):
-            relation = placed_relation(verb, prep.text)
+            relation = placed_relation(verb, self._objects, prep.text)
             if self._predicate is not None and self._predicate.last == prep.first:
                 relation = f"{self._predicate.text} {prep.text}"
             subjects = self._verb_subjects
             negated = verb.negated
             if self._predicate is not None and self._predicate.last == prep.first:
                 negated = negated or self._predicate.negated
-            self._verb_said = True
+            self._verb_said = self._verb_said or not is_medium(phrase, relation)
+        elif verb is not None and not self._subjects and verb.form in ("ing", "participle"):
+            # "Painted with stripes, it" and "holding a cup in her hand, she"
+            self._fronted.append((placed_relation(verb, self._objects, prep.text), phrase))
+            return
+        elif verb is not None and self._last is not None and self._last.first < verb.first:
+            self._role = None  # of a verb without a subject: "..., suggested by the shadows"
+            return
         elif self._last is not None:
             shared = self._parallel or self._attachment.is_region(self._last)
-            subjects, relation = (
-                sharing(self._last, prep, self._role if shared else None),
-                prep.text,
-            )
+            subjects = sharing(self._last, prep, self._role if shared else None)
+            listed_first = self._verb is None and self._role is None
+            if listed_first and self._subjects[-1:] == (self._last,) and prep.text in SHARED_PLACES:
+                subjects = self._subjects  # "two cats and a dog on a bed"
+            if prep.text == "without" and self._role is not None and self._role.relation == "with":
+                subjects = self._role.subjects  # "a bed with pillows without a blanket"
+            relation = prep.text
             negated = any(subject.negated for subject in subjects)
         else:
-            self._fronted.append((prep, phrase))
+            self._fronted.append((prep.text, phrase))
             return
         negated = negated or prep.negated
         self._role = Role(subjects, relation, negated, placing=True)
         for subject in subjects:
             self._claims.relate(subject, relation, phrase, negated)
+
+    def _pass_over(self, phrase: NounPhrase) -> None:
+        """Make no claim of an example of what is only guessed: "a bird such as a crow"."""
+        if self._examples:
+            self._claims.leave_out(phrase)
 
     def _belongs_to(self, verb: VerbGroup, prep: Chunk, phrase: NounPhrase) -> bool:
         subjects, objects = self._verb_subjects, self._objects
@@ -290,6 +405,8 @@ class TripletRules(Clause):
         if verb.form == "ing" and self._prep is not None and self._prep.text in NAMING:
             self._gerund(verb, self._prep)
             return
+        if verb.form == "ing" and self._prep is not None and self._prep.text == "without":
+            verb.negated = True
         if self._denied:
             verb.negated, self._denied = True, False
         subjects = self._subjects_of(verb, before)
@@ -299,8 +416,9 @@ class TripletRules(Clause):
         self._relative = None
         self._existential = False
         self._verb = verb
-        self._verb_subjects = subjects
+        self._verb_subjects = subjects if verb.lemma in COPULAS else self._meant(subjects, PURPOSES)
         opens = isinstance(following, VerbGroup) and following.form == "infinitive"
+        opens = opens and (verb.passive or verb.lemma in ATTEMPTING - {"wait"})
         self._verb_said = opens or verb.lemma in COPULAS
         self._objects = []
         self._role = None
@@ -318,8 +436,9 @@ class TripletRules(Clause):
             return
         if following is not None and following.kind == "I":
             return
+        relation = f"{said(verb)} {self._gap_prep}".strip()
         for subject in self._verb_subjects:
-            self._claims.relate(subject, said(verb), gap, verb.negated)
+            self._claims.relate(subject, relation, gap, verb.negated)
         self._verb_said = True
 
     def _gerund(self, verb: VerbGroup, prep: Chunk) -> None:

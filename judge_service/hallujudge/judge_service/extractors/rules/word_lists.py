@@ -92,7 +92,8 @@ MULTIWORD: dict[str, str] = {
         "a little|a bit|a lot|sort of|kind of|each other's|not only|after a while|"
         "for a while|all over|once again|once more|the other way|to the left|to the right|"
         "in this case|in that case|in case|in place|at times|in particular|such that|in return|"
-        "one day|every day|the next day|as a result|in unison|at all|on board|back and forth|"
+        "one by one|step by step|little by little|one day|every day|the next day|as a result|"
+        "in unison|at all|on board|back and forth|"
         "over and over|from time to time|at that moment|at this time|at this point|by chance|"
         "in addition|in contrast|by contrast|in comparison|by comparison|in conclusion|in summary|"
         "in short|in essence|in reality|in other words|in any case|in the meantime|"
@@ -153,7 +154,7 @@ MEASURE_NOUNS = listed(
     "group pair couple set number variety series kind type sort piece slice bunch range row "
     "stack pile crowd collection bit half majority plenty dozen total amount handful abundance "
     "assortment part portion list sequence presence pack host mix mixture array line multitude "
-    "herd flock team cluster combination"
+    "herd flock team cluster combination form"
 )
 """Nouns that only measure the noun after ``of``."""
 

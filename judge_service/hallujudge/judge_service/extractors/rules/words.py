@@ -163,7 +163,7 @@ _MOST_CACHED = 50_000
 # Words, mostly of closed classes, whose tag depends on their neighbours.
 _CONTEXTUAL = listed(
     "there that her this these those some all both each many several another most either few any "
-    "neither much so like one 's ' likely no can first home "
+    "neither much so as like one 's ' likely no can first home "
     "itself himself herself themselves"
 )
 # Endings of adjectives, for words that WordNet does not have.

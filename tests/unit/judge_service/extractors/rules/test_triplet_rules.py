@@ -34,13 +34,14 @@ def _claims(text: str) -> set[tuple[str, str, str]]:
         ("A cup is on the table.", {("cup", "on", "table")}),
         ("A cup stands in front of a box.", {("cup", "stands in front of", "box")}),
         ("A dog lies next to a couch.", {("dog", "lies next to", "couch")}),
-        ("The dog is afraid of the cat.", {("dog", "is", "afraid"), ("dog", "afraid of", "cat")}),
+        ("The dog is afraid of the cat.", {("dog", "afraid of", "cat")}),
         # verbs and particles
         ("A man is riding a wave.", {("man", "riding", "wave")}),
         ("The girl picks up a ball.", {("girl", "picks up", "ball")}),
         ("The girl picks the ball up.", {("girl", "picks up", "ball")}),
         ("The dog is running.", {("dog", "is", "running")}),
-        ("He cuts bread with a knife.", {("he", "cuts", "bread"), ("he", "cuts with", "knife")}),
+        ("He cuts bread with a knife.",
+         {("he", "cuts", "bread"), ("he", "cuts bread with", "knife")}),
         # passives
         ("The pizza is eaten by a man.", {("pizza", "eaten by", "man")}),
         ("The hill is covered in snow.", {("hill", "covered in", "snow")}),
@@ -89,6 +90,62 @@ def test_pronouns_refer_to_nouns_that_agree() -> None:
         ("man", "drinks from", "cup"),
     ]
     assert claims[1].subject_span == (19, 21)  # where "He" stands
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "expected"),
+    [
+        ("It has two doors.", "What kind of bus is this?", {("bus", "has", "doors")}),
+        ("They are eating.", "What are the children doing?", {("children", "is", "eating")}),
+        ("It could be winter.", "What season is it?", set()),
+        ("It is possible to park.", "Where is the car?", set()),
+        ("The image shows a dog. It is old.", "", {("dog", "is", "present"), ("dog", "is", "old")}),
+        ("It has two doors.", "", {("doors", "is", "present")}),
+        ("The role of the man is that of a chef.", "", {("man", "is", "chef")}),
+        ("The purpose of the net is to stop balls.", "", {("net", "stop", "balls")}),
+        ("A man, whose hat is red, rides a horse.", "",
+         {("man", "has", "hat"), ("hat", "is", "red"), ("man", "rides", "horse")}),
+        ("A man sees a wall where a clock hangs.", "",
+         {("man", "sees", "wall"), ("clock", "hangs at", "wall")}),
+        ("The sky is gray, which suggests rain.", "",
+         {("sky", "is", "gray"), ("rain", "is", "present")}),
+    ],
+)  # fmt: skip
+def test_pronouns_and_frames_stand_for_nouns(
+    text: str, question: str, expected: set[tuple[str, str, str]]
+) -> None:
+    assert {claim.parts for claim in _EXTRACTOR.extract(text, question)} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A dog sleeps next to a man under a tree.",
+         {("dog", "sleeps next to", "man"), ("dog", "sleeps under", "tree")}),
+        ("A man sleeps in a bed without a blanket.",
+         {("man", "sleeps in", "bed"), ("man", "sleeps without", "blanket")}),
+        ("A bed with pillows without a blanket.",
+         {("bed", "with", "pillows"), ("bed", "without", "blanket")}),
+        ("A man sits in a chair without armrests.",
+         {("man", "sits in", "chair"), ("chair", "without", "armrests")}),
+        ("The cake is without frosting.", {("cake", "without", "frosting")}),
+        ("The girl lands without stumbling.",
+         {("girl", "is", "landing"), ("girl", "is not", "stumbling")}),
+        ("There are no cars or people.",
+         {("cars", "is not", "present"), ("people", "is not", "present")}),
+        ("The place shows a lack of snow.", {("place", "not shows", "snow")}),
+        ("The weather is suitable for cycling.", {("weather", "suitable for", "cycling")}),
+        ("The case lies open on the floor.",
+         {("case", "is", "open"), ("case", "lies on", "floor")}),
+        ("The lamp makes the room bright.", {("room", "is", "bright"), ("lamp", "is", "present")}),
+        ("The man might be a cook or a waiter.", {("man", "is", "cook or waiter")}),
+        ("The man likes the color of the shirt.", {("man", "likes", "color of shirt")}),
+        ("Painted with stripes, the boat floats.",
+         {("boat", "painted with", "stripes"), ("boat", "is", "floating")}),
+    ],
+)  # fmt: skip
+def test_rules_of_the_third_version(text: str, expected: set[tuple[str, str, str]]) -> None:
+    assert _claims(text) == expected
 
 
 def test_an_unknown_pronoun_stays_as_subject_and_is_not_an_object() -> None:
@@ -196,21 +253,22 @@ def test_opening_places_stay_claims() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("A man throws a ball to a boy.", {("man", "throws", "ball"), ("man", "throws to", "boy")}),
+        ("A man throws a ball to a boy.",
+         {("man", "throws", "ball"), ("man", "throws ball to", "boy")}),
         ("The farmer leads the cows into the barn.",
-         {("farmer", "leads", "cows"), ("farmer", "leads into", "barn")}),
+         {("farmer", "leads", "cows"), ("farmer", "leads cows into", "barn")}),
         ("A girl rides a horse along the river.",
-         {("girl", "rides", "horse"), ("girl", "rides along", "river")}),
+         {("girl", "rides", "horse"), ("girl", "rides horse along", "river")}),
         ("A man is reading a book on a bench.",
-         {("man", "reading", "book"), ("man", "reading on", "bench")}),
+         {("man", "reading", "book"), ("man", "reading book on", "bench")}),
         ("The girl eats an apple at the table.",
-         {("girl", "eats", "apple"), ("girl", "eats at", "table")}),
+         {("girl", "eats", "apple"), ("girl", "eats apple at", "table")}),
         ("The sign warns the driver about an issue.",
-         {("sign", "warns", "driver"), ("sign", "warns about", "issue")}),
+         {("sign", "warns", "driver"), ("sign", "warns driver about", "issue")}),
         ("The child flies a kite in the sky over the beach.",
          {("child", "flies", "kite"), ("kite", "in", "sky"), ("kite", "over", "beach")}),
         ("A woman plays chess with her brother.",
-         {("woman", "plays", "chess"), ("woman", "plays with", "brother"),
+         {("woman", "plays", "chess"), ("woman", "plays chess with", "brother"),
           ("woman", "has", "brother")}),
         # a preposition stays with the noun where verb and noun allow that
         ("The man wears a jacket with a zipper.",
@@ -264,7 +322,7 @@ def test_places_and_times(text: str, expected: set[tuple[str, str, str]]) -> Non
         ("The players run, with some of them carrying bats.",
          {("players", "is", "running"), ("players", "carrying", "bats")}),
         ("A girl holds a cup and pours milk into it.",
-         {("girl", "holds", "cup"), ("girl", "pours", "milk"), ("girl", "pours into", "cup")}),
+         {("girl", "holds", "cup"), ("girl", "pours", "milk"), ("girl", "pours milk into", "cup")}),
         ("A woman sits in what appears to be a train.", {("woman", "sits in", "train")}),
         ("The image you provided shows a bowl.", {("bowl", "is", "present")}),
         ("The tower itself is red.", {("tower", "is", "red")}),

@@ -1,0 +1,205 @@
+"""Attachment: whether a prepositional phrase describes the verb or a noun before it.
+
+The choice depends on the verb, the preposition and the nouns. All lists were compiled by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .lexicon import Lexicon
+from .phrases import STANDING, Chunk, NounPhrase, Role, VerbGroup
+from .word_lists import COPULAS, PERSON_WORDS, listed
+
+# Prepositions of motion, exchange and time, which describe what the verb says.
+_VERBAL = listed(
+    "to into onto through toward towards along across past during throughout about for at via "
+    "from without by"
+)
+# Prepositions of place, which describe the verb if it is an activity at a place.
+_PLACING = listed("in|on|near|inside|outside|beside|under|behind|around|next to|in front of", "|")
+_ACTIVITIES = listed(
+    "read eat drink play watch ride drive cook prepare enjoy chase feed use practice perform "
+    "take throw kick hit catch sell buy celebrate share cut chop slice wash clean brush write "
+    "type paint repair fix build walk push pull unload load serve discuss attend spend"
+)
+# Verbs whose object is where the phrase is: in "sees a dog on the grass" the dog is on the grass.
+_STATES = listed(
+    "have hold see show include feature contain wear know own notice spot find need want keep "
+    "depict capture display observe reveal form make create provide offer give put place set "
+    "position surround represent resemble"
+)
+# Verbs that are done with a tool or with company.
+_TOOL_VERBS = listed(
+    "cut slice chop eat hit strike clean wash brush paint draw write dig stir feed fill cover "
+    "decorate spray wipe sweep open close tie lock fix repair build catch touch pierce mix spread "
+    "attack fight poke press scoop scrape mark measure grab lift pick move push pull"
+)
+# Nouns that take the preposition themselves: "the road to the town", "a view from the window".
+_NOUN_FRAMES = {
+    "to": listed(
+        "road path entrance door way access key stairs staircase bridge damage attention approach "
+        "answer addition reference proximity similarity resemblance contrast guide trip ladder"
+    ),
+    "for": listed(
+        "reason space room need place area bag container food holder stand rack station sign "
+        "equipment tool preparation support desire potential opportunity demand respect love bin "
+        "box case spot rest setting environment purpose advertisement gear responsibility"
+    ),
+    "about": listed(
+        "book story information question concern sign idea message discussion video film article"
+    ),
+    "from": listed("view water light smoke steam food people person picture image scene product"),
+    "at": listed("look glance person people man woman table seat sign"),
+    "into": listed("entrance door hole insight glimpse view"),
+    "through": listed("path road hole view way trip"),
+    "along": listed("path trees people buildings cars line"),
+    "across": listed("bridge view"),
+    "without": listed("man woman person people child boy girl shirt plate table room building car"),
+    "by": listed("painting book work photo picture photograph song design"),
+    "toward": frozenset({"attitude", "path", "step"}),
+    "towards": frozenset({"attitude", "path", "step"}),
+}
+# Things that hold the object: in "cooks a steak in a pan" the steak is in the pan.
+_CONTAINERS = listed(
+    "pan wok pot bowl plate oven skillet tray cup glass basket box bag bottle jar bucket container"
+)
+_GOALS = listed("into onto to toward towards through")
+"""Prepositions of where a motion ends, also after where it starts: "from the pot into a cup"."""
+_SHELTERING = listed("under beneath underneath")
+"""Prepositions of a place that the subject shares: "sleeps next to a man under a tree"."""
+_TAKEN_ALONG = listed(
+    "helmet umbrella shirt shoe sock jacket coat hat cap glove mask leash blanket glasses "
+    "sunglasses harness vest clothes clothing uniform gear equipment protection tool saddle"
+)
+"""Nouns that after "without" the subject lacks: "sleeps in a bed without a blanket"."""
+_WAYS = listed("motion movement way manner fashion pace speed rhythm style")
+"""Nouns for how something is done."""
+# Determiners of a tool or a part of the body that is known: "crushes it with his foot".
+_KNOWN = listed("the his her their its")
+_OWN = listed("his her their its")
+_MANNERS = listed(
+    "expression smile smirk look focus interest intensity concentration enthusiasm confidence ease "
+    "care force precision grin frown joy"
+)
+_OPEN_PLACES = listed(
+    "road street sidewalk beach path field slope hill park grass court wave water river trail snow "
+    "mountain ocean lake shore ground lawn crosswalk"
+)
+_PORTABLE = "gf"
+"""Lexicographer files of artefacts and animals."""
+_LIVING = "df"
+"""Lexicographer files of the most general nouns, such as "person", and of animals."""
+_ANAPHORS = listed(
+    "it|them|him|her|me|us|himself|herself|itself|themselves|each other|one another", "|"
+)
+_TIMES = listed(
+    "night day morning evening afternoon dusk dawn sunset sunrise daytime nighttime noon midday "
+    "winter summer spring autumn weekend daylight"
+)
+# Nouns for regions of the air or the scene, in which nothing else is placed.
+_REGIONS = listed("sky air distance background foreground middle center centre")
+
+
+class Attachment:
+    """Decides whether a preposition belongs to the verb.
+
+    Args:
+        lexicon: The lexicon, which has the nouns for persons.
+    """
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+
+    def to_verb(
+        self,
+        prep: Chunk,
+        phrase: NounPhrase,
+        verb: VerbGroup,
+        subjects: Sequence[NounPhrase],
+        last: NounPhrase | None,
+        objects: Sequence[NounPhrase],
+    ) -> bool:
+        """Return whether a preposition describes the verb and not the noun before it.
+
+        Args:
+            prep: The preposition.
+            phrase: The noun phrase after it.
+            verb: The verb of the clause.
+            subjects: The verb's subjects.
+            last: The noun phrase before the preposition.
+            objects: The verb's objects.
+        """
+        if last is None or last.first < verb.first:
+            return True
+        if prep.text == "of":
+            return False
+        if phrase.lemma in _TIMES or last.text in _ANAPHORS:
+            return True
+        if phrase.lemma in _WAYS:
+            return True
+        if not objects or objects[-1] is not last:
+            if prep.text in _SHELTERING:
+                return True
+            if prep.text == "without":
+                return phrase.lemma in _TAKEN_ALONG and self.acts(subjects[0])
+            if prep.text in _GOALS:
+                return last.lemma not in _NOUN_FRAMES.get(prep.text, ())
+            return prep.text == "with" and self._accompanies(phrase, last)
+        acts = verb.lemma not in COPULAS and (subjects[0].tangible or subjects[0].pronoun)
+        if not acts or last.lemma in _NOUN_FRAMES.get(prep.text, ()):
+            return False
+        if prep.text == "with":
+            return self._tool_or_company(verb, phrase, last)
+        if prep.text in _VERBAL:
+            return verb.lemma not in _STATES or prep.text in ("for", "to", "about")
+        if last.determiner in _OWN and prep.text in _PLACING and verb.lemma not in _STATES:
+            return True
+        if phrase.lemma in _CONTAINERS or self._person(last):
+            return False
+        return prep.text in _PLACING and verb.lemma in _ACTIVITIES
+
+    def _tool_or_company(self, verb: VerbGroup, phrase: NounPhrase, last: NounPhrase) -> bool:
+        if verb.lemma in _STATES:
+            return False
+        if self._person(phrase):
+            return not self._person(last)
+        known = phrase.determiner in _KNOWN or not phrase.tangible
+        return known or last.pronoun or verb.lemma in _TOOL_VERBS
+
+    def _accompanies(self, phrase: NounPhrase, place: NounPhrase) -> bool:
+        """Return whether "with" after a place names what the subject has with it there."""
+        if phrase.determiner in _OWN or phrase.lemma in _MANNERS:
+            return True
+        reading = self._lexicon.reading(phrase.lemma)
+        portable = phrase.tangible and (reading.person or reading.file in _PORTABLE)
+        return portable and place.lemma in _OPEN_PLACES
+
+    def acts(self, phrase: NounPhrase) -> bool:
+        """Return whether a noun phrase is a person or an animal."""
+        if phrase.pronoun:
+            return phrase.text not in ("it", "this", "that")
+        reading = self._lexicon.reading(phrase.lemma)
+        return reading.person or reading.file in _LIVING or phrase.lemma in PERSON_WORDS
+
+    def described(
+        self, before: NounPhrase, verb: VerbGroup, role: Role | None
+    ) -> tuple[NounPhrase, ...]:
+        """Return what a participle after a noun describes: the noun, or who acts before it.
+
+        In "a girl on a bicycle eating an apple" the girl eats.
+        """
+        if role is None or not role.placing or verb.form != "ing" or verb.lemma in STANDING:
+            return (before,)
+        acting = tuple(subject for subject in role.subjects if self.acts(subject))
+        return acting if acting and not self.acts(before) else (before,)
+
+    def _person(self, phrase: NounPhrase) -> bool:
+        if phrase.pronoun:
+            return phrase.text in ("him", "her", "them", "someone", "each other")
+        return phrase.lemma in PERSON_WORDS or self._lexicon.reading(phrase.lemma).person
+
+    @staticmethod
+    def is_region(phrase: NounPhrase) -> bool:
+        """Return whether nothing else is placed in a phrase, such as "the sky"."""
+        return phrase.lemma in _REGIONS
