@@ -149,14 +149,14 @@ def test_what_cannot_be_exported_is_told(tmp_path: Path) -> None:
     refused = here("batch", "export", tmp_path / "requests.jsonl", "score", *chair)
     assert refused.returncode == 2
     assert (
-        expected_message("sdk.cli.score_command:sends-no-request-to-language-model")
+        expected_message("sdk.cli.score_execution:sends-no-request-to-language-model")
         in refused.stderr
     )
     (tmp_path / "replies.jsonl").write_text("")
     refused = here("batch", "import", tmp_path / "replies.jsonl", "score", *chair)
     assert (refused.returncode, (tmp_path / "out").exists()) == (2, False)
     assert (
-        expected_message("sdk.cli.score_command:sends-no-request-to-language-model")
+        expected_message("sdk.cli.score_execution:sends-no-request-to-language-model")
         in refused.stderr
     )
     refused = here("batch", "export", tmp_path / "requests.jsonl", *chair)

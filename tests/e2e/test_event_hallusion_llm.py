@@ -61,7 +61,7 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
         assert run.returncode == 0
         assert (
             expected_message(
-                "sdk.cli.score_command:judged-descriptions-have-no-verdict-such-descriptions"
+                "sdk.cli.score_execution:judged-descriptions-have-no-verdict-such-descriptions"
             )
             in run.stderr
         )

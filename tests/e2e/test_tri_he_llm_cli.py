@@ -60,7 +60,9 @@ def test_claims_without_verdict_never_pass_unseen(tmp_path: Path, model: llm.Scr
         for claim in row["evidence"]["claims"]
     )
     assert (
-        expected_message("sdk.cli.score_command:claims-of-scored-answers-have-no-verdict", missing)
+        expected_message(
+            "sdk.cli.score_execution:claims-of-scored-answers-have-no-verdict", missing
+        )
         in ran.stderr
     )
     assert missing == 3
@@ -287,7 +289,7 @@ def test_a_resumed_run_says_what_is_not_paid_again(
     paid = model.chats
     resumed = score(tmp_path, answers, *flags(model), "--resume")
     told = " ".join(resumed.stderr.split())
-    assert expected_message("sdk.cli.score_command:kept-and-not-paid-again") in told
+    assert expected_message("sdk.cli.score_execution:kept-and-not-paid-again") in told
     assert (
         expected_message("sdk.runs.scoring:replies-that-were-paid-for-are-used-again", paid) in told
     )
@@ -328,7 +330,7 @@ def test_a_judge_card_without_labels_has_shares_and_costs(
 
 def test_an_estimate_says_what_it_leaves_out(tmp_path: Path, model: llm.ScriptedLlm) -> None:
     ran = score(tmp_path, [answer("1", TRUE)], "--estimate")
-    assert expected_message("sdk.cli.score_command:no-calls-no-language-model") in ran.stdout
+    assert expected_message("sdk.cli.score_execution:no-calls-no-language-model") in ran.stdout
     texts = [{"image_id": "1", "response": "A man is riding a horse."}]
     more = (*flags(model), "--extractor", "llm", "--verdict-cache", str(tmp_path / "cache"))
     ran = score(tmp_path, texts, *more, "--estimate", kind="--responses")
@@ -361,7 +363,7 @@ def test_a_trend_over_the_claims_whose_place_is_known(
     ran = score(tmp_path, texts, *flags(model), "--extractor", "llm", kind="--responses")
     assert ran.returncode == 0, ran.stderr
     analyses, notes = analysed(tmp_path / "out")
-    assert expected_message("sdk.cli.score_command:of-claims-are-left-out") in notes
+    assert expected_message("sdk.cli.score_execution:of-claims-are-left-out") in notes
     (row,) = analyses["trend"]["rows"]
     assert (row["claims"], row["hallu_q"]) == (1, 0.0)
 

@@ -78,14 +78,16 @@ PANEL_OPTIONS = (
     OptionDefinition(
         name="panel_share",
         default="",
-        meaning="Share of claims on which all vote; the first judges every claim.",
+        meaning="Share of claims on which all judges vote.",
+        details="The first one alone decides the others.",
         purpose="judge",
         number=True,
     ),
     OptionDefinition(
         name="panel_weights",
         default="",
-        meaning="panel.json with weights of the judges; without it, the majority counts.",
+        meaning="panel.json with weights of the judges' votes.",
+        details="Without it, the majority decides.",
         purpose="judge",
         file=True,
     ),

@@ -92,7 +92,12 @@ def _execute(typed: tuple[str, ...]) -> object:
         result = _commands(tuple(FAMILIES), first[0] if first[:1] == ["score"] else "")(
             first, prog_name="hallujudge", standalone_mode=False, obj=typed
         )
-    return replace(result, typed=typed).execute() if isinstance(result, ScoreCommand) else result
+    if not isinstance(result, ScoreCommand):
+        return result
+    # Help pages and mistakes on a command line need none of its imports.
+    from .score_execution import ScoreExecution
+
+    return ScoreExecution(replace(result, typed=typed)).execute()
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from ..archives import InputOptions
-from ..archives.chair_references import read_coco
 from ..errors import InvalidInputError
 from ..score_run import ScoreRun
 from .app import (
@@ -87,6 +86,8 @@ def build_references(
     ],
 ) -> ExitCode:
     """CHAIR: objects of images, from COCO's annotation files."""
+    from ..archives.chair_references import read_coco
+
     paths = [*(instances or ()), *(captions or ())]
     if not paths:
         raise InvalidInputError(

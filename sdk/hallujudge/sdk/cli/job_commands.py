@@ -17,6 +17,7 @@ from .options import ServerOptions
 from .output import NewFolder, refuse_run_file, report_time, show_new_run
 from .run_options import Overwrite
 from .score_command import ScoreCommand
+from .score_execution import ScoreExecution
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -64,7 +65,7 @@ def submit(
     given = ["score", *command, "--out", "."]
     scoring = _parsed(given)
     if isinstance(scoring, ScoreCommand):
-        return replace(scoring, request_id=request_id).execute()
+        return ScoreExecution(replace(scoring, request_id=request_id)).execute()
     return scoring
 
 
@@ -216,7 +217,8 @@ def _in_batch(
         )
     scoring = _parsed(command)
     if isinstance(scoring, ScoreCommand):
-        return replace(scoring, batch_requests=requests, batch_replies=replies).execute()
+        batch = replace(scoring, batch_requests=requests, batch_replies=replies)
+        return ScoreExecution(batch).execute()
     return scoring
 
 

@@ -18,7 +18,6 @@ from hallujudge.metrics.framework.reasons import UnscoredReason
 from ..archives.inputs import own_inputs
 from ..errors import InvalidInputError, OutputError
 from ..runs.manifest import MANIFEST, REPORT, RUN_FILES
-from ..runs.parts import ReasonCounts, UnscoredCounts
 from .app import ExitCode, output_option
 from .options import JudgeOptions
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from hallujudge.metrics import Report
 
     from ..report.table_pages import Page, Shown
+    from ..runs.parts import ReasonCounts, UnscoredCounts
 
 
 # Files and pipes have the same width everywhere, so that outputs can be compared.

@@ -1,10 +1,19 @@
-"""A run's folder, its items and its report: written, resumed, read and recomputed."""
+"""A run's folder, its items and its report: written, resumed, read and recomputed.
 
-from .folder import RunFolder
-from .manifest import Manifest
-from .run_report import RunItem, RunItems, RunReport
-from .scoring import RunWatch
-from .stored_runs import StoredRun, read_run, recompute
+Names are imported when they are first used: most commands need only some of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .folder import RunFolder
+    from .manifest import Manifest
+    from .run_report import RunItem, RunItems, RunReport
+    from .scoring import RunWatch
+    from .stored_runs import StoredRun, read_run, recompute
 
 __all__ = [
     "Manifest",
@@ -17,3 +26,19 @@ __all__ = [
     "read_run",
     "recompute",
 ]
+
+_NAMES = {
+    ".folder": "RunFolder",
+    ".manifest": "Manifest",
+    ".run_report": "RunItem RunItems RunReport",
+    ".scoring": "RunWatch",
+    ".stored_runs": "StoredRun read_run recompute",
+}
+"""Module -> the public names that it defines."""
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)

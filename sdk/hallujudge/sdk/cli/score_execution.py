@@ -1,0 +1,388 @@
+"""One scoring run of the command line, from files to files, by one variant or by both."""
+
+from __future__ import annotations
+
+import gc
+import json
+import shlex
+import sys
+from collections.abc import Sized
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.metrics import Outcome, Report
+
+from ..client import Client
+from ..errors import InvalidInputError
+from ..progress_bar import Progress, shown_progress, shown_reading
+from ..runs import RunFolder
+from ..runs.manifest import VERDICTS
+from ..runs.parts import Part, UnscoredCounts
+from ..runs.run_inputs import PreparedRun
+from ..runs.scoring import ProgressWatch
+from ..score_run import ScoreRun
+from ..spec_parts import graph_notes
+from .app import ExitCode, stopped_by
+from .output import (
+    estimate_line,
+    is_terminal,
+    output_width,
+    report_time,
+    unscored_notes,
+    where_written,
+)
+from .score_command import BOTH, FORMATS, VARIANTS, ScoreCommand, compares_variants
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.metrics.framework.report import JudgeShare
+
+    from ..runs.folder import Started
+    from ..runs.parts import EarlyWorkers, Entry
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreExecution:
+    """A score command as it is carried out."""
+
+    command: ScoreCommand
+    """What is asked for."""
+
+    def execute(self) -> ExitCode:
+        """Do with the run what the options ask for; by default, score it and print its report.
+
+        Raises:
+            HallujudgeError: The run can't start or go on.
+        """
+        both = self.command.run.variant == BOTH
+        if both:
+            _check_variants(self.command.run)
+            if self.command.only_estimate or self.command.batch_requests is not None:
+                # Both variants ask the same questions.
+                return ScoreExecution(_by_variant(self.command, VARIANTS[0])).execute()
+        if self.command.only_estimate:
+            return self._estimate()
+        _check_formats(self.command.formats)
+        if self.command.request_id is not None:
+            if both:
+                raise InvalidInputError("submit takes one variant at a time; submit each by itself")
+            return self._submit(self.command.request_id)
+        if self.command.batch_requests is not None:
+            return self._export(self.command.batch_requests)
+        if self.command.batch_replies is not None and not both:
+            self._refuse_without_model(self.command.run.spec())
+        code = self._score_both() if both else self._score_one()
+        if self.command.then is not None and code in (ExitCode.OK, ExitCode.UNSCORED):
+            self.command.then(self.command)
+        return code
+
+    def _score_one(self) -> ExitCode:
+        unscored, before = UnscoredCounts(), report_time(self.command.out)
+        report = self._score(unscored)
+        if report is None:
+            return ExitCode.FAILED
+        self._show(report, where_written(self.command.out, before))
+        self.command.note(*_claim_notes(report), *unscored_notes(unscored))
+        return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
+
+    def _score_both(self) -> ExitCode:
+        """Score by the variants published and corrected, and print them side by side."""
+        reports: list[Report] = []
+        before = {variant: report_time(self.command.out / variant) for variant in VARIANTS}
+        for variant in VARIANTS:
+            unscored = UnscoredCounts()
+            report = ScoreExecution(_by_variant(self.command, variant))._score(unscored)
+            if report is None:
+                return ExitCode.FAILED
+            self.command.note(*(f"{variant}: {note}" for note in unscored_notes(unscored)))
+            reports.append(report)
+        places = [
+            where_written(self.command.out / variant, time) for variant, time in before.items()
+        ]
+        self._show_both(reports, places)
+        unscored_items = any(report.coverage.unscored for report in reports)
+        return ExitCode.UNSCORED if unscored_items else ExitCode.OK
+
+    def _score(self, unscored: UnscoredCounts) -> Report | None:
+        """Score and write the results; return None if the run was stopped.
+
+        Args:
+            unscored: Collects the reasons for unscored items.
+        """
+        from ..runs.processes import early_workers
+
+        with ExitStack() as stack:
+            spec = self.command.run.spec()
+            # The processes of a large run start while its archive is read.
+            workers = stack.enter_context(
+                early_workers(
+                    self.command.run, spec, self._judge_settings, local=self.command.server is None
+                )
+            )
+            prepared = self._prepared(spec, workers)
+            client = stack.enter_context(self._client())
+            output = stack.enter_context(
+                RunFolder(
+                    self.command.out,
+                    inputs=self.command.run.paths(),
+                    overwrite=self.command.run.overwrite,
+                    # Other replies make other verdicts of the same inputs and settings.
+                    again=self.command.batch_replies is not None,
+                )
+            )
+            kept = partial(_kept, output, prepared.items)
+            try:
+                with self._progress(prepared.items) as progress:
+                    watch = _Watch(self.command, unscored, progress)
+                    return client.score_into(output, prepared, watch)
+            except KeyboardInterrupt as err:
+                typer.echo(f"stopped by {stopped_by(err)}: {kept()}", err=True)
+                return None
+            except BaseException:
+                if output.written:
+                    typer.echo(kept(), err=True)
+                raise
+
+    def _estimate(self) -> ExitCode:
+        """Print the number of judge calls, tokens and cost, without calling a judge.
+
+        Raises:
+            HallujudgeError: The files can't be read, or nothing of the metric can be estimated.
+        """
+        prepared = self._prepared(self.command.run.spec())
+        with self._client() as client:
+            rows = client.estimate_prepared(prepared)
+        if not rows:
+            typer.echo("no calls: no language model judges or extracts")
+        for row in rows:
+            typer.echo(estimate_line(row))
+        return ExitCode.OK
+
+    def _export(self, path: Path) -> ExitCode:
+        """Write the requests to language models that scoring would send; nothing is scored.
+
+        Raises:
+            HallujudgeError: The files can't be read, or no language model would be called.
+        """
+        prepared = self._prepared(self.command.run.spec())
+        self._refuse_without_model(prepared.spec)
+        # What a run into the same folder has asked before is not asked again.
+        known = self.command.out / VERDICTS
+        cache = {"verdict_cache": str(known)} if known.exists() else {}
+        with Client.embedded({**cache, **self._judge_settings}) as client:
+            client.score_items(prepared.spec, prepared.items)
+        with path.open("rb") as file:
+            count = sum(1 for _ in file)
+        typer.echo(f"{count:,} requests written to {path}")
+        return ExitCode.OK
+
+    def _refuse_without_model(self, spec: ScoreSpec) -> None:
+        """Refuse a batch file for a run that does not use one."""
+        if self.command.server is not None or not metric_entry(spec.metric).calls_models(spec):
+            raise InvalidInputError(
+                "this run sends no request to a language model from here; choose a metric and "
+                "options that ask one, such as --judge llm, without --server"
+            )
+
+    def _submit(self, request_id: str) -> ExitCode:
+        """Submit the run to the server as a job, and print the job's id.
+
+        Raises:
+            HallujudgeError: The files can't be read, or the server refuses the job.
+        """
+        if self.command.server is None:
+            raise InvalidInputError("a job needs a server; name it with --server")
+        prepared = self._prepared(self.command.run.spec())
+        with self._client() as client:
+            info = client.submit_prepared(prepared, request_id)
+        typer.echo(info.id)
+        at = shlex.join(("--server", self.command.server, *self.command.connection_flags))
+        self.command.note(
+            f"job {info.id} is {info.state} and has {info.items:,} items; get its results with "
+            f"hallujudge fetch {info.id} {at} --out DIR"
+        )
+        return ExitCode.OK
+
+    @property
+    def _printed(self) -> tuple[str, ...]:
+        """The formats to print, in the order given; the table if there is only a page."""
+        return tuple(name for name in self.command.formats if name != "html") or ("table",)
+
+    @property
+    def _judge_settings(self) -> dict[str, object]:
+        files = {
+            "batch_requests": self.command.batch_requests,
+            "batch_replies": self.command.batch_replies,
+        }
+        batch = {name: str(path) for name, path in files.items() if path is not None}
+        return {**self.command.judges, **batch}
+
+    def _prepared(self, spec: ScoreSpec, workers: EarlyWorkers | None = None) -> PreparedRun:
+        """Read the inputs and print notes on them."""
+        with nullcontext() if self.command.quiet else shown_reading():
+            prepared = PreparedRun.of(self.command.run, spec, workers)
+        # The items live as long as the command.
+        gc.freeze()
+        self.command.note(*graph_notes(spec), *prepared.items.notes)
+        return prepared
+
+    def _show(self, report: Report, place: str) -> None:
+        """Print a report in the formats that were asked for, and where it is."""
+        from ..report import PRINTED, render_scores, render_table
+
+        if self.command.quiet:
+            typer.echo(render_scores(report), nl=False)
+            return
+        for name in self._printed:
+            if name == "table":
+                color = is_terminal(sys.stdout)
+                table = render_table(
+                    report, width=output_width(), color=color, all_rows=self.command.all_rows
+                )
+                typer.echo(table, nl=False)
+                typer.echo(place)
+            else:
+                typer.echo(PRINTED[name](report), nl=False)
+
+    def _show_both(self, reports: list[Report], places: list[str]) -> None:
+        from ..report import PRINTED, render_variants
+
+        for name in self._printed:
+            if name == "table":
+                typer.echo(render_variants(reports), nl=False)
+                if not self.command.quiet:
+                    typer.echo("; ".join(places))
+            else:
+                for report in reports:
+                    typer.echo(PRINTED[name](report), nl=False)
+
+    def _progress(self, items: Sized) -> AbstractContextManager[Progress]:
+        """Return what shows the progress: a bar on a terminal, lines elsewhere."""
+        if self.command.quiet:
+            return nullcontext(Progress(len(items)))
+        return shown_progress(len(items))
+
+    def _client(self) -> Client:
+        # An empty address, such as an unset shell variable, is an error; it does not mean None.
+        if self.command.server is None:
+            return Client.embedded(self._judge_settings)
+        return Client(
+            self.command.server, timeouts=self.command.timeouts, connection=self.command.connection
+        )
+
+
+def _check_formats(formats: tuple[str, ...]) -> None:
+    for name in formats:
+        if name not in FORMATS:
+            raise InvalidInputError(f"--format {name!r}: choose from {', '.join(FORMATS)}")
+
+
+class _Watch(ProgressWatch):
+    """Prints notes on a run, and collects why items are unscored.
+
+    Args:
+        command: The command.
+        unscored: Collects the reasons.
+        progress: Counts what is scored.
+    """
+
+    def __init__(self, command: ScoreCommand, unscored: UnscoredCounts, progress: Progress) -> None:
+        super().__init__(progress)
+        self._command = command
+        self._unscored = unscored
+
+    def started(self, started: Started) -> None:
+        self._command.note(*started.notes)
+
+    def judged(self, shares: tuple[JudgeShare, ...], *, kept: bool) -> None:
+        from ..report.report_text import judging_sentences
+
+        super().judged(shares, kept=kept)
+        sentences = " ".join(judging_sentences(shares)) if kept else ""
+        self._command.note(*([f"kept and not paid again: {sentences}"] if sentences else []))
+
+    def scored(self, part: Part | Entry) -> None:
+        super().scored(part)
+        self._unscored.merge(part.unscored)
+        if isinstance(part, Part) and self._command.verbose:
+            _list_unscored(part.lines)
+
+
+def _list_unscored(lines: bytes) -> None:
+    """Print each unscored item of a part."""
+    for text in lines.splitlines():
+        line = json.loads(text)
+        if line["outcome"] == Outcome.UNSCORED.value:
+            reason = f"unscored {line['id']}: {line['reason']}: {line['detail']}"
+            typer.echo(reason, err=True)
+
+
+def _kept(output: RunFolder, items: Sized) -> str:
+    """Return what a run that ended early has kept, and how it goes on."""
+    return f"{output.kept(len(items))}. To go on, repeat the command with --resume"
+
+
+def _claim_notes(report: Report) -> tuple[str, ...]:
+    """Return notes on claims and descriptions of scored items without a verdict."""
+    return (*_judgement_notes(report), *_open_claim_notes(report))
+
+
+def _judgement_notes(report: Report) -> tuple[str, ...]:
+    if not (count := int(report.totals.get("undecided", 0))):
+        return ()
+    counted = "do not count"
+    if report.variant == "published":
+        counted = "count as wrong, as in the released script; --variant corrected leaves them out"
+    judged = "judged description has" if count == 1 else "judged descriptions have"
+    return (f"{count} {judged} no verdict; such descriptions {counted}",)
+
+
+def _open_claim_notes(report: Report) -> tuple[str, ...]:
+    if not (count := int(report.totals.get("unscored_claims", 0))):
+        return ()
+    # Each variant counts them differently.
+    counted = "such claims are left out of the rates"
+    if report.variant == "published":
+        counted = (
+            "such claims count as not hallucinated, as in the released script; --variant corrected "
+            "leaves them out"
+        )
+    claims = "claim of a scored answer has" if count == 1 else "claims of scored answers have"
+    return (f"{count} {claims} no verdict; {counted}. items.jsonl says why",)
+
+
+def _check_variants(run: ScoreRun) -> None:
+    """Refuse ``--variant both`` for other variants, and for responses that are read only once."""
+    entry = metric_entry(run.metric)
+    if not compares_variants(entry):
+        known = ", ".join(entry.variants)
+        raise InvalidInputError(
+            f"--variant {BOTH}: metric {run.metric} has the variants {known}; "
+            f"{BOTH} stands for {' and '.join(VARIANTS)}"
+        )
+    if str(run.responses) == "-":
+        raise InvalidInputError(
+            f"--variant {BOTH} reads the responses twice, and standard input can be read once; "
+            "give a file"
+        )
+
+
+def _by_variant(command: ScoreCommand, variant: str) -> ScoreCommand:
+    judges = dict(command.judges)
+    entry = metric_entry(command.run.metric)
+    called = command.server is None and entry.calls_models(command.run.spec())
+    if called and not judges.get("verdict_cache"):
+        # The second run repeats the first run's calls; a shared cache avoids paying for them twice.
+        command.out.mkdir(parents=True, exist_ok=True)
+        judges["verdict_cache"] = str(command.out / VERDICTS)
+    return replace(
+        command,
+        run=replace(command.run, variant=variant, folder=command.out / variant),
+        judges=judges,
+    )
