@@ -17,10 +17,12 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of, failure_of
 
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
+from hallujudge.judge_service.judges.judge_checks import check_endpoint
+from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
-from hallujudge.judge_service.llm.http import Endpoint, Sender
+from hallujudge.judge_service.llm.http import Endpoint, Sender, SenderName
 from hallujudge.judge_service.llm.openai_sender import OpenAISender
 from hallujudge.judge_service.settings.connection import Secret, hosted_by, read_secret
 
@@ -226,6 +228,20 @@ async def test_a_missing_or_old_package_is_said_with_the_command(
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingExtraError, match="pip install 'openai>=2'"):
         await sender.get("models")
+
+
+@pytest.mark.parametrize(("sender", "ok"), [("openai", True), ("azure", None)])
+async def test_doctor_looks_for_the_model_where_models_are_listed(
+    sender: SenderName, ok: bool | None
+) -> None:
+    async with llm.ScriptedLlm(model="m") as server:
+        judge = LlmJudge("llm", client_of(server, sender=sender))
+        checks = {check.name: check.ok for check in await check_endpoint(judge)}
+        await judge.close()
+    assert checks["model"] is ok
+    assert checks["answer"]
+    assert checks["verdict"]
+    assert server.paths[0] == "/v1/models" if ok else "/deployments/" in server.paths[0]
 
 
 @pytest.mark.parametrize(
