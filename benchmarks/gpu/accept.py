@@ -221,6 +221,8 @@ class _Kit:
         more = shlex.split(self.given.vllm_arguments)
         settings = JudgeSettings(
             vllm=self.given.model,
+            # vllm bench serve needs a port.
+            vllm_socket=0,
             vllm_command=self.given.vllm_command,
             vllm_tensor_parallel_size=self.given.tensor_parallel_size,
             vllm_max_model_len=self.given.max_model_len,

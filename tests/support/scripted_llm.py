@@ -180,6 +180,7 @@ class ScriptedLlm:
         model: str = "m",
         counts_tokens: bool = True,
         port: int = 0,
+        socket: str = "",
     ) -> None:
         self.steps: Sequence[Step] = steps or (by_scene_graph,)
         self.version = version
@@ -197,6 +198,7 @@ class ScriptedLlm:
         """Requests whose client disconnected before the response."""
         self.counts_tokens = counts_tokens
         self.port = port
+        self.socket = socket
         self._ready_at = time.monotonic() + ready_after
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -226,6 +228,9 @@ class ScriptedLlm:
         await self.stop()
 
     async def start(self) -> None:
+        if self.socket:
+            self._server = await asyncio.start_unix_server(self._connected, self.socket)
+            return
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -390,11 +395,12 @@ def main(arguments: Sequence[str]) -> int:
         Path(child_file).write_text(str(pid))
     if environ.get("STAND_IN_STUBBORN"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    port = int(arguments[list(arguments).index("--port") + 1])
+    given = dict(pairwise(arguments))
+    port, socket = int(given.get("--port", 0)), given.get("--uds", "")
 
     async def serve() -> None:
         ready = float(environ.get("STAND_IN_READY", "0"))
-        async with ScriptedLlm(ready_after=ready, model=arguments[1], port=port):
+        async with ScriptedLlm(ready_after=ready, model=arguments[1], port=port, socket=socket):
             await asyncio.Event().wait()
 
     asyncio.run(serve())

@@ -41,6 +41,8 @@ class Endpoint:
     """Its base address, such as ``http://127.0.0.1:8000/v1``."""
     key: Secret = field(default_factory=lambda: Secret(""))
     """The API key; empty to send none."""
+    socket: str = ""
+    """Unix socket that it listens on; the address then only says the path below it."""
     sender: SenderName = "http"
     """What sends to it."""
     deployment: str = ""
@@ -254,8 +256,11 @@ class HttpEndpoint:
         except ImportError as err:
             raise MissingExtraError.of("a judge behind a web address", "llm") from err
         headers = {"Content-Type": "application/json", "User-Agent": f"hallujudge/{__version__}"}
+        path, limit = self.endpoint.socket, self._connections
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections),
+            connector=aiohttp.UnixConnector(path, limit=limit)
+            if path
+            else aiohttp.TCPConnector(limit=limit),
             timeout=aiohttp.ClientTimeout(
                 total=self.endpoint.timeout_seconds, connect=self.endpoint.connect_seconds
             ),

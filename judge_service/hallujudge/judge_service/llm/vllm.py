@@ -9,9 +9,10 @@ import secrets
 import shlex
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import InvalidInputError, MissingExtraError, UnavailableError
@@ -42,6 +43,9 @@ class VllmSettings:
     """Address that it listens at."""
     port: int = 0
     """Port that it listens at; 0 for a free one."""
+    socket: bool = False
+    """Whether it listens on a Unix socket in a folder of this user's instead, where no key is
+    needed to keep others out: vLLM asks for its key on a part of its routes only."""
     max_model_len: int = 0
     """Longest prompt with its answer, in tokens; 0 for the model's own limit, or what fits."""
     quantization: str = ""
@@ -63,14 +67,18 @@ class VllmSettings:
     poll_seconds: float = 0.5
     """Time between two looks at its health."""
 
-    def arguments(self, port: int) -> tuple[str, ...]:
-        """Return the command line; the key is passed in the environment, not here."""
+    def arguments(self, port: int, socket: str = "") -> tuple[str, ...]:
+        """Return the command line; the key is passed in the environment, not here.
+
+        Args:
+            port: The port to listen at.
+            socket: The Unix socket to listen on instead; empty for the port.
+        """
         if self.model.startswith("-"):
             raise InvalidInputError(f"{self.model!r} is not a model id: it begins with a dash")
         return (
             *(*self.executable, "serve", self.model),
-            *("--host", self.host),
-            *("--port", str(port)),
+            *(("--uds", socket) if socket else ("--host", self.host, "--port", str(port))),
             *engine_arguments(
                 tensor_parallel_size=str(self.tensor_parallel_size),
                 max_model_len=str(self.max_model_len or AUTO_LENGTH),
@@ -136,6 +144,7 @@ class VllmServer:
         self._environ = None if environ is None else {**environ, "VLLM_API_KEY": self._key.reveal()}
         self._progress = progress
         self._port = settings.port
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._group: int | None = None
         self._watcher: asyncio.Task[None] | None = None
@@ -145,7 +154,13 @@ class VllmServer:
     @property
     def endpoint(self) -> Endpoint:
         """Where it can be reached once it is started."""
+        if self._socket:
+            return Endpoint(url="http://localhost/v1", socket=self._socket, key=self._key)
         return Endpoint(url=f"http://{self.settings.host}:{self._port}/v1", key=self._key)
+
+    @property
+    def _socket(self) -> str:
+        return str(Path(self._folder.name, "vllm.sock")) if self._folder is not None else ""
 
     @property
     def pid(self) -> int | None:
@@ -165,6 +180,9 @@ class VllmServer:
             UnavailableError: It does not get healthy; the message ends with the end of its log.
         """
         self._stopping = False
+        if self.settings.socket and self._folder is None:
+            # Only this user may enter it.
+            self._folder = tempfile.TemporaryDirectory(prefix="hallujudge-")
         try:
             await self._start_with_retries()
         except BaseException:
@@ -180,6 +198,9 @@ class VllmServer:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
         await self._end_group()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
     async def _start_with_retries(self) -> None:
         wait = self.settings.backoff_seconds
@@ -202,7 +223,10 @@ class VllmServer:
 
     async def _spawn(self, port: int) -> None:
         self._port = port
-        arguments = self.settings.arguments(port)
+        arguments = self.settings.arguments(port, self._socket)
+        if self._socket:
+            # A killed process leaves its socket, and vLLM takes no name that exists.
+            Path(self._socket).unlink(missing_ok=True)
         self.settings.data_folder.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             try:
@@ -291,7 +315,8 @@ class VllmServer:
         await process.wait()
 
     def _health_endpoint(self) -> Endpoint:
-        return Endpoint(url=self.endpoint.url, timeout_seconds=5.0, connect_seconds=2.0)
+        # Without the key: another program may listen at the port.
+        return replace(self.endpoint, key=Secret(""), timeout_seconds=5.0, connect_seconds=2.0)
 
     def _status(self) -> int | None:
         return self._process.returncode if self._process is not None else None
@@ -374,6 +399,7 @@ def _vllm_settings(settings: JudgeSettings, data_folder: Path) -> VllmSettings:
         tensor_parallel_size=settings.vllm_tensor_parallel_size,
         max_model_len=settings.vllm_max_model_len,
         quantization=settings.vllm_quantization,
+        socket=bool(settings.vllm_socket),
         executable=tuple(shlex.split(settings.vllm_command)) or ("vllm",),
         extra_arguments=tuple(shlex.split(settings.vllm_arguments)),
     )

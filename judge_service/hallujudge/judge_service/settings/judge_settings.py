@@ -81,6 +81,9 @@ class JudgeSettings:
         0, "1: replies do not depend on other calls; slower", high=1
     )
     """Whether vLLM uses kernels whose results do not depend on the batch: 0 or 1."""
+    vllm_socket: int = setting(1, "1: vllm listens on a private Unix socket; 0: at a port", high=1)
+    """Whether vLLM listens on a Unix socket that only this user can reach: 1, or 0 for a port,
+    which a ``vllm_command`` that starts a container needs."""
     vllm_command: str = setting("vllm", "the program, if it is not vllm on the path")
     """The program that is started, with what comes before ``serve``, with spaces between."""
     vllm_download: int = setting(0, "1: vllm may fetch the model from its hub", high=1)

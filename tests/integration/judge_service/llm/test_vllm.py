@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 import signal
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -123,11 +124,16 @@ async def test_the_judges_of_a_server_with_its_own_vllm(tmp_path: Path) -> None:
     assert str(factory.llm().identity) == "some/model (vllm 0.32.0)"
     log = (tmp_path / "vllm.log").read_text()
     assert '"--max-model-len", "auto", "--quantization", "fp8", ' in log
+    # vLLM's key guards a part of its routes only, so nobody else may reach its socket.
+    socket = Path(server.endpoint.socket)
+    assert f'["serve", "some/model", "--uds", "{socket}", ' in log
+    assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
     assert '"--dtype", "a b"]' in log
     given = Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
     assert {b"VLLM_BATCH_INVARIANT=1", b"HF_HUB_OFFLINE=1"} <= set(given)
     await factory.close()
     await server.stop()
+    assert not socket.parent.exists()
     both = JudgeSettings(vllm="m", llm_url="http://127.0.0.1:1/v1")
     with pytest.raises(
         InvalidInputError,
@@ -157,15 +163,16 @@ async def test_it_is_given_up_with_the_end_of_its_log(tmp_path: Path) -> None:
     assert (tmp_path / "count").read_text() == "xxx"
 
 
+@pytest.mark.parametrize("socket", [False, True])
 async def test_one_that_dies_while_it_serves_comes_back_at_the_same_address(
-    tmp_path: Path,
+    tmp_path: Path, socket: bool
 ) -> None:
-    async with Supervised(tmp_path, {}) as run:
-        url, process = run.server.endpoint.url, run.server.pid
+    async with Supervised(tmp_path, {}, socket=socket) as run:
+        address, process = run.server.endpoint, run.server.pid
         assert process is not None
         os.kill(process, signal.SIGKILL)
         await until(lambda: sum("healthy" in line for line in run.told) == 2)
-        assert run.server.endpoint.url == url
+        assert run.server.endpoint == address
         settings = ChatSettings(
             endpoint=run.server.endpoint, model="m", retry=RetryPolicy(attempts=1, outage_seconds=0)
         )
