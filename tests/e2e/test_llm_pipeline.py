@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,23 @@ async def test_claims_are_taken_from_answers_by_the_model() -> None:
             start, end = claims[0]["span"]
             assert (answer.response or "")[start:end] == "man is riding a horse"
             assert result["evidence"]["extractor"].startswith("llm:tiny:extract-triplets-2@")
+
+
+async def test_claims_are_taken_by_a_prompt_of_ones_own() -> None:
+    answer = TriHeItem(
+        id="1", group_id="a", response="A man is riding a horse near a dog.",
+        reference_triplets=SCENE,
+    )  # fmt: skip
+    prompt = "List the claims of this answer as triplets. {{response}}"
+    digest = sha256(prompt.encode()).hexdigest()
+    options = {"judge": "llm", "extractor": "llm", "prompt": prompt}
+    text, (result,) = await scored(options, [answer])
+    assert result["evidence"]["extractor"] == f"llm:tiny:own@{digest}"
+    assert f"own@{digest}" in json.loads(text)["signature"]
+    assert prompt not in text
+    for refused in ({**options, "prompt": "No slot."}, {**options, "extractor": "rules"}):
+        with pytest.raises(InvalidInputError):
+            await scored(refused, [answer])
 
 
 async def test_a_rerun_from_the_cache_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hallujudge.metrics.framework.claims import ClaimParts, InvalidEntry, Modality, Triplet
+from hallujudge.metrics.framework.metric import OptionDefinition
 
 from ..errors import InvalidInputError, UnavailableError
 from ..extractors.extractor_interface import (
@@ -29,6 +30,8 @@ GIVEN = "given"
 """The extractor name for items that come with keywords: nothing is extracted."""
 DEFAULT_PIPELINE = "en_core_web_sm"
 """The spaCy pipeline that is used if none is named."""
+EXTRACT_PROMPT = "prompt"
+"""The option that holds a user's own prompt of the extractor ``llm``."""
 TENTATIVE = ("keep", "omit")
 """Whether hedged and conditional claims are kept."""
 _MARKING = ("rules", "spacy")
@@ -70,9 +73,11 @@ class ClaimExtractor:
         factory: Provides the language model.
         tentative: ``omit`` leaves out hedged and conditional claims.
         triplets: Finds triplets without a language model; the rules by default.
+        prompt: A user's own prompt of the language model.
 
     Raises:
-        InvalidInputError: The extractor does not mark the claims that are to be left out.
+        InvalidInputError: The extractor does not mark the claims that are to be left out, or the
+            prompt can't be used.
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class ClaimExtractor:
         factory: JudgeFactory,
         tentative: str = TENTATIVE[0],
         triplets: TripletExtractor | None = None,
+        prompt: str = "",
     ) -> None:
         from ..extractors.llm_extractors import LlmTripletExtractor, SentenceExtractor
         from ..extractors.rules.rule_extractors import RuleTripletExtractor
@@ -90,9 +96,10 @@ class ClaimExtractor:
                 f"the option tentative_claims is {tentative!r}, but the extractor {name!r} does "
                 f"not mark tentative claims; use the extractor {' or '.join(_MARKING)}"
             )
+        check_prompt(prompt, name)
         self._name = name
         self._omits = tentative != TENTATIVE[0]
-        self._llm = factory.extractor(LlmTripletExtractor) if name == "llm" else None
+        self._llm = factory.extractor(LlmTripletExtractor, prompt=prompt) if name == "llm" else None
         self._triplets: TripletExtractor = triplets or RuleTripletExtractor()
         self._sentences = SentenceExtractor()
 
@@ -177,7 +184,34 @@ def claim_extractor(options: Mapping[str, str], resources: Resources) -> ClaimEx
     name = options.get("extractor", EXTRACTORS[0])
     tentative = options.get("tentative_claims", TENTATIVE[0])
     triplets = _parsing(options, resources.offers) if name == "spacy" else None
-    return ClaimExtractor(name, resources.judges, tentative, triplets)
+    return ClaimExtractor(
+        name, resources.judges, tentative, triplets, options.get(EXTRACT_PROMPT, "")
+    )
+
+
+def extract_prompt_option(slots: Sequence[str]) -> OptionDefinition:
+    """Return the option that holds a user's own prompt of the extractor ``llm``."""
+    marks = ", ".join(f"{{{{{slot}}}}}" for slot in slots)
+    return OptionDefinition(
+        name=EXTRACT_PROMPT,
+        default="",
+        meaning="Own prompt of the extractor llm.",
+        details=f"The text has the marks {marks}.",
+        file=True,
+    )
+
+
+def check_prompt(prompt: str, name: str) -> None:
+    """Check that a user's own prompt comes with the extractor ``llm``.
+
+    Raises:
+        InvalidInputError: It comes with another one.
+    """
+    if prompt and name != "llm":
+        raise InvalidInputError(
+            f"the option {EXTRACT_PROMPT} is a prompt of the extractor llm, but the extractor is "
+            f"{name!r}; use the extractor llm"
+        )
 
 
 def _parsing(options: Mapping[str, str], offers: Offers | None) -> TripletExtractor:
@@ -227,12 +261,15 @@ class PairExtractor:
         name: ``rules``, ``llm`` or ``given``.
         resources: Provides the language model.
         synonyms: ``transfer`` has a language model write synonyms as one word.
+        prompt: A user's own prompt of the language model.
 
     Raises:
         InvalidInputError: Synonyms are transferred, but the extractor is not a language model.
     """
 
-    def __init__(self, name: str, resources: Resources, synonyms: str = SYNONYMS[0]) -> None:
+    def __init__(
+        self, name: str, resources: Resources, synonyms: str = SYNONYMS[0], prompt: str = ""
+    ) -> None:
         from ..extractors.llm_extractors import LlmKeywordExtractor
         from ..extractors.rules.rule_extractors import RuleKeywordExtractor
 
@@ -241,10 +278,11 @@ class PairExtractor:
                 f"the option synonyms is {synonyms!r}, but the extractor {name!r} keeps the words "
                 "of each description; use the extractor llm"
             )
+        check_prompt(prompt, name)
         self.name = name
         self._rules = RuleKeywordExtractor()
         self._llm = (
-            resources.judges.extractor(LlmKeywordExtractor, synonyms=synonyms)
+            resources.judges.extractor(LlmKeywordExtractor, synonyms=synonyms, prompt=prompt)
             if name == "llm"
             else None
         )

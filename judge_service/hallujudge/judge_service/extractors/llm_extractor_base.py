@@ -12,7 +12,7 @@ import abc
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from hallujudge.metrics.framework.claims import InvalidEntry
 
@@ -68,9 +68,15 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         cache: Keeps replies between runs.
         revision: The weights' revision, where known.
         max_tokens: Most tokens of a reply; a longer one is cut off, and its item is unscored.
+        prompt: A user's own prompt instead of the shipped one; its hash is in the label.
+
+    Raises:
+        InvalidInputError: The prompt is too long, or has other slots.
     """
 
     template_name: str
+    slots: ClassVar[tuple[str, ...]]
+    """The slots of the prompt."""
 
     def __init__(
         self,
@@ -79,11 +85,13 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         cache: VerdictStore | None = None,
         revision: str = "",
         max_tokens: int = 4096,
+        prompt: str = "",
     ) -> None:
         self.client = client
         self._calls: AskOnce[_Reply[_T]] = _ask_once(client, cache)
         self._revision = revision
         self._max_tokens = max_tokens
+        self._own = _own_template(prompt, self.slots) if prompt else None
 
     @property
     def label(self) -> str:
@@ -143,7 +151,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
     def _template(self) -> Template:
         from ..llm.prompt_templates import load_template
 
-        return load_template(self.template_name)
+        return self._own or load_template(self.template_name)
 
     async def _one(self, source: _S) -> Extraction[_T]:
         if (known := self._known(source)) is not None:
@@ -231,6 +239,12 @@ def _ask_once(client: ChatClient, cache: VerdictStore | None) -> AskOnce[_Reply[
     from ..llm.ask_once import AskOnce
 
     return AskOnce(client, cache)
+
+
+def _own_template(prompt: str, slots: Sequence[str]) -> Template:
+    from ..llm.prompt_templates import own_template
+
+    return own_template(prompt, slots)
 
 
 def object_schema(properties: Mapping[str, object]) -> dict[str, object]:

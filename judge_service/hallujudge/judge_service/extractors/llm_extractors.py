@@ -79,6 +79,7 @@ class LlmTripletExtractor(LlmExtractor[str, list[ExtractedTriplet]]):
     """
 
     template_name = "extract_triplets"
+    slots = ("response",)
 
     def _known(self, source: str) -> list[ExtractedTriplet] | None:
         # A model may make up claims about an empty text.
@@ -117,7 +118,10 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
             paper's prompt does (appendix C, Table 6).
         cache: Keeps replies between runs.
         revision: The weights' revision, where known.
+        prompt: A user's own prompt instead of the shipped one.
     """
+
+    slots = ("reference", "predicted")
 
     def __init__(
         self,
@@ -126,8 +130,9 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
         synonyms: str = SYNONYMS[0],
         cache: VerdictStore | None = None,
         revision: str = "",
+        prompt: str = "",
     ) -> None:
-        super().__init__(client, cache=cache, revision=revision)
+        super().__init__(client, cache=cache, revision=revision, prompt=prompt)
         self.template_name = _KEYWORD_TEMPLATES[synonyms]
 
     def _known(self, source: DescriptionPair) -> PairKeywords | None:
@@ -175,9 +180,11 @@ class LlmObjectExtractor(LlmExtractor[AskedAnswer, tuple[str, ...]]):
         least_words: Answers with fewer words have no objects, and cause no call.
         cache: Keeps replies between runs.
         revision: The weights' revision, where known.
+        prompt: A user's own prompt instead of the shipped one.
     """
 
     template_name = "extract_objects"
+    slots = ("question", "response")
 
     def __init__(
         self,
@@ -186,8 +193,9 @@ class LlmObjectExtractor(LlmExtractor[AskedAnswer, tuple[str, ...]]):
         least_words: int = 1,
         cache: VerdictStore | None = None,
         revision: str = "",
+        prompt: str = "",
     ) -> None:
-        super().__init__(client, cache=cache, revision=revision)
+        super().__init__(client, cache=cache, revision=revision, prompt=prompt)
         self._least_words = least_words
 
     def _known(self, source: AskedAnswer) -> tuple[str, ...] | None:

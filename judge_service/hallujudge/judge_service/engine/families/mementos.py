@@ -36,7 +36,7 @@ from ...extractors.extractor_interface import (
 )
 from ...extractors.llm_extractor_base import Extraction
 from ...threads import map_cpu
-from ..extraction import GIVEN, PairExtractor
+from ..extraction import EXTRACT_PROMPT, GIVEN, PairExtractor, extract_prompt_option
 from ..judge_quality import keywords_note
 from ..pipelines import checked_items, scored_result, unscored_result
 from ..registry import FoundClaim, MetricEntry, Trial
@@ -360,7 +360,10 @@ def _graphs(role: str, spec: ScoreSpec, resources: Resources) -> _Graphs:
 def _source(spec: ScoreSpec, resources: Resources) -> PairExtractor:
     options = spec.options
     return PairExtractor(
-        options.get("extractor", EXTRACTORS[0]), resources, options.get("synonyms", SYNONYMS[0])
+        options.get("extractor", EXTRACTORS[0]),
+        resources,
+        options.get("synonyms", SYNONYMS[0]),
+        options.get(EXTRACT_PROMPT, ""),
     )
 
 
@@ -425,6 +428,7 @@ ENTRY = MetricEntry(
             meaning="Keyword extractor.",
             details="llm asks a language model; given uses keywords of the file.",
         ),
+        extract_prompt_option(("reference", "predicted")),
         OptionDefinition(
             name="synonyms",
             default=SYNONYMS[0],

@@ -19,6 +19,7 @@ from ...extractors.rules.lexicon import wordnet_noun_lemma
 from ...extractors.rules.rule_extractors import shared_analyser
 from ...llm.estimate import Estimate, estimate_calls
 from ...threads import map_cpu
+from ..extraction import EXTRACT_PROMPT, check_prompt, extract_prompt_option
 from ..pipelines import checked_items, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources, read_graph
@@ -183,8 +184,12 @@ def _open(spec: ScoreSpec, resources: Resources) -> ObjectHalBenchPipeline:
     extractor = None
     if source == LLM:
         extractor = resources.judges.extractor(
-            LlmObjectExtractor, least_words=_LEAST_WORDS[variant]
+            LlmObjectExtractor,
+            least_words=_LEAST_WORDS[variant],
+            prompt=spec.options.get(EXTRACT_PROMPT, ""),
         )
+    else:
+        check_prompt(spec.options.get(EXTRACT_PROMPT, ""), source)
     metric = ObjectHalBenchMetric(
         variant=variant,
         responses=responses.signature,
@@ -212,6 +217,7 @@ ENTRY = MetricEntry(
     ),
     graph_roles=(ROLE,),
     engine_options=(
+        extract_prompt_option(("question", "response")),
         OptionDefinition(
             name=_OPTION,
             default=GIVEN,

@@ -32,6 +32,7 @@ from ..extraction import (
     ExtractedClaims,
     claim_extractor,
     extract_claims,
+    extract_prompt_option,
 )
 from ..judge_options import (
     ESCALATION_OPTIONS,
@@ -61,7 +62,7 @@ _THRESHOLDS = {
     "small_above": "Small judges: probability above which a claim is supported.",
 }
 _WORD = re.compile(r"\S+")
-_FILES = ("cascade", "card", "panel_weights")
+_FILES = ("cascade", "card", "panel_weights", "prompt")
 
 
 class TriHePipeline:
@@ -102,7 +103,7 @@ class TriHePipeline:
             "judge_model": str(identity),
             "judge_prompts": identity.template,
             **{f"judge.{name}": value for name, value in identity.parameters},
-            # Cascades and cards are known by their hashes, which are in the signature.
+            # Cascades, cards and prompts are known by their hashes, which are in the signature.
             **{n: value for n, value in self._options.items() if n not in _FILES},
             **self._responses.settings(),
         }
@@ -411,6 +412,7 @@ ENTRY = MetricEntry(
             meaning="Hedged and conditional claims.",
             details="keep scores them, omit leaves them out; rules and spacy mark them.",
         ),
+        extract_prompt_option(("response",)),
         OptionDefinition(
             name="spacy_pipeline",
             default=DEFAULT_PIPELINE,
