@@ -66,6 +66,8 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # For what follows the drain: closing files, and stopping a vLLM server.
 _EXIT_SECONDS = 15.0
 # How long a thread may hold the interpreter lock while the event loop waits; the default is 5 ms.
+# New objects before cycles are looked for, and how many such times before older ones are, too.
+_CYCLES = (50_000, 10, 10)
 _SWITCH_SECONDS = 0.001
 # How long calls that the server ended may take before gRPC cancels what is left of them.
 _ENDING_SECONDS = 8.0
@@ -280,6 +282,8 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
             await asyncio.to_thread(_make_private, resolved)
             # Everything loaded so far stays; scanning it again would stop the process for 50 ms.
             gc.freeze()
+            # Commands hardly look for cycles. Those of failed calls would pile up in a server.
+            gc.set_threshold(*_CYCLES)
             running.watch()
             if running.http_address:
                 scheme = "https" if settings.tls_cert else "http"
