@@ -24,9 +24,8 @@ FOREIGN = {
     "--build", "--build-constraints", "--calls", "--check", "--clean", "--clock", "--cov",
     "--dbname", "--detach", "--examples", "--format", "--generation-config", "--help",
     "--log_samples", "--load-format", "--logprobs-mode", "--make-rshared", "--max-num-seqs",
-    "--minutes", "--no-deps", "--previous",
-    "--profile", "--rounds", "--skips", "--strict", "--structured-outputs-config", "--target",
-    "--threads", "--tokenizer", "--uds",
+    "--minutes", "--no-deps", "--previous", "--profile", "--rounds", "--runner", "--skips",
+    "--strict", "--structured-outputs-config", "--target", "--threads", "--tokenizer", "--uds",
 }  # fmt: skip
 
 SOURCE_ROOTS = ("metrics", "synonym_graphs", "judge_service", "sdk")
