@@ -144,17 +144,31 @@ def _broken(tag: str, names: list[str]) -> int:
         command = ("git", "archive", "-o", archive, tag, *SOURCES)
         subprocess.run(command, cwd=ROOT, check=True)
         shutil.unpack_archive(archive, work)
-        old, new = _loaded(Path(work)), _loaded(ROOT)
-        broken = 0
-        for name in names:
-            try:
-                changes = [*griffe.find_breaking_changes(old[name], new[name])]
-                said = [change.explain(griffe.ExplanationStyle.ONE_LINE) for change in changes]
-            except KeyError:
-                said = [f"{name}: removed"]
-            print(*said, sep="\n", end="\n" if said else "")
-            broken += len(said)
-    return broken
+        held = (_held(_loaded(root), names) for root in (Path(work), ROOT))
+        changes = list(griffe.find_breaking_changes(*held))
+    for change in changes:
+        print(change.explain(griffe.ExplanationStyle.ONE_LINE))
+    return len(changes)
+
+
+def _held(modules: Any, names: list[str]) -> Any:
+    """Return one module that has these names; griffe compares what modules have."""
+    import griffe
+
+    held = griffe.Module("public", filepath=ROOT / "public.py")
+    for name in names:
+        if found := _found(modules, name):
+            held.set_member(name.replace(".", "_"), found)
+    return held
+
+
+def _found(modules: Any, name: str) -> Any:
+    """Return an object of a public name; None if it is not there any more."""
+    try:
+        found = modules[name]
+    except KeyError:
+        return None
+    return found.final_target if found.is_alias else found
 
 
 def _loaded(root: Path) -> Any:
