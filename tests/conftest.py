@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -35,6 +36,17 @@ def grpc_stays() -> None:
     garbage collector ends that object, in the middle of another test, the wait had no end.
     """
     grpc.aio.init_grpc_aio()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_events_of_other_loops() -> None:
+    """Keep events of loops that earlier tests closed out of the log of a later test.
+
+    gRPC has one poller for all loops of a process. It reports, in the loop that runs now, each
+    event of a call whose loop is closed.
+    """
+    asyncio_log = logging.getLogger("asyncio")
+    asyncio_log.addFilter(lambda record: "PollerCompletionQueue" not in record.getMessage())
 
 
 @pytest.fixture(scope="session", autouse=True)

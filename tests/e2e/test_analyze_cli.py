@@ -200,7 +200,7 @@ def test_the_same_from_python(tmp_path: Path) -> None:
     score(tmp_path, ANSWERS)
     here("analyze", tmp_path / "out")
     found = analyze(tmp_path / "out")
-    assert found.to_json() == content(tmp_path / "out")
+    assert json.loads(found.to_text()) == content(tmp_path / "out")
     assert found["prediction_errors"].rows[0]["claims"] == 6
     with pytest.raises(KeyError):
         found["nothing"]

@@ -135,7 +135,7 @@ def test_all_parsers_side_by_side(tmp_path: Path) -> None:
     rows = [answer(row) | {"text": text} for row, text in zip(QUESTIONS, said, strict=True)]
     run = pope(tmp_path, rows, "--all-parsers", "--variant", "strict")
     assert run.returncode == 3, run.stderr
-    table = json.loads((tmp_path / "out" / "parsers.json").read_text())
+    table = json.loads((tmp_path / "out" / "parsers.json").read_text())["parsers"]
     assert list(table) == [
         *("published", "opera", "lmms-eval", "vlmevalkit", "repope", "first-word", "strict")
     ]

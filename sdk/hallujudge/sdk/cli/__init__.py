@@ -53,7 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # once more. That takes a sixth of the time of a short command, and frees nothing.
         atexit.register(gc.freeze)
     typed = tuple(sys.argv[1:] if arguments is None else arguments)
-    return _run(partial(_execute, typed), typed)
+    try:
+        return _run(partial(_execute, typed), typed)
+    finally:
+        if arguments is not None:
+            # A process that goes on after a command looks for cycles in all that it left.
+            gc.unfreeze()
 
 
 # Importing a module adds its commands to the tree; families are imported when they are used.
