@@ -66,11 +66,11 @@ async def pipeline(
             "outage_seconds": 0,
         }  # fmt: skip
         factory = JudgeFactory(JudgeSettings(**made | settings))
-        await factory.prepare()
-        resources = Resources(lambda: factory)
-        made_pipeline = ENTRY.open(ScoreSpec(metric="tri-he", options=options), resources)
-        assert isinstance(made_pipeline, TriHePipeline)
         try:
+            await factory.prepare()
+            resources = Resources(lambda: factory)
+            made_pipeline = ENTRY.open(ScoreSpec(metric="tri-he", options=options), resources)
+            assert isinstance(made_pipeline, TriHePipeline)
             yield made_pipeline, one, two
         finally:
             await factory.close()
