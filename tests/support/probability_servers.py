@@ -1,7 +1,7 @@
 """Endpoints that report probabilities, with the shapes of the released servers.
 
 Every endpoint decides by a share of "supported" that the test gives, so that a test knows the
-probabilities. A tokenizer of words stands in for the model's; its chat template is Llama 3's.
+probabilities. A tokenizer of words replaces the model's; its chat template is Llama 3's.
 
 Shapes, as read in the packages:
 

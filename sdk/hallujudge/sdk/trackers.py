@@ -175,7 +175,7 @@ def _to_tensorboard(logged: LoggedReport, place: str) -> None:
     for summary in summaries:
         writer.add_event(Event(wall_time=time.time(), step=logged.step or 0, summary=summary))
     writer.close()
-    # TensorBoard has no artifacts, so they lie beside its file.
+    # TensorBoard has no artifacts, so they go into the folder of its file.
     folder = Path(place, _named(logged))
     folder.mkdir(parents=True, exist_ok=True)
     for path in logged.files:

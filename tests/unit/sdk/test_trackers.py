@@ -56,7 +56,7 @@ def test_a_score_that_is_undefined_is_left_out() -> None:
 
 
 class Calls:
-    """Stands in for a tracker's module and notes its calls."""
+    """A tracker's module that only notes its calls."""
 
     def __init__(self, **results: Any) -> None:
         self.made: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []

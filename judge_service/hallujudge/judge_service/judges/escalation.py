@@ -169,6 +169,12 @@ class JudgesInOrder(ABC, Generic[_Judge]):
         alone = (self._identity_of(judge).signature for judge in self.judges)
         return (self.identity.signature, *alone)
 
+    async def close(self) -> None:
+        """Close the judges."""
+        for judge in self.judges:
+            if close := getattr(judge, "close", None):
+                await close()
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What kept verdicts of the first judge are worth, for the report."""

@@ -128,8 +128,8 @@ class PanelRule:
 class Panel(JudgesInOrder[Judge]):
     """Judges that all vote on a claim.
 
-    A tie has no verdict. A member without a verdict of its own does not vote. Each member's votes
-    are kept beside the verdict, so that agreement and weights need no further call.
+    A tie has no verdict. A member without a verdict of its own does not vote. The evidence keeps
+    each member's votes, so that agreement and weights need no further call.
 
     Args:
         judges: The members in the rule's order; their names are the rule's.
@@ -178,12 +178,6 @@ class Panel(JudgesInOrder[Judge]):
 
     def _drawn(self, item: JudgeRequestItem) -> list[int]:
         return [at for at, claim in enumerate(item.claims) if self.rule.draws(item, claim)]
-
-    async def close(self) -> None:
-        """Close the members."""
-        for judge in self.judges:
-            if close := getattr(judge, "close", None):
-                await close()
 
     def _combined(self, item: JudgeRequestItem, judged: Mapping[str, JudgedItem]) -> JudgedItem:
         """Return the panel's verdicts on an item, and each member's part."""

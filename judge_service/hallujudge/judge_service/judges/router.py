@@ -109,12 +109,6 @@ class Router(JudgesInOrder[Judge]):
         """Return what a judge may be asked: every claim may come to each."""
         return items
 
-    async def close(self) -> None:
-        """Close the judges."""
-        for judge in self.judges:
-            if close := getattr(judge, "close", None):
-                await close()
-
     async def _recall(self, judge: RecallingJudge, progress: Sequence[_Progress]) -> None:
         left = [one for one in progress if one.pending(judge.name)]
         known = await judge.recall([one.rest(judge.name) for one in left])

@@ -84,7 +84,7 @@ class ModelShape:
 
 
 def room(shape: ModelShape, precision: str, gpus: int, gpu_bytes: float) -> int:
-    """Return the tokens that fit beside the weights; 0 or less if the weights do not fit.
+    """Return the tokens that fit next to the weights; 0 or less if the weights do not fit.
 
     Args:
         shape: The model.

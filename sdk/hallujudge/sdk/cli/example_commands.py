@@ -27,14 +27,15 @@ def demo(
     from ..archive_examples import write_example
     from . import main
 
-    words = shlex.split(write_example(_DEMO, out).command)[1:]
+    example = write_example(_DEMO, out)
+    words = shlex.split(example.command)[1:]
     # The files are named as from inside the folder, where the demo need not be run.
     code = main([str(out / word) if _is_path(word) else word for word in words] + ["--overwrite"])
     if code not in (ExitCode.OK, ExitCode.UNSCORED):
         return ExitCode(code)
     page = (out / "results" / "report.html").resolve()
     typer.echo(f"\nOpen in a browser: {page.as_uri()}\n")
-    typer.echo(_again(out, write_example(_DEMO, out).command))
+    typer.echo(_again(out, example.command))
     return ExitCode.OK
 
 
