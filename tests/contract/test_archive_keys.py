@@ -27,6 +27,7 @@ NOT_SHOWN = {"id": 3, "type": "discriminative-hallucination", "truth": "no"}
 OBJECTS = {"id": 3, "type": "generative", "truth": ["dog"], "hallu": ["cat"]}
 SHOWN = {"video": "v_1", "captions": ["A man sits.", "A man runs."]}
 ANSWER = {"image_id": 1, "question": "What is it?", "response": "A dog runs."}
+SEEN = {"response": "Yes."}
 SCENE = {"image_id": 1, "triplets": [["dog", "on", "grass"]]}
 OWN_SCENE = {
     "id": 1,
@@ -155,6 +156,16 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         [{"img_id": "88.jpg", "object_name": "cup", "gt": "yes", "response": "Yes."}],
         None,
     ),
+    "dash-b, parsed": (
+        "dash-b",
+        [{**SEEN, "img_id": "88.jpg", "object_name": "cup", "gt": "no", "answer": "yes"}],
+        None,
+    ),
+    "dash-b, data set": (
+        "dash-b",
+        [{**SEEN, "question_id": "88.jpg", "object": "cup", "answer": "no"}],
+        None,
+    ),
     "elv-halluc": ("elv-halluc", TRIPLET, None),
     "event-hallusion": ("event-hallusion", [VIDEO], None),
     "hallusion-bench": ("hallusion-bench", [{**FIGURE, "response": "Yes."}], None),
@@ -245,7 +256,12 @@ def cases() -> Iterator[tuple[str, str, int]]:
             ids = {"video"} if "vidhal-" in name else set()
             for key in sorted(set(keys_of(archive)) - OPTIONAL | ids):
                 # The id of answers that carry their labels joins nothing.
-                if (name, key) not in (("pope, alone", "question_id"), ("openchair", "id")):
+                # What the released scorer read in an answer is not read.
+                if (name, key) not in (
+                    ("pope, alone", "question_id"),
+                    ("openchair", "id"),
+                    ("dash-b, parsed", "answer"),
+                ):
                     yield name, key, place
 
 
@@ -470,6 +486,77 @@ def test_a_record_without_the_named_id_lists_its_keys() -> None:
     assert all(key in str(caught.value) for key in ("qid", "label", "response"))
 
 
+LABELS = {
+    "pope": ("yes", "no"),
+    "infact": ("A", "B"),
+    "hallusion-bench": ("1", "0"),
+    "vidhal-mcqa": ("B", "B"),
+}
+
+
+@pytest.mark.parametrize("metric", list(LABELS))
+def test_labels_under_a_key_of_responses_are_not_scored(metric: str) -> None:
+    """Tables of some tools hold the label under "answer", and responses under another key."""
+    rows = labelled(metric)
+    right = {"1": "Yes", "0": "No"}
+    others = [{**row, "answer": right.get(label, label)} for row, label in rows]
+    responses = ["no", "Yes."] if metric in ("pope", "hallusion-bench") else ["A", "B."]
+    given = [{**row, "told": text} for row, text in zip(others, responses, strict=True)]
+    with pytest.raises(ArchiveError, match="text_key") as caught:
+        read_of(metric, given)
+    assert "answer" in str(caught.value)
+    assert "told" in str(caught.value)
+    for key in ("answer", "told"):
+        assert len(read_of(metric, given, text_key=key)) == 2
+    assert len(read_of(metric, others)) == 2, "a perfect model"
+
+
+def labelled(metric: str) -> list[tuple[dict[str, Any], str]]:
+    """Return two records without responses, each with its label."""
+    _, [first], _ = ARCHIVES[
+        {"pope": "pope, alone", "infact": "infact", "hallusion-bench": "hallusion-bench"}.get(
+            metric, metric
+        )
+    ]
+    key = {"hallusion-bench": "gt_answer", "vidhal-mcqa": ""}.get(metric, "label")
+    rows = doubled([first], "video")
+    out = []
+    for row, label in zip(rows, LABELS[metric], strict=True):
+        rest = {name: held for name, held in row.items() if name != "response"}
+        out.append(({**rest, key: label} if key else rest, label))
+    return out
+
+
+def read_of(metric: str, rows: list[dict[str, Any]], **more: Any) -> Any:
+    shown = doubled([SHOWN], "video") if "vidhal" in metric else None
+    options = replace(options_of(metric) or InputOptions(), **more)
+    return read_items(metric, rows, shown, options=options)
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("pope, joined", "Is there a dog? Please answer yes or no."),
+        ("pope, alone", "Is there a dog?\nAnswer the question using a single word."),
+        ("dash-b", "Can you see a cup in this image? Please answer only with yes or no."),
+        ("hallusion-bench", "Is the dog larger than the cat?"),
+        ("infact", "Which of them? A. a dog, B. a cat"),
+    ],
+)
+def test_questions_in_place_of_responses_are_not_scored(name: str, question: str) -> None:
+    metric, [first], references = ARCHIVES[name]
+    rest = {key: held for key, held in first.items() if key not in ("response", "question")}
+    with pytest.raises(ArchiveError, match="questions"):
+        read_items(metric, [{**rest, "text": question, "told": "Yes"}], references)
+
+
+def test_labels_that_some_judged_answers_lack_are_noted() -> None:
+    [first] = ARCHIVES["hallusion-bench, judged"][1]
+    rows = [{**first, "gt_answer": "1"}, {**first, "question_id": "1"}]
+    [note] = read_items("hallusion-bench", rows, None).notes
+    assert note.startswith("1 of 2 answers have no gt_answer: tried gt_answer; found category")
+
+
 # Keys of the ids that the records of ``results`` are under.
 IDS = {"question_id", "video", "image_id", "image_name", "id"}
 
@@ -482,8 +569,9 @@ def test_results_by_id_beside_the_models_name_are_read(
     metric, rows, references = ARCHIVES[name]
     options = options_of(name)
     wanted = list(read_items(metric, rows, references, options=options))
-    # Several answers of one video or question are under ids of their own.
-    ids = IDS if len(rows) == 1 and metric != "hallusion-bench" else set()
+    # Several answers of one video or question, and images of several objects, are under other ids.
+    own = len(rows) > 1 or metric in ("hallusion-bench", "dash-b")
+    ids = set() if own else IDS
     held = rows if isinstance(rows, dict) else dict(by_id(*row, ids) for row in enumerate(rows))
     given: Any = {"model": "m", "results": held}
     if in_file:

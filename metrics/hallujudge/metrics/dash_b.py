@@ -130,6 +130,8 @@ BENCHMARK = ClosedQuestions(
     keys=Keys(
         response=("response", "prediction", "output", "text"),
         label=("gt", "label", "answer"),
+        # Next to img_id, the released script writes what it read in the response under "answer".
+        label_only_with={"answer": "question_id"},
         labels={"1": "yes", "0": "no", "true": "yes", "false": "no"},
         media=(),
         own_media=True,

@@ -122,6 +122,9 @@ class Keys:
     verdict: tuple[str, ...] = ()
     """Fields with a verdict on an answer, which questions never have; an answer that has the first
     needs no label."""
+    label_only_with: Mapping[str, str] = field(default_factory=dict)
+    """Key of the label -> key of the same layout; a record without that one means something else by
+    the first."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Label in the files, such as ``1`` -> label of the benchmark; others are taken as they are."""
 

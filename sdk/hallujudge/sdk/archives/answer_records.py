@@ -135,7 +135,9 @@ class AnswerMaker:
                 choose_key(first, key, (), name, "InputOptions(key_map=…)")
         label = "label" if "label" in options.key_map else None
         response = choose_key(first, options.text_key, self._keys.response, "the answer", TEXT_FLAG)
-        others = [key for key in self._keys.label if key != response]
+        without = self._keys.label_only_with.items()
+        strange = {key for key, other in without if other not in first.values}
+        others = [key for key in self._keys.label if key != response and key not in strange]
         if not self._keys.label:
             return response, ""
         if label is None and self._keys.verdict and not has_any(first, others):
@@ -202,7 +204,11 @@ class AnswerMaker:
     def _refuse_label(self, answer: Answer, entry: Entry, found: object) -> None:
         """Note a label that is not valid, or is missing unless a verdict came with the answer."""
         missing, verdict = found in (None, ""), self._keys.verdict[:1]
-        if missing and (self._options.allow_unknown or any(map(answer.fields.get, verdict))):
+        if missing and any(map(answer.fields.get, verdict)):
+            found_keys = f"tried {self._keys.label[0]}; found {named(sorted(entry.inner.values))}"
+            self._lacks_part(f"answers have no {self._keys.label[0]}", found_keys)
+            return
+        if missing and self._options.allow_unknown:
             return
         if missing and verdict:
             self._faults.add(
@@ -219,12 +225,15 @@ class AnswerMaker:
         for name in keys if has_any(record, whole.keys) else ():
             if not has_any(record, keys[name]):
                 found_keys = f"tried {', '.join(keys[name])}; found {named(sorted(record.values))}"
-                part = f"{whole.name}s have no {name}"
-                number, first = self.lacking.get(part, (0, found_keys))
-                self.lacking[part] = number + 1, first
+                self._lacks_part(f"{whole.name}s have no {name}", found_keys)
         response = found.pop("response")
         fields = {name: text for name, text in found.items() if text is not None}
         return Answer(response=response, label=whole.label, name=whole.name, fields=fields)
+
+    def _lacks_part(self, part: str, keys: str) -> None:
+        """Count an answer that lacks something; the keys of the first one are kept."""
+        number, first = self.lacking.get(part, (0, keys))
+        self.lacking[part] = number + 1, first
 
     def _completed(self, entry: Entry, answer: Answer, whole: Mapping[str, object]) -> Answer:
         """Return an answer with what only its benchmark reads of its record."""

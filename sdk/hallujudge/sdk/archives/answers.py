@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 
+from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
@@ -43,6 +44,8 @@ from .split_files import joined_splits
 
 # Answers that are searched for question marks before a file of questions is refused.
 _LOOKED_AT = 100
+# Key of the response in some layouts, and of the label in others.
+_LABEL_OR_RESPONSE = "answer"
 # Items that are kept from the check of an archive; more are read again.
 _MOST_HELD = 1 << 17
 
@@ -72,6 +75,23 @@ def read_answers(
         ArchiveError: See :func:`read_items`; also if a label is not one of the benchmark's.
         InvalidInputError: There is no such way to join.
     """
+    source = _read(declared, responses, references, options, group_by)
+    items = (item for item in islice(source, _LOOKED_AT) if isinstance(item, AnswersItem))
+    answers = [answer for item in items for answer in item.answers]
+    _refuse_questions([answer.response for answer in answers])
+    if options.text_key is None and "response" not in options.key_map:
+        _refuse_labels(declared, answers, responses)
+    return source
+
+
+def _read(
+    declared: ClosedQuestions,
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Return the answers as :func:`read_answers` does, whatever their texts are."""
     if references is not None and declared.listed is not None:
         source = read_bundles(declared, responses, None, options, group_by)
         notes = _notes_on_lists(declared, references, {item.id for item in source})
@@ -91,6 +111,48 @@ def read_answers(
         return Answers(declared, responses, None, options, group_by).checked()
     questions = read_questions(declared, references, responses, options, group_by)
     return Answers(declared, responses, questions, options, group_by).checked()
+
+
+def _refuse_questions(texts: Sequence[str | None]) -> None:
+    """Refuse the texts of questions: read as answers, many of them say yes or no."""
+    if texts and all(map(_asks, texts)):
+        raise ArchiveError(
+            f"the responses are questions, such as {texts[0]!s:.80}; give the model's "
+            "answers as responses and the questions as references"
+        )
+
+
+def _refuse_labels(
+    declared: ClosedQuestions, answers: Sequence[Answer], responses: Responses
+) -> None:
+    """Refuse labels in place of responses, as under ``answer`` in tables of some tools.
+
+    A perfect model gives the same texts, so that only records with other texts that the benchmark
+    can parse are refused.
+    """
+    if not all(
+        each.label and folded(each.response or "") == folded(each.label) for each in answers
+    ):
+        return
+    keys, records = declared.keys, list(islice(read_records(responses), _LOOKED_AT))
+    if not all(_first_key(record, keys.response) == _LABEL_OR_RESPONSE for record in records):
+        return
+    known = {*keys.response, *keys.label, *keys.id, *keys.question, *keys.asked, *keys.media}
+    known.update(*keys.fields.values(), keys.options, keys.verdict)
+    parse = declared.variants[-1].parse
+    for key in sorted(records[0].values.keys() - known):
+        texts = [text for record in records if isinstance(text := record.values.get(key), str)]
+        read = [parse(answers[0]._replace(response=text)).value for text in texts]
+        if len(set(texts)) > 1 and 2 * (len(read) - read.count(None)) > len(records):
+            raise ArchiveError(
+                f"{records[0].place}: all responses, under {_LABEL_OR_RESPONSE!r}, are their "
+                f"labels, and {key!r} has answers too. Name the key of the responses with "
+                f"{TEXT_FLAG}"
+            )
+
+
+def _first_key(record: Record, keys: Sequence[str]) -> str:
+    return next((key for key in keys if key in record.values), "")
 
 
 def _notes_on_lists(
@@ -172,7 +234,6 @@ class Answers:
     def checked(self) -> ItemSource:
         """Return the items after checking every id."""
         declared = self._declared
-        self._refuse_questions()
         known = None if self._questions is None else self._questions.table
         check = JoinCheck("questions", self._options, known)
         bad: list[str] = []
@@ -228,16 +289,6 @@ class Answers:
         """Return the label of an answer that has its own; None if it is not valid."""
         found = record.values.get(self._label_key)
         return self._known_label(found) if type(found) is str else label_of(self._declared, found)
-
-    def _refuse_questions(self) -> None:
-        """Refuse a file of questions: with the answers as labels, all would be right."""
-        records = islice(read_records(self._responses), _LOOKED_AT)
-        first = [record.values.get(self._text_key) for record in records]
-        if first and all(map(_asks, first)):
-            raise ArchiveError(
-                f"the responses are questions, such as {first[0]!s:.80}; give the model's "
-                "answers as responses and the questions as references"
-            )
 
     def _other(self, record: Record, key: str) -> str:
         """Return a question that differs from the joined one; empty with join='id'."""
@@ -324,9 +375,15 @@ class Answers:
         return make_item((identifier, question.image, own, (answer,)))
 
 
-def _asks(text: object) -> bool:
-    """Return whether a text is a question; a lone question mark is not one."""
-    return isinstance(text, str) and text.rstrip().endswith("?") and len(text.split()) > 2
+def _asks(text: str | None) -> bool:
+    """Return whether a text is a question; a lone question mark is not one.
+
+    Instructions may follow it, as in LLaVA's files.
+    """
+    if text is None or "?" not in text or len(text.split()) <= 2:
+        return False
+    first = text.partition("?")[0].strip()
+    return text.rstrip().endswith("?") or (" " in first and not set(first) & set(".!\n"))
 
 
 def _filled(fields: Mapping[str, str]) -> Mapping[str, object]:
