@@ -550,6 +550,14 @@ def test_questions_in_place_of_responses_are_not_scored(name: str, question: str
         read_items(metric, [{**rest, "text": question, "told": "Yes"}], references)
 
 
+@pytest.mark.parametrize("value", [None, ""])
+def test_an_empty_order_sensitive_is_an_error(value: str | None) -> None:
+    rows = [{**ORDERED, **RUN, "operator": name} for name in ("base", "shuffle", "reverse")]
+    assert len(read_items("infact", rows, None)) == 1
+    with pytest.raises(ArchiveError, match="order_sensitive"):
+        read_items("infact", [{**row, "order_sensitive": value} for row in rows], None)
+
+
 def test_labels_that_some_judged_answers_lack_are_noted() -> None:
     [first] = ARCHIVES["hallusion-bench, judged"][1]
     rows = [{**first, "gt_answer": "1"}, {**first, "question_id": "1"}]

@@ -134,6 +134,11 @@ VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
         {**DISPLAY, "action_1": {"A": "1", "B": "1", "C": "3"}},
         ["not a permutation of the ranks: action_1"],
     ),
+    "options whose keys are not letters": (
+        PREDICTIONS,
+        {**DISPLAY, "action_1": {"my_A": "2", "B": "1", "C": "3"}},
+        ["not one letter: action_1 ('my_A')"],
+    ),
     "options that are nothing": (
         PREDICTIONS,
         [],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hallujudge.metrics.amber import AmberMetric
 from hallujudge.metrics.amber.descriptions import AmberItem, AmberObject
+from hallujudge.sdk import Client
 
 OBJECTS = (
     AmberObject(word="person", associated=("man", "people")),
@@ -53,3 +54,15 @@ def test_every_hallucinated_mention_counts_and_a_target_once() -> None:
         row = counts(variant, "puppy", "dog", "cat")
         assert (row["words"], row["hallucinated"], row["targets_said"]) == (3, 3, 1)
         assert row["hallucinating"] == 1
+
+
+def test_published_shares_without_a_denominator_are_zero() -> None:
+    """The released script divides by the number of answers, or of labels, plus 0.001."""
+    row = {"id": 1005, "type": "relation", "truth": "yes", "response": "Yes"}
+    with Client.embedded() as client:
+        published = client.score("amber", responses=[row])
+        corrected = client.score("amber", responses=[row], variant="corrected")
+    names = [f"{prefix}{name}" for prefix in ("", "relation_") for name in ("precision", "recall")]
+    assert [published.scores[name].value for name in names] == [0, 0, 0, 0]
+    assert [corrected.scores[name].value for name in names] == [None] * 4
+    assert published.scores["state_recall"].value is None, "nothing was asked"

@@ -14,6 +14,7 @@ from support.qa_samples import infact_questions
 from hallujudge.metrics import Answer, AnswersItem
 from hallujudge.metrics.framework.reasons import UnscoredReason
 from hallujudge.metrics.infact import BENCHMARK, InfactMetric
+from hallujudge.sdk import Client
 
 WORDS = dict(zip("ABCD", ["a red dog", "two men", "rain", "wind"], strict=True))
 
@@ -66,7 +67,7 @@ def test_a_question_that_can_not_be_scored_has_its_reason(
 
 
 def test_a_mean_without_a_value_says_which_operators_are_missing() -> None:
-    totals = {column.name: 1.0 for column in InfactMetric.columns}
+    totals = {column.name: 1.0 for column in InfactMetric.columns} | {"missing": 0.0}
     assert InfactMetric().notes_on(totals) == ()
     (note,) = InfactMetric().notes_on({**totals, "asked_motion_blur": 0, "asked_reverse": 0})
     assert note.startswith(
@@ -81,3 +82,13 @@ def test_a_mean_without_a_value_says_which_operators_are_missing() -> None:
         expected_message("metrics.infact.operators:no-question-has-right-answer-to-the")
     )
     assert InfactMetric().notes_on(nothing) == (), "a server says it of no question in advance"
+
+
+def test_missing_answers_of_scored_questions_are_noted() -> None:
+    said = {"base": "A", "motion_blur": None, "compression": "B", "shuffle": ""}
+    asked = {"question_id": 1, "label": "A", "order_sensitive": True}
+    rows = [{**asked, "operator": name, "response": text} for name, text in said.items()]
+    with Client.embedded() as client:
+        report = client.score("infact", responses=rows)
+    assert report.totals["missing"] == 2
+    assert "2 of 4 answers to scored questions are missing, and count in no score." in report.notes

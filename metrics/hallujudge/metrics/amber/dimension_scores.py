@@ -133,14 +133,14 @@ def _released_f1(dimension: str) -> Value:
     return value
 
 
-def _zero_without_no(dimension: str, precision: Value) -> Value:
-    """Return the precision; in the released script it is 0 if no answer is no."""
+def _zero_without(dimension: str, bottom: str, share: Value) -> Value:
+    """Return a share; in the released script it is 0 if its denominator is."""
 
     def value(sums: Sums) -> FloatArray:
         import numpy as np
 
-        nothing = (sums[f"{dimension}_asked"] > 0) & (sums[f"{dimension}_said_no"] == 0)
-        return np.where(nothing, 0.0, precision(sums))
+        nothing = (sums[f"{dimension}_asked"] > 0) & (sums[bottom] == 0)
+        return np.where(nothing, 0.0, share(sums))
 
     return value
 
@@ -202,6 +202,17 @@ def _generative(formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
     )
 
 
+def _no_share(
+    dimension: str, formulas: _Formulas, bottom: str, added: float
+) -> tuple[Value, Value | None]:
+    """Return the share of right no answers in a column, and the one for its interval."""
+    top = f"{dimension}_right_no"
+    share, smooth = formulas.share(top, bottom, added), formulas.smooth(top, bottom)
+    if smooth is None:
+        return share, None
+    return _zero_without(dimension, bottom, share), _zero_without(dimension, bottom, smooth)
+
+
 def _questions(dimension: str, formulas: _Formulas) -> tuple[ScoreDefinition, ...]:
     prefix = "" if dimension == "all" else f"{dimension}_"
     within = "" if dimension == "all" else f", {dimension} only"
@@ -209,12 +220,8 @@ def _questions(dimension: str, formulas: _Formulas) -> tuple[ScoreDefinition, ..
     right, asked, no, said_no, right_no = (
         f"{dimension}_{name}" for name in ("right", "asked", "no", "said_no", "right_no")
     )
-    precision = formulas.share(right_no, said_no, added)
-    smooth_precision = formulas.smooth(right_no, said_no)
-    released = smooth_precision is not None
-    if smooth_precision is not None:
-        precision = _zero_without_no(dimension, precision)
-        smooth_precision = _zero_without_no(dimension, smooth_precision)
+    precision, smooth_precision = _no_share(dimension, formulas, said_no, added)
+    recall, smooth_recall = _no_share(dimension, formulas, no, added)
     rows = (
         (
             "accuracy",
@@ -233,16 +240,16 @@ def _questions(dimension: str, formulas: _Formulas) -> tuple[ScoreDefinition, ..
         (
             "recall",
             "right no answers / questions whose answer is no",
-            (right_no, no),
-            formulas.share(right_no, no, added),
-            formulas.smooth(right_no, no),
+            (right_no, no, asked),
+            recall,
+            smooth_recall,
         ),
         (
             "f1",
             "harmonic mean of precision and recall",
             (right_no, said_no, no, asked),
             formulas.f1(dimension),
-            _plain_f1(dimension) if released else None,
+            None if smooth_precision is None else _plain_f1(dimension),
         ),
     )
     return tuple(

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ..answers.answer_scores import (
     AnswerScore,
+    Count,
     ReadAnswer,
     combined,
     count,
@@ -178,6 +179,13 @@ def _split_share(
     )
 
 
+_UNPARSED = unparsed_rate("runs", "answers under any operator")
+_MISSING = Count(
+    name="missing",
+    meaning="missing answers to scored questions",
+    of=lambda bundle: sum(not (answer.counted or answer.unparsed) for answer in bundle),
+)
+
 SCORES: tuple[AnswerScore, ...] = (
     share(
         "base_accuracy",
@@ -215,7 +223,7 @@ SCORES: tuple[AnswerScore, ...] = (
     _split_share(
         "knowledge_gap_share", "knowledge_gap", "knowledge gap", "at most 0.4 or unsure", "neither"
     ),
-    unparsed_rate("runs", "answers under any operator"),
+    replace(_UNPARSED, counts=(*_UNPARSED.counts, _MISSING)),
 )
 """The scores, in the order of the report."""
 
@@ -227,9 +235,14 @@ class _InfactMetric(AnswersMetric):
     bounds_open: ClassVar[bool] = False
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return which means of modes have no value, and which operators they lack."""
-        note = undefined_note(totals)
-        return (note,) if note else ()
+        """Return which means of modes have no value, and how many answers are missing."""
+        # A stored run may lack the column.
+        missing = totals.get(_MISSING.name, 0)
+        lost = (
+            f"{missing:,.0f} of {missing + totals['runs']:,.0f} answers to scored questions are "
+            "missing, and count in no score."
+        )
+        return tuple(note for note in (undefined_note(totals), lost if missing else "") if note)
 
     def _own_scores(self, row: Sequence[float]) -> dict[str, float | None]:
         # A question has the scores of the operators that were asked.
@@ -250,7 +263,7 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
             "Write 85 % as 0.85, and omit the key if the model gave no confidence",
             stated,
         )
-    if answer.name in TEMPORAL and "order_sensitive" not in record:
+    if answer.name in TEMPORAL and record.get("order_sensitive") in (None, ""):
         found = ", ".join(sorted(record))
         raise ValueError(
             f"records under {' or '.join(TEMPORAL)} have no order_sensitive (found {found})",

@@ -214,6 +214,12 @@ def _ranks_of(
             "display orders that are not a permutation of the ranks",
             'Write each as an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
         )
+    if strange := next((letter for letter in ranks if len(letter) != 1), ""):
+        raise ValueError(
+            "display orders have keys that are not one letter",
+            'Write each as an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
+            strange,
+        )
     known = {letter: int(rank) for letter, rank in sorted(ranks.items())}
     return known, tuple(sorted(known, key=known.__getitem__))
 
