@@ -558,6 +558,14 @@ def test_an_empty_order_sensitive_is_an_error(value: str | None) -> None:
         read_items("infact", [{**row, "order_sensitive": value} for row in rows], None)
 
 
+def test_a_question_of_a_video_that_is_twice_in_a_file_is_an_error() -> None:
+    first = {"id": "1", "split": "entire", **VIDEO["qa"][0]}
+    rows = [first, {**first, "question": "Is there a cat?"}]
+    assert len(read_items("event-hallusion", rows, None)) == 1
+    with pytest.raises(ArchiveError, match=r"more than once.*Is there a dog"):
+        read_items("event-hallusion", [*rows, first], None)
+
+
 def test_labels_that_some_judged_answers_lack_are_noted() -> None:
     [first] = ARCHIVES["hallusion-bench, judged"][1]
     rows = [{**first, "gt_answer": "1"}, {**first, "question_id": "1"}]
@@ -586,6 +594,15 @@ def test_results_by_id_beside_the_models_name_are_read(
         given = tmp_path / "answers.json"
         given.write_text(json.dumps({"model": "m", "results": held}))
     assert list(read_items(metric, given, references, options=options)) == wanted
+
+
+@pytest.mark.parametrize("name", [k for k, held in ARCHIVES.items() if isinstance(held[1], list)])
+def test_a_list_of_records_beside_the_models_name_is_read(name: str, tmp_path: Path) -> None:
+    metric, rows, references = ARCHIVES[name]
+    options, path = options_of(name), tmp_path / "answers.json"
+    path.write_text(json.dumps({"model": "m", "results": rows, "config": {"seed": 1}}))
+    wanted = list(read_items(metric, rows, references, options=options))
+    assert list(read_items(metric, path, references, options=options)) == wanted
 
 
 def by_id(position: int, row: dict[str, Any], ids: set[str]) -> tuple[str, dict[str, Any]]:

@@ -158,3 +158,10 @@ def test_numbers_are_ratings_wherever_they_are() -> None:
     report = scored(records, reviews=[6, 3.0, 0])
     assert report.scores["average_score"].value == 3
     assert scored([record(0, review=5)]).scores["average_score"].value == 5
+
+
+def test_objects_of_a_table_are_those_of_a_list() -> None:
+    listed = scored([record(0, review="Rating: 4")])
+    cell = scored([record(0, review="Rating: 4", image_content='["Cap", "Hydrant"]')])
+    assert cell.signature == listed.signature, "with the hash of the references"
+    assert scored([record(0, review="Rating: 4", image_content="[sic")]).signature != cell.signature

@@ -339,6 +339,9 @@ class _Bundles:
             return
         if key is None:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
+            asked = optional_text(record, self._keys.question)
+            if asked and self._counts.setdefault(f"{bundle}: {asked}", number) != number:
+                self._faults.add(Fault.TWICE, f"{bundle} ({asked:.80})")
             yield self._inner(bundle, str(number), fields, record, record.values)
             return
         held = structured(record.values[key])

@@ -252,6 +252,8 @@ def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
         inner = value.get(name)
         if _has_records(inner) or (_is_record(inner) and _is_by_id(name, inner)):
             return _entries_under(name, inner)
+    if not value.keys() & _OWNERS and isinstance(held := unwrapped(value), list):
+        return _entries_under("results", held)
     if value and _is_by_columns(value):
         raise _by_columns(place)
     if _all_objects(value.values()) or _is_id_to_text(value):
@@ -319,10 +321,7 @@ def _has_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
 
 
 def _is_by_id(name: str, value: Mapping[str, object]) -> bool:
-    """Return whether an object maps ids to texts or records, as tools write it under ``results``.
-
-    Ids have digits, but for names of files; parts of one record have names without.
-    """
+    """Return whether an object maps ids, which have digits elsewhere than in ``results``."""
     by_id = name == "results" or all(any(map(str.isdigit, key)) for key in value)
     return _is_id_to_text(value) or (by_id and _all_objects(value.values()))
 
