@@ -559,7 +559,8 @@ def test_an_empty_order_sensitive_is_an_error(value: str | None) -> None:
 
 
 def test_a_question_of_a_video_that_is_twice_in_a_file_is_an_error() -> None:
-    first = {"id": "1", "split": "entire", **VIDEO["qa"][0]}
+    asked = {"question": "Is there a dog?", "answer": "Yes.", "prediction": "Yes."}
+    first = {"id": "1", "split": "entire", **asked}
     rows = [first, {**first, "question": "Is there a cat?"}]
     assert len(read_items("event-hallusion", rows, None)) == 1
     with pytest.raises(ArchiveError, match=r"more than once.*Is there a dog"):
