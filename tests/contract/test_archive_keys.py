@@ -606,6 +606,26 @@ def test_a_list_of_records_beside_the_models_name_is_read(name: str, tmp_path: P
     assert list(read_items(metric, path, references, options=options)) == wanted
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "cell", "joined"),
+    [
+        ("vqa", "direct_answers", '["cat", "kitten"]', True),
+        ("vqa", "direct_answers", "['cat', 'kitten']", False),
+        ("mmhal", "image_content", '["Cap"]', False),
+    ],
+)
+def test_lists_in_cells_of_tables_are_lists(name: str, key: str, cell: str, joined: bool) -> None:
+    metric, [row], references = ARCHIVES[name]
+    [asked] = references or [{}]
+
+    def read(value: object) -> list[Any]:
+        held = {**asked, key: value}
+        responses, questions = ([row], [held]) if joined else ([{**row, **held}], None)
+        return list(read_items(metric, responses, questions))
+
+    assert read(cell) == read(json.loads(cell.replace("'", '"')))
+
+
 def by_id(position: int, row: dict[str, Any], ids: set[str]) -> tuple[str, dict[str, Any]]:
     key = next(filter(ids.__contains__, row), "")
     rest = {name: value for name, value in row.items() if name != key}

@@ -26,8 +26,6 @@ are 96 reviews; here any number is scored, and a note says so.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
 from collections.abc import Mapping
 
@@ -93,20 +91,12 @@ def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     review = None if is_rating else reply_text(given)
     if review is None and (rating := reply_text(given if is_rating else record.get("rating"))):
         review = f"Rating: {rating.removesuffix('.0')}"
-    objects = _objects(record.get("image_content"))
+    shown = record.get("image_content")
+    objects = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown or "")
     # An empty review is not a missing one: the blank keeps them apart.
     own = {} if review is None else {"review": review or " "}
     others = {name: text for name, text in answer.fields.items() if name != "review"}
     return answer._replace(fields={**others, "objects": objects, **own})
-
-
-def _objects(shown: object) -> str:
-    """Return the objects of an image, of a list or of a table's cell with one as JSON."""
-    if isinstance(shown, str) and shown.startswith("["):
-        # Another text in brackets is taken as it is.
-        with contextlib.suppress(ValueError, RecursionError):
-            shown = json.loads(shown)
-    return ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown or "")
 
 
 def _example(rating: int) -> AnswersItem:
@@ -145,6 +135,7 @@ BENCHMARK = ClosedQuestions(
             "review": ("review",),
         },
         optional=("review",),
+        lists=("image_content",),
     ),
     place_field="place",
     seen=("review",),

@@ -159,6 +159,7 @@ BENCHMARK = ClosedQuestions(
         media=("image", "image_id", "imageId"),
         options=(),
         fields={"accepted": _KEYS, "judgement": ("judgement", "judgment")},
+        lists=_KEYS,
         optional=("judgement",),
         verdict=("judgement",),
     ),

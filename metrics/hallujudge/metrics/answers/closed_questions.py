@@ -119,6 +119,9 @@ class Keys:
     Spaces around them are ignored, and so is the fraction of a whole number such as ``1.0``."""
     optional: tuple[str, ...] = ()
     """Fields that records may lack, which then are empty."""
+    lists: tuple[str, ...] = ()
+    """Keys that ``complete`` reads and that may hold a list, which is text in the cell of a table.
+    """
     verdict: tuple[str, ...] = ()
     """Fields with a verdict on an answer, which questions never have; an answer that has the first
     needs no label."""

@@ -22,6 +22,7 @@ from .json_files import named
 from .question_files import field_text, label_of, options_of
 from .records import TEXT_FLAG, Record, choose_key, optional_text, shown, text_of
 from .set_files import known_sets
+from .table_files import structured
 
 _T = TypeVar("_T")
 
@@ -240,6 +241,9 @@ class AnswerMaker:
         if (complete := self._complete) is None:
             return answer
         values = {**entry.fields, **whole} if entry.fields else whole
+        for key in self._keys.lists:
+            if isinstance(cell := values.get(key), str) and cell.startswith("["):
+                values = {**values, key: structured(cell)}
         return self.checked(entry, answer, lambda: complete(answer, values))
 
     def checked(self, entry: Entry, known: _T, make: Callable[[], _T]) -> _T:
