@@ -21,7 +21,7 @@ import needs  # noqa: F401  # it says what is missing
 from hallujudge.judge_service.engine.session import KeptPipelines
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
-from hallujudge.metrics.framework.one_item_report import OneItemReport
+from hallujudge.metrics.framework.report import OneItemReport
 
 _ONE_ITEM = OneItemReport.of
 _GET, _ADD = KeptPipelines.get, KeptPipelines.add

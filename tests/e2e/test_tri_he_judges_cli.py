@@ -228,7 +228,7 @@ def test_the_end_of_a_run_says_why_claims_have_no_verdict(tmp_path: Path) -> Non
     assert "Example: item" in line
     assert "HTTP 400: no such parameter: seed" in line
     assert (
-        expected_message("metrics.framework.reasons:next-step-read-the-servers-message-in") in line
+        expected_message("metrics.framework.results:next-step-read-the-servers-message-in") in line
     )
     (first, *_) = read_rows(tmp_path / "out" / "items.jsonl")
     assert "HTTP 400: no such parameter: seed" in first["detail"]

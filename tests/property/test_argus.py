@@ -13,11 +13,13 @@ from oracles import argus_published as oracle
 from hallujudge.metrics.argus import MODES, ArgusItem, ArgusMetric, JudgedLine
 from hallujudge.metrics.argus.caption_lines import (
     SourceLines,
+    Target,
     common_chars,
+    corrected_matching,
     lines_of,
     longest_common,
+    released_matching,
 )
-from hallujudge.metrics.argus.line_costs import Target, corrected_matching, released_matching
 
 FEW = st.text("ab c", max_size=40)
 WORDS = st.sampled_from(

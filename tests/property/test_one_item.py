@@ -13,7 +13,7 @@ from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.engine.registry import open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Outcome, Report, Tally
-from hallujudge.metrics.framework.one_item_report import OneItemReport
+from hallujudge.metrics.framework.report import OneItemReport
 
 RESOURCES = Resources()
 UNSCORED = ItemResult(id="u", group_id="u", outcome=Outcome.UNSCORED, reason="RESPONSE_EMPTY")

@@ -1,4 +1,4 @@
-"""Errors of the metrics package.
+"""Errors of the metrics package, and warnings of what a later release removes.
 
 MetricError
 ├── UnknownVariantError   a variant that the metric does not have
@@ -9,6 +9,7 @@ MetricError
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 
 
@@ -40,3 +41,25 @@ class MergeError(MetricError):
 
 class BenchmarkError(MetricError):
     """A benchmark from outside that can't be used."""
+
+
+# Python hides DeprecationWarning outside of __main__; users of a library must see theirs.
+class HallujudgeDeprecationWarning(FutureWarning):
+    """Something is used that a later release of Hallujudge removes."""
+
+
+def warn_deprecated(what: str, *, removed_in: str, instead: str) -> None:
+    """Announce that something which the caller's caller used will be removed.
+
+    A test fails once the project reaches ``removed_in``, so that the removal is not forgotten.
+
+    Args:
+        what: What is deprecated, such as ``the option --reader``.
+        removed_in: The release that removes it, such as ``2.0``.
+        instead: What to use instead.
+    """
+    warnings.warn(
+        f"{what} is deprecated, and hallujudge {removed_in} removes it; use {instead}",
+        HallujudgeDeprecationWarning,
+        stacklevel=3,
+    )

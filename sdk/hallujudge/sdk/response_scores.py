@@ -14,7 +14,7 @@ from hallujudge.metrics import Item, Outcome
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.fast_values import maker_of
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 
 from .archives.inputs import InputOptions, family_module
 from .archives.question_files import id_of

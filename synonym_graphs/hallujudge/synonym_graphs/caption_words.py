@@ -27,8 +27,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from .light_imports import load_tokenizers
 from .object_lexicon import Lexicon
+from .word_forms import load_tokenizers
 
 if TYPE_CHECKING:
     from nltk.tokenize.destructive import NLTKWordTokenizer

@@ -12,7 +12,7 @@ from support.messages import expected_message
 from support.qa_samples import infact_questions
 
 from hallujudge.metrics import Answer, AnswersItem
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.infact import BENCHMARK, InfactMetric
 from hallujudge.sdk import Client
 

@@ -16,7 +16,7 @@ from hallujudge.metrics import (
     UnknownVariantError,
 )
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Sentence, Triplet, Verdict
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeMetric
 
 CODES = {

@@ -142,7 +142,7 @@ def test_missing_names_list_the_shipped_ones() -> None:
         with pytest.raises(GraphError, match=r"[Gg]raph"):
             load_graph(name)
     with pytest.raises(
-        GraphNotFoundError, match=expected_message("metrics.framework.reasons:no-synonym-graph-")
+        GraphNotFoundError, match=expected_message("metrics.framework.results:no-synonym-graph-")
     ):
         load_graph("")
     with pytest.raises(GraphNotFoundError) as caught:

@@ -14,8 +14,7 @@ from hallujudge.metrics.answers.closed_questions import (
     AnswersItem,
     ClosedQuestions,
 )
-from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from .pipelines import TextPipeline, scored_result, unscored_result
 from .registry import MetricEntry, best_trial

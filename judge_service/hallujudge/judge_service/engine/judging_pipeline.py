@@ -21,8 +21,7 @@ from hallujudge.metrics.answers.closed_questions import (
     JudgedAnswers,
 )
 from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
-from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import JsonValue, ScoredItem
+from hallujudge.metrics.framework.results import JsonValue, ScoredItem, UnscoredReason
 
 from ..errors import InvalidInputError
 from ..threads import map_cpu

@@ -13,8 +13,12 @@ from typing import ClassVar, Generic, TypeVar
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.metric import Metric
-from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import CanonicalRecord, Evidence, ScoredItem
+from hallujudge.metrics.framework.results import (
+    CanonicalRecord,
+    Evidence,
+    ScoredItem,
+    UnscoredReason,
+)
 
 from ..errors import InvalidInputError, Violation
 from ..threads import map_cpu

@@ -29,7 +29,7 @@ from importlib import resources
 from typing import Final, TypeAlias
 
 from hallujudge.metrics.framework.metric import OptionDefinition
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 
 Problem: TypeAlias = tuple[UnscoredReason, str]
 """The reason why an item is unscored, and a sentence about it."""

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
-from hallujudge.metrics.framework.one_item_report import OneItemReport
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.report import OneItemReport
+from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import UnsupportedError
 from ..installation import __version__

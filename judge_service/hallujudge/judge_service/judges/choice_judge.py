@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.framework.results import JsonValue, UnscoredReason
 
 from ..errors import InvalidInputError
 from ..llm.ask_once import run_bounded

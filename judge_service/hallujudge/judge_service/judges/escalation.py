@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from hallujudge.metrics.framework.claims import certainty
 from hallujudge.metrics.framework.file_schemas import schema_problem
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.framework.signature import signature_value
 
 from ..errors import InvalidInputError, fault_of

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Part, Verdict
 from hallujudge.metrics.framework.file_schemas import schema_problem
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import InvalidInputError, fault_of
 from ..llm.ask_once import run_bounded

@@ -18,7 +18,7 @@ from http import HTTPStatus
 from typing import IO, Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..access.caller import current_caller
 from ..errors import InvalidInputError, MissingExtraError

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from ..framework.asking import Asking
 from ..framework.columns_and_scores import JudgedColumn
 from ..framework.metric import InputOption, Metric, OptionDefinition, Paper, VariantDefinition
-from ..framework.reasons import UnscoredReason
+from ..framework.results import UnscoredReason
 
 # Declarations have all that they need from this module.
 from .answer_items import Answer as Answer

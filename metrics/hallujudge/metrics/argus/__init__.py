@@ -45,10 +45,15 @@ from ..framework.metric import (
     VariantDefinition,
     verdicts_option,
 )
-from ..framework.reasons import UnscoredReason
-from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem
-from .caption_lines import SourceLines, is_heading
-from .line_costs import Matching, Target, corrected_matching, released_matching
+from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem, UnscoredReason
+from .caption_lines import (
+    Matching,
+    SourceLines,
+    Target,
+    corrected_matching,
+    is_heading,
+    released_matching,
+)
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray

@@ -60,7 +60,7 @@ from ..answers.closed_questions import (
 )
 from ..framework.asking import ONE_LETTER, Asking, Conditions, plain
 from ..framework.metric import OptionDefinition, Paper
-from ..framework.reasons import UnscoredReason
+from ..framework.results import UnscoredReason
 from .operators import (
     BASE,
     EVIDENCE_CORRUPTION,

@@ -27,8 +27,7 @@ from ..framework.metric import (
     VariantDefinition,
     soft_option,
 )
-from ..framework.reasons import UnscoredReason
-from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem
+from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem, UnscoredReason
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray

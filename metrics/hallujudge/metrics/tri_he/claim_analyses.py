@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..framework.claims import ClaimVerdict, Part, Triplet, Verdict, support_probability
 from ..framework.columns_and_scores import mean_of_known
-from ..framework.reasons import UnscoredReason
+from ..framework.results import UnscoredReason
 from . import TriHeMetric
 
 if TYPE_CHECKING:

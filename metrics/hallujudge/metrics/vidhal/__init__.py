@@ -68,7 +68,7 @@ from ..answers.orders import (
 from ..framework.asking import Asking, AskingProtocol, AskingStep, plain
 from ..framework.columns_and_scores import ScoreDefinition, ratio
 from ..framework.metric import Paper
-from ..framework.reasons import UnscoredReason
+from ..framework.results import UnscoredReason
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, Sums

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from hallujudge.metrics.calibration.calibrated_scores import (
     CalibratedScore,
     Calibration,
+    Cascade,
     ScoreEstimate,
 )
-from hallujudge.metrics.calibration.cascade import Cascade
 from hallujudge.metrics.calibration.judge_accuracy import Rate
 from hallujudge.metrics.framework.signature import judge_of
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hallujudge.metrics.calibration.vote_weights import VoteModel, dawid_skene, weights_of_labels
+from hallujudge.metrics.calibration.judge_accuracy import VoteModel, dawid_skene, weights_of_labels
 from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
 from hallujudge.metrics.framework.file_schemas import schema_of
 

@@ -10,8 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from hallujudge.metrics import IntervalSettings, Metric, Report
-from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
-from hallujudge.metrics.calibration.cascade import Cascade, learn_cascade
+from hallujudge.metrics.calibration.calibrated_scores import (
+    CalibratedScore,
+    Calibration,
+    Cascade,
+    learn_cascade,
+)
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy, judge_accuracy
 from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
 

@@ -20,8 +20,8 @@ try:
     import typer
     from typer.exceptions import TyperException
 
+    from hallujudge.metrics.errors import HallujudgeDeprecationWarning
     from hallujudge.metrics.families import FAMILIES
-    from hallujudge.metrics.framework.deprecation import HallujudgeDeprecationWarning
 
     from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
     from .app import BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by

@@ -16,8 +16,8 @@ from hallujudge.metrics import AnswersItem
 from hallujudge.metrics.answers.answers_metric import metric_of
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.answers.variant_comparison import VariantComparison
+from hallujudge.metrics.errors import warn_deprecated
 from hallujudge.metrics.families import benchmarks_of
-from hallujudge.metrics.framework.deprecation import warn_deprecated
 from hallujudge.metrics.framework.file_schemas import schema_of
 
 from ..archives import InputOptions

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..archives.inputs import own_inputs
 from ..errors import InvalidInputError, OutputError

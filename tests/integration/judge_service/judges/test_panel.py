@@ -16,7 +16,7 @@ from support.llm_judges import CLAIMS, item, judge_of
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.panel import Panel, PanelRule
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
-from hallujudge.metrics.calibration.vote_weights import dawid_skene, weights_of_labels
+from hallujudge.metrics.calibration.judge_accuracy import dawid_skene, weights_of_labels
 from hallujudge.metrics.framework.claims import Verdict
 
 

@@ -82,9 +82,9 @@ async def test_claims_without_a_verdict_from_any_judge() -> None:
         await router.close()
     (verdict,) = judged.verdicts
     assert verdict.reason == "JUDGE_BUDGET_EXHAUSTED"
-    assert expected_message("metrics.framework.reasons:llm-judge-server-error") in verdict.detail
+    assert expected_message("metrics.framework.results:llm-judge-server-error") in verdict.detail
     assert (
-        expected_message("metrics.framework.reasons:fallback-judge-budget-exhausted-of-calls-made")
+        expected_message("metrics.framework.results:fallback-judge-budget-exhausted-of-calls-made")
         in verdict.detail
     )
 

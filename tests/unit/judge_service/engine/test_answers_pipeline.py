@@ -13,7 +13,7 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmarks_of
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 
 BENCHMARKS = [benchmark for family in FAMILIES for benchmark in benchmarks_of(family)]
 WORDS = ("", "yes", "No.", "coco", "A", "B, A, C", "basic", "hallucination", "base", "1", "\ud800")

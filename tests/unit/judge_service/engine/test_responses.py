@@ -26,7 +26,7 @@ from hallujudge.metrics import (
 )
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.metrics.framework.claims import Triplet
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.mementos import MementosItem
 from hallujudge.metrics.tri_he import TriHeItem
 

@@ -22,7 +22,7 @@ from hallujudge.judge_service.matchers import matcher_models as opening
 from hallujudge.judge_service.matchers.matcher_interface import MatcherSettings
 from hallujudge.judge_service.matchers.model_folders import ModelFolder
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.synonym_graphs import SynonymGraph
 
 SPEC = ScoreSpec(metric="tri-he", options={"extractor": "given"})

@@ -100,7 +100,7 @@ async def test_without_a_next_judge_a_small_margin_is_unscored() -> None:
     found = await judged(pair()[0], escalation=Escalation(below=0.1))
     assert [v.reason for v in found.verdicts] == ["", SMALL, SMALL, "JUDGE_TIMEOUT"]
     assert found.verdicts[2].detail == expected_message(
-        "metrics.framework.reasons:matcher-margin-too-small-no-margin-and"
+        "metrics.framework.results:matcher-margin-too-small-no-margin-and"
     )
 
 
@@ -116,7 +116,7 @@ async def test_a_small_margin_does_not_count_when_the_next_judge_fails() -> None
     assert found.verdicts[1].verdict is Verdict.UNSCORED
     assert found.verdicts[1].reason == "JUDGE_TIMEOUT"
     assert (
-        expected_message("metrics.framework.reasons:matcher-margin-too-small-margin")
+        expected_message("metrics.framework.results:matcher-margin-too-small-margin")
         in found.verdicts[1].detail
     )
 

@@ -12,8 +12,7 @@ from hallujudge.metrics.amber import KINDS, AmberMetric
 from hallujudge.metrics.amber.descriptions import AmberItem, AmberObject, Similar
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem
-from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from ...errors import InvalidInputError
 from ...extractors.library_extractors import load_pipeline, pipeline_label

@@ -17,8 +17,7 @@ from hallujudge.metrics.argus import (
     JudgedLine,
 )
 from hallujudge.metrics.argus.caption_lines import is_heading, lines_of
-from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from ...judges.choice_judge import ChoiceJudge, Chosen
 from ...judges.judge_interface import payer_of

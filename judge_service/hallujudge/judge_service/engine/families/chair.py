@@ -10,8 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from hallujudge.metrics import ChairEvidence, ChairItem, ChairMetric
-from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 from hallujudge.synonym_graphs.object_lexicon import Lemma
 

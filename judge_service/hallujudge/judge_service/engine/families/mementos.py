@@ -9,7 +9,7 @@ from hashlib import sha256
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import InvalidEntry
 from hallujudge.metrics.framework.metric import OptionDefinition
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.mementos import (
     KeywordEvidence,
     MatchedKeyword,

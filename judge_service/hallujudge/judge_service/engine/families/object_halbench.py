@@ -8,8 +8,7 @@ from dataclasses import replace
 from hallujudge.metrics import ChairEvidence, Item, ItemResult
 from hallujudge.metrics.chair import FoundMention
 from hallujudge.metrics.framework.metric import OptionDefinition
-from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.object_halbench import ObjectHalBenchItem, ObjectHalBenchMetric
 from hallujudge.synonym_graphs import SynonymGraph
 

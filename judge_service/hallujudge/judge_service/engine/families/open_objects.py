@@ -7,8 +7,7 @@ from functools import lru_cache
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.metric import OptionDefinition
-from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.open_objects import (
     OpenObjectsEvidence,
     OpenObjectsItem,

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersEvidence, AnswersItem
-from hallujudge.metrics.framework.reasons import UnscoredReason
-from hallujudge.metrics.framework.results import ScoredItem
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.openchair import BENCHMARK, IGNORED
 
 from ...judges.choice_judge import Chosen

@@ -11,7 +11,7 @@ from dataclasses import replace
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, TriHeMetric, checked_against_all
 from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 

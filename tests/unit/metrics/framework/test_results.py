@@ -9,7 +9,7 @@ import pytest
 
 from hallujudge.judge_service.engine.responses import failure_texts
 from hallujudge.judge_service.llm.failures import FailureKind
-from hallujudge.metrics.framework.reasons import UnscoredReason
+from hallujudge.metrics.framework.results import UnscoredReason
 
 ROOT = Path(__file__).resolve().parents[4]
 PAGE = "docs/reference/unscored-reasons.md"

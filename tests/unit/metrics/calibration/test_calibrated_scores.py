@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hallujudge.metrics.calibration.cascade import Cascade, learn_cascade
+from hallujudge.metrics.calibration.calibrated_scores import Cascade, learn_cascade
 from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 
 

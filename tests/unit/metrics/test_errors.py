@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-import hallujudge.metrics.framework.deprecation as deprecation
+from hallujudge.metrics import errors
 
-_PACKAGES = Path(deprecation.__file__).parents[2]
+_PACKAGES = Path(errors.__file__).parents[2]
 
 
 def test_the_warning_names_the_removal_and_the_place_of_the_use() -> None:
     def old() -> None:
-        deprecation.warn_deprecated("old()", removed_in="9.0", instead="new()")
+        errors.warn_deprecated("old()", removed_in="9.0", instead="new()")
 
     with pytest.warns(
-        deprecation.HallujudgeDeprecationWarning,
+        errors.HallujudgeDeprecationWarning,
         match=r"^old\(\) is deprecated, and hallujudge 9.0 removes it; use new\(\)$",
     ) as caught:
         old()

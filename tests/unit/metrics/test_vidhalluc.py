@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.metrics import Answer
-from hallujudge.metrics.vidhalluc import action_parsers as parsers
+from hallujudge.metrics import vidhalluc as parsers
 
 OPTIONS = {"A": "running", "B": "running on a track", "C": "skiing", "D": "painting a fence"}
 
