@@ -14,9 +14,9 @@ from hallujudge.judge_service.matchers.matcher_interface import (
     ClaimMatcher,
     ClaimQuery,
     MatcherSettings,
+    VectorStore,
 )
 from hallujudge.judge_service.matchers.small_matcher import SmallMatcher
-from hallujudge.judge_service.matchers.vectors import VectorStore
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Triplet, reference_of
 
 GRAPH = tuple(

@@ -11,7 +11,7 @@ import pytest
 
 from hallujudge.metrics import errors
 
-_PACKAGES = Path(errors.__file__).parents[2]
+_PACKAGES = Path(errors.__file__).parents[1]
 
 
 def test_the_warning_names_the_removal_and_the_place_of_the_use() -> None:

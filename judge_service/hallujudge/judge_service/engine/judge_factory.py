@@ -47,9 +47,9 @@ from .streams import RunProgress
 if TYPE_CHECKING:
     from ..access.memory import MemoryBudget
     from ..access.spending import Ledger
-    from ..judges.escalation import Escalation
+    from ..judges.router import Escalation
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
-    from ..matchers.vectors import TextComparer
+    from ..matchers.matcher_interface import TextComparer
     from ..work_recorder import JudgeState
 
 _ExtractorT = TypeVar("_ExtractorT")

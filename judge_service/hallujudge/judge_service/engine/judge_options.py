@@ -22,8 +22,8 @@ from ..settings.connection import Secret, hosted_by
 from ..settings.judge_settings import JudgeSettings
 
 if TYPE_CHECKING:
-    from ..judges.escalation import Escalation
     from ..judges.panel import PanelRule
+    from ..judges.router import Escalation
     from .spec import ScoreSpec
 
 
@@ -133,7 +133,7 @@ def escalation_of(spec: ScoreSpec) -> Escalation | None:
     Raises:
         InvalidInputError: An option can't be used.
     """
-    from ..judges.escalation import Escalation
+    from ..judges.router import Escalation
 
     options = {option.name: spec.options.get(option.name, "") for option in ESCALATION_OPTIONS}
     return Escalation.of(

@@ -25,7 +25,7 @@ from .parsed_phrases import (
     prepositions,
     together,
 )
-from .rules.claim_building import Claims, ing_form
+from .rules.claim_building import Claims, Mentions, ing_form
 from .rules.lexicon import Lexicon, Morphology
 from .rules.phrases import (
     CAUSING,
@@ -37,7 +37,6 @@ from .rules.phrases import (
     NounPhrase,
     worth_stating,
 )
-from .rules.pronouns import Mentions
 from .rules.word_lists import EVIDENCE_PREPOSITIONS, MEDIUM_NOUNS, PRESENTING_VERBS, RAISING, listed
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from ..llm.budget import Usage
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.prompt_templates import Template
 from ..work_recorder import recorder
-from .escalation import Escalation, JudgesInOrder, history_before
 from .judge_interface import DIGITS, Asked, Declined, JudgeIdentity
 from .llm_judge import LlmJudge
 from .questions import Question
 from .replies import ReadAnswer, ReadReply
+from .router import Escalation, JudgesInOrder, history_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,6 @@ from hallujudge.metrics.framework.results import UnscoredReason
 from ..errors import InvalidInputError, fault_of
 from ..llm.ask_once import run_bounded
 from ..llm.budget import Usage
-from .escalation import JudgesInOrder
 from .judge_interface import (
     DIGITS,
     Asked,
@@ -33,6 +32,7 @@ from .judge_interface import (
     joined_identity,
     unscored_claim,
 )
+from .router import JudgesInOrder
 
 PANEL = "panel"
 """The panel's name, as the judge of its verdicts."""

@@ -1,16 +1,26 @@
-"""The router: judges in order, each called for the claims that the earlier ones left open."""
+"""The router: judges in order, each called for the claims that the earlier ones left open.
+
+Judges in order, and when a verdict of the first is not kept: its margin is too small.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, Generic, TypeVar
 
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict, certainty
+from hallujudge.metrics.framework.file_schemas import schema_problem
+from hallujudge.metrics.framework.results import UnscoredReason
+from hallujudge.metrics.framework.signature import signature_value
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, fault_of
 from ..llm.budget import Usage
 from ..work_recorder import recorder
-from .escalation import Escalation, JudgesInOrder, history_before
 from .judge_interface import (
     Asked,
     Declined,
@@ -19,8 +29,249 @@ from .judge_interface import (
     JudgeIdentity,
     JudgeRequestItem,
     RecallingJudge,
+    joined_identity,
     unscored_claim,
 )
+
+# Characters of a judge's signature in a note.
+_REFERENCE = 300
+_Judge = TypeVar("_Judge", bound=Judge)
+_TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """The promise of a learned threshold, from ``cascade.json``."""
+
+    judge: str
+    """The signature of the judge whose verdicts were labelled."""
+    target: float
+    """The least agreement of kept verdicts with labels."""
+    confidence: float
+    """How often thresholds learned in this way keep their promise."""
+    labels: int
+    """Labelled claims with kept verdicts."""
+    sha256: str
+    """The hash of the file."""
+    reference: str = ""
+    """The signature of the judge whose verdicts were taken for labels; empty for people's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escalation:
+    """The rule by which a verdict of the first judge goes to the next one."""
+
+    below: float
+    """The margin below which a verdict is not kept."""
+    abstain: bool = False
+    """Whether such a claim stays without a verdict, though there is a next judge."""
+    promise: Promise | None = None
+    """The promise of the threshold, if it was learned."""
+
+    @classmethod
+    def of(cls, *, below: str, cascade: str, abstain: str) -> Escalation | None:
+        """Return the rule of a run's options, or None if every verdict is kept.
+
+        Args:
+            below: The margin, or empty.
+            cascade: The text of ``cascade.json``, or empty.
+            abstain: ``yes`` or ``no``.
+
+        Raises:
+            InvalidInputError: An option can't be used, or two of them contradict each other.
+        """
+        if below and cascade:
+            raise InvalidInputError(
+                "give the option escalate_below or the option cascade, not both"
+            )
+        if not below and not cascade:
+            if abstain == "yes":
+                raise InvalidInputError(
+                    "the option abstain needs a margin; set the option escalate_below or "
+                    "the option cascade"
+                )
+            return None
+        made = _learnt(cascade) if cascade else cls(below=_margin(below))
+        return replace(made, abstain=abstain == "yes")
+
+    def check(self, identity: JudgeIdentity) -> None:
+        """Reject a threshold that was learned from another judge than the first one.
+
+        Raises:
+            InvalidInputError: It was.
+        """
+        signature = signature_value(identity.signature)
+        if self.promise is not None and self.promise.judge != signature:
+            raise InvalidInputError(
+                f"the cascade was learnt from verdicts of {self.promise.judge!r:.300}, but the "
+                f"first judge is {signature!r:.300}; calibrate a run of this judge with a level of "
+                "agreement, or name the other judge first in the setting judge_order"
+            )
+
+    def declines(self, judge: str, margin: float | None) -> Declined | None:
+        """Return why a verdict of the first judge is not kept, or None if it is.
+
+        Args:
+            judge: The judge's name, ``llm`` or ``fallback`` for language models.
+            margin: The verdict's margin.
+        """
+        sure = None if margin is None else certainty(margin, judge)
+        if sure is not None and sure >= self.below:
+            return None
+        found = "no margin" if sure is None else f"margin {sure:.6g}"
+        return Declined(judge, _TOO_SMALL, f"{found}, and {self.below:.6g} is needed")
+
+    def identity(self, judges: JudgeIdentity) -> JudgeIdentity:
+        """Return the identity of judges with the rule among the parameters."""
+        more = [("escalate_below", str(self.below))]
+        if self.promise is not None:
+            more.append(("cascade", self.promise.sha256[:12]))
+        if self.abstain:
+            more.append(("abstain", "yes"))
+        return replace(judges, parameters=(*judges.parameters, *more))
+
+    def note(self, first: str) -> str:
+        """Return the sentence for the report about what kept verdicts are worth.
+
+        Args:
+            first: The first judge's name.
+        """
+        kept = f"Verdicts of {first} with a margin of at least {self.below:.6g} are kept"
+        if self.promise is None:
+            return f"{kept}. This margin was set by hand and promises no agreement."
+        of = self.promise
+        taken = "verdicts" if of.reference else "labels"
+        name = of.reference.partition(",")[0]
+        truth = f"verdicts of {name}" if name else taken
+        return (
+            f"{kept}. They agree with {truth} in at least {of.target:.1%}, with a confidence of "
+            f"{of.confidence:.0%} (fixed-sequence test on {of.labels:,} {taken}; Angelopoulos et "
+            "al., arXiv:2110.01052). This holds for claims like those that it was learnt from, and "
+            "not for verdicts of other judges."
+        )
+
+
+class JudgesInOrder(ABC, Generic[_Judge]):
+    """Judges that are asked in order, the preferred one first.
+
+    Args:
+        judges: The judges; their names differ.
+        escalation: The rule by which answers of the first judge are not kept, if any.
+    """
+
+    def __init__(self, judges: Sequence[_Judge], escalation: Escalation | None) -> None:
+        self.judges = tuple(judges)
+        self.escalation = escalation
+
+    @abstractmethod
+    def _identity_of(self, judge: _Judge) -> JudgeIdentity:
+        """Return what the answers of one of the judges depend on."""
+
+    @property
+    def name(self) -> str:
+        """The judges' names in order, such as ``llm>fallback``."""
+        return ">".join(judge.name for judge in self.judges)
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """The judges' identities, joined in order, and the escalation."""
+        joined = joined_identity([(judge.name, self._identity_of(judge)) for judge in self.judges])
+        return self.escalation.identity(joined) if self.escalation else joined
+
+    @property
+    def signatures(self) -> tuple[str, ...]:
+        """The identity as text, and that of each judge."""
+        alone = (self._identity_of(judge).signature for judge in self.judges)
+        return (self.identity.signature, *alone)
+
+    async def close(self) -> None:
+        """Close the judges."""
+        for judge in self.judges:
+            if close := getattr(judge, "close", None):
+                await close()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What kept verdicts of the first judge are worth, for the report."""
+        return (self.escalation.note(self.judges[0].name),) if self.escalation else ()
+
+
+def history_before(
+    kept: Sequence[Declined], names: Sequence[str], now: Sequence[Declined], *, escalates: bool
+) -> tuple[Declined, ...] | None:
+    """Return why earlier judges returned no verdict when a later judge's is in the cache.
+
+    Each run compares margins again, so that a verdict which was asked for because of a small
+    margin counts only if the margin is too small in this run, too.
+
+    Args:
+        kept: The reasons in the cache, from when the verdict was made.
+        names: The earlier judges of this run, in order; empty for the first judge.
+        now: Why the first judge's verdict is not kept in this run; empty if unknown.
+        escalates: Whether margins are compared in this run.
+
+    Returns:
+        The history, or None if the earlier judges must be asked first.
+    """
+    failed = tuple(d for d in kept if d.judge in names and d.reason != _TOO_SMALL)
+    if now:
+        return (*now, *(d for d in failed if d.judge != now[0].judge))
+    if not names:
+        return ()
+    small = len(failed) < sum(declined.judge in names for declined in kept)
+    unknown = escalates and not any(declined.judge == names[0] for declined in failed)
+    return None if small or unknown else failed
+
+
+def _margin(text: str) -> float:
+    try:
+        return _finite(text)
+    except ValueError as err:
+        raise InvalidInputError(
+            f"the option escalate_below is {text!r:.40}; give a number"
+        ) from err
+
+
+def _finite(given: float | str) -> float:
+    value = float(given)
+    if not math.isfinite(value):
+        raise ValueError(f"{given!r:.40} is not a finite number")
+    return value
+
+
+def _learnt(text: str) -> Escalation:
+    """Return the rule of a file that ``hallujudge calibrate --agreement`` wrote."""
+    try:
+        content: Any = json.loads(text)
+        made = _read(content if isinstance(content, Mapping) else {}, text)
+    except (ValueError, KeyError, TypeError, RecursionError) as err:
+        raise InvalidInputError(
+            f"the option cascade is not a cascade.json: {fault_of(err)}; give the file that a "
+            "calibration with a level of agreement writes"
+        ) from err
+    if made is None:
+        raise InvalidInputError(
+            "the cascade has no margin: too few labels, or the judge is too weak; label more, or "
+            "ask for less agreement"
+        )
+    return made
+
+
+def _read(content: Mapping[str, Any], text: str) -> Escalation | None:
+    if problem := schema_problem(content["schema"] or "", "cascade"):
+        raise ValueError(problem)
+    if content["escalate_below"] is None:
+        return None
+    promise = Promise(
+        judge=str(content["judge"]),
+        target=_finite(content["target"]),
+        confidence=_finite(content["confidence"]),
+        labels=int(content["labels"]),
+        reference=str(content["reference"])[:_REFERENCE],
+        # Texts of callers may have lone surrogates, which UTF-8 cannot encode.
+        sha256=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+    )
+    return Escalation(below=_margin(str(content["escalate_below"])), promise=promise)
 
 
 @dataclass(slots=True)

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 
 from ..threads import in_thread
-from .matcher_interface import ClaimQuery, MatcherSettings, claim_text, plain, reference_text
-from .vectors import DIGITS, VectorStore
+from .matcher_interface import (
+    DIGITS,
+    ClaimQuery,
+    MatcherSettings,
+    VectorStore,
+    claim_text,
+    plain,
+    reference_text,
+)
 
 if TYPE_CHECKING:
     import numpy as np

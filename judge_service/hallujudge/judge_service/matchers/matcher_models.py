@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, TypeVar
 from ..errors import InternalError, InvalidInputError, MissingExtraError
 from ..threads import SharedLoads
 from .cosine_matcher import CosineMatcher
-from .matcher_interface import ClaimMatcher, Encoder, MatcherSettings, plain
+from .matcher_interface import (
+    ClaimMatcher,
+    Encoder,
+    MatcherSettings,
+    PairStore,
+    TextComparer,
+    VectorStore,
+    encode_by_length,
+    plain,
+)
 from .model_folders import (
     MINILM_SHA256,
     EncoderShape,
@@ -33,7 +42,6 @@ from .onnx_graphs import GRAPH_VERSION, WRITABLE, GraphCache, write_graph
 from .small_judge_presets import SmallPreset, preset_of
 from .small_matcher import SmallMatcher
 from .torch_models import TorchEncoder, TorchPairs, TorchWeights
-from .vectors import PairStore, TextComparer, VectorStore, encode_by_length
 
 if TYPE_CHECKING:
     from ..access.memory import MemoryBudget

@@ -8,9 +8,16 @@ from dataclasses import dataclass, replace
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from .cosine_matcher import PartRule, in_rounds, retained_of, unscored
-from .matcher_interface import ClaimQuery, MatcherSettings, PairModel, plain, reference_sentence
+from .matcher_interface import (
+    DIGITS,
+    ClaimQuery,
+    MatcherSettings,
+    PairModel,
+    VectorStore,
+    plain,
+    reference_sentence,
+)
 from .small_judge_presets import SmallPreset, preset_of
-from .vectors import DIGITS, VectorStore
 
 WORDING = "words-1"
 """The version of the template that puts scene graphs into words, for signatures."""

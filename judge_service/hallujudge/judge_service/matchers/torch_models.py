@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInputError, MissingExtraError
-from .matcher_interface import plain
+from .matcher_interface import encode_by_length, length_batches, plain
 from .model_folders import ModelFolder, encoder_shape
 from .small_judge_presets import Architecture, SmallPreset
-from .vectors import encode_by_length, length_batches
 
 if TYPE_CHECKING:
     from .matcher_interface import Vectors

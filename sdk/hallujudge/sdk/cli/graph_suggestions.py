@@ -183,7 +183,7 @@ def _chooser(given: Mapping[str, object], kind: str) -> RootChooser | None:
     if not given and not (resolved.judges.llm_url and resolved.judges.llm_model):
         return None
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.extractors.root_chooser import LlmRootChooser, root_chooser
+    from hallujudge.judge_service.extractors.llm_extractor_base import LlmRootChooser, root_chooser
 
     factory = JudgeFactory(resolved.judges, resolved.keys)
     return root_chooser(

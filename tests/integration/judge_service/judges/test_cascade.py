@@ -9,9 +9,8 @@ from support import scripted_llm as llm
 from support.llm_judges import CLAIMS, as_bytes, item, judge_of, shown
 
 from hallujudge.judge_service.judges.choice_judge import ChoiceJudge, Chosen
-from hallujudge.judge_service.judges.escalation import Escalation
 from hallujudge.judge_service.judges.questions import Question
-from hallujudge.judge_service.judges.router import Router
+from hallujudge.judge_service.judges.router import Escalation, Router
 from hallujudge.judge_service.llm.prompt_templates import load_template
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 

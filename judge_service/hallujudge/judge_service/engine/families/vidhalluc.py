@@ -21,7 +21,7 @@ from ..responses import ResponseCheck
 from ..spec import ScoreSpec
 
 if TYPE_CHECKING:
-    from ...matchers.vectors import TextComparer
+    from ...matchers.matcher_interface import TextComparer
 
 
 class SceneChangesPipeline(AnswersPipeline):

@@ -21,7 +21,18 @@ from __future__ import annotations
 from hallujudge.metrics.framework.claims import Modality
 
 from ..extractor_interface import ExtractedTriplet
-from .claim_building import Claims, Clause, ing_form, is_medium, placed_relation, said
+from .claim_building import (
+    Claims,
+    Clause,
+    Mentions,
+    equates,
+    ing_form,
+    is_empty_it,
+    is_medium,
+    placed_relation,
+    said,
+    tells_weather,
+)
 from .lexicon import Lexicon
 from .modality import ATTEMPTING, EXAMPLES, asks
 from .phrases import (
@@ -52,7 +63,6 @@ from .phrases import (
     without_measures,
     worth_stating,
 )
-from .pronouns import Mentions, equates, is_empty_it, tells_weather
 from .word_lists import COPULAS, EVIDENCE_PREPOSITIONS, PRESENTING_VERBS
 
 

@@ -11,7 +11,7 @@ import pytest
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import MissingExtraError, NotFoundError
-from hallujudge.judge_service.matchers.vectors import TextComparer, VectorStore
+from hallujudge.judge_service.matchers.matcher_interface import TextComparer, VectorStore
 from hallujudge.metrics import Answer, AnswersItem
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hallujudge.judge_service.engine.object_support import (
+from hallujudge.judge_service.engine.families.open_objects import (
     assign,
     compared,
     normal,

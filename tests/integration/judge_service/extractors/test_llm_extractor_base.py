@@ -12,7 +12,7 @@ from support import scripted_llm as llm
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.extractors.root_chooser import (
+from hallujudge.judge_service.extractors.llm_extractor_base import (
     NO_ROOT,
     LlmRootChooser,
     RootQuestion,
