@@ -33,7 +33,7 @@ from hallujudge.judge_service.extractors.llm_extractors import (
     SentenceExtractor,
 )
 from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTripletExtractor
-from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
+from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.metrics.framework.claims import ClaimParts, Triplet, Verdict, reference_of
 

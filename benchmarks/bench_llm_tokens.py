@@ -41,7 +41,7 @@ from typing import NamedTuple, TypeAlias
 
 import needs
 
-from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
+from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint

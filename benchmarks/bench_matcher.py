@@ -31,13 +31,13 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from oracles import tri_he_published as oracle  # noqa: E402
 
-from hallujudge.judge_service.matchers.cosine_matcher import CosineMatcher  # noqa: E402
-from hallujudge.judge_service.matchers.matcher_interface import (  # noqa: E402
+from hallujudge.judge_service.matchers import (  # noqa: E402
     ClaimQuery,
     Encoder,
     MatcherSettings,
     VectorStore,
 )
+from hallujudge.judge_service.matchers.cosine_matcher import CosineMatcher  # noqa: E402
 from hallujudge.judge_service.matchers.matcher_models import open_encoder  # noqa: E402
 from hallujudge.judge_service.matchers.model_folders import find_model  # noqa: E402
 from hallujudge.metrics.framework.claims import (  # noqa: E402

@@ -13,7 +13,7 @@ from hallujudge.metrics.calibration.judge_accuracy import judge_accuracy, rogan_
 from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims
 from hallujudge.metrics.calibration.prediction_powered import expected_errors, prediction_powered
 from hallujudge.metrics.framework.columns_and_scores import ratio
-from hallujudge.sdk.labels.label_plans import allocate, drawn_places
+from hallujudge.sdk.calibration.label_plans import allocate, drawn_places
 
 if TYPE_CHECKING:
     from hallujudge.metrics.framework.columns_and_scores import FloatArray

@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from hallujudge.sdk.cli.viewer import Viewer
 from hallujudge.sdk.runs.manifest import ITEMS, JOURNAL, MANIFEST, partial
-from hallujudge.sdk.viewer import Viewer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -42,8 +42,8 @@ from gpu.known_claims import CLAIMS_PER_SCENE, KnownClaim, Scene, scenes
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import HallujudgeError
+from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
-from hallujudge.judge_service.judges.judge_interface import JudgedItem, JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.budget import Usage
 from hallujudge.judge_service.llm.failures import CallFailedError

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
+from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.metrics.framework.claims import Triplet
 
 CLAIMS_PER_SCENE = 20

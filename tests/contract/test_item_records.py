@@ -17,7 +17,7 @@ from hallujudge.metrics.amber.descriptions import AmberObject
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, parsed_signature
 from hallujudge.sdk import Client
-from hallujudge.sdk.backends.base import metric_of
+from hallujudge.sdk.backends import metric_of
 
 # What a model wrote, and what was made of it or judged: no part of the item or its reference.
 RESPONSES = {

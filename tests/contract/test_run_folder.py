@@ -19,6 +19,7 @@ from support.terminals import Terminal
 
 from hallujudge.metrics import ChairItem, ItemResult, Outcome
 from hallujudge.sdk import Client, RunReport, read_run, recompute
+from hallujudge.sdk.cli.viewer import find_runs
 from hallujudge.sdk.errors import (
     ArchiveError,
     InvalidInputError,
@@ -28,7 +29,6 @@ from hallujudge.sdk.errors import (
 )
 from hallujudge.sdk.runs import RunItem, RunItems
 from hallujudge.sdk.schemas import item_schema
-from hallujudge.sdk.viewer import find_runs
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2 as service_pb
 from hallujudge.judge_service.engine.registry import FoundClaim
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges.judge_interface import Asked, Declined, JudgedItem
+from hallujudge.judge_service.judges import Asked, Declined, JudgedItem
 from hallujudge.judge_service.llm.budget import Usage
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.tri_he import with_graphs, without_graphs

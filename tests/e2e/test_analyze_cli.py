@@ -18,7 +18,7 @@ from support.wordnet_sample import write_wordnet
 from hallujudge.sdk import Client, analyze
 from hallujudge.sdk.analysis import all_analyses
 from hallujudge.sdk.analysis.analyzed_run import OptionValue
-from hallujudge.sdk.cli.analyze_command import AnalysisFlags
+from hallujudge.sdk.cli.report_commands import AnalysisFlags
 from hallujudge.sdk.errors import InvalidInputError
 
 ANSWERS = [

@@ -98,7 +98,9 @@ def test_a_request_id_stands_for_the_same_captions(
     refused = here(*submit, others, *rest, "--server", server)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert (
-        expected_message("sdk.jobs:night-created-job-of-other-inputs", first.stdout.strip())
+        expected_message(
+            "sdk.runs.server_jobs:night-created-job-of-other-inputs", first.stdout.strip()
+        )
         in refused.stderr
     )
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
-from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint

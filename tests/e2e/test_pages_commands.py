@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.running import assert_refused, here
 
-from hallujudge.sdk.archive_examples import example_archives, write_example
+from hallujudge.sdk.archives.archive_examples import example_archives, write_example
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

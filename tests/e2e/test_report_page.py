@@ -15,8 +15,8 @@ from support.browser import AXE, Watched, browser, contains, holds, needs_browse
 from hallujudge.metrics import Item, ItemResult, MentionVerdict, Outcome
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
+from hallujudge.sdk.calibration.human_labels import read_labels
 from hallujudge.sdk.comparison.page_of_two import Differences, PageRun, render_comparison
-from hallujudge.sdk.labels.human_labels import read_labels
 from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.report.page import Images, page_part
 

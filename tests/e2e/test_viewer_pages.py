@@ -12,11 +12,11 @@ from support import report_samples as samples
 from support.browser import AXE, Watched, browser, contains, needs_browser, reads
 
 from hallujudge.metrics import IntervalSettings, Tally
-from hallujudge.sdk.backends.base import BatchResult, RunHeader, metric_of
+from hallujudge.sdk.backends import BatchResult, RunHeader, metric_of
+from hallujudge.sdk.cli.viewer import Viewer
 from hallujudge.sdk.runs import Manifest, RunFolder
 from hallujudge.sdk.runs.parts import Part, PartMaker
-from hallujudge.sdk.score_run import SaveOptions
-from hallujudge.sdk.viewer import Viewer
+from hallujudge.sdk.runs.score_run import SaveOptions
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -13,9 +13,9 @@ from hallujudge.judge_service.extractors.rules.rule_extractors import RuleKeywor
 from hallujudge.metrics.calibration.prediction_powered import prediction_powered
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate
+from hallujudge.sdk.calibration.human_labels import match_labels, read_labels
 from hallujudge.sdk.calibration.labelled_claims import Sample, sampling_of
-from hallujudge.sdk.labels.human_labels import match_labels, read_labels
-from hallujudge.sdk.labels.verdicts import read_verdicts
+from hallujudge.sdk.calibration.verdicts import read_verdicts
 from hallujudge.sdk.runs import read_run
 
 SAMPLES, LABELS = 500, 50

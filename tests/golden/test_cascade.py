@@ -18,7 +18,7 @@ import pytest
 from hallujudge.judge_service.extractors.llm_extractors import (
     SentenceExtractor,
 )
-from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
+from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.metrics import Answer
 from hallujudge.metrics.answers.closed_questions import AnswersItem

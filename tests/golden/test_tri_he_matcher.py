@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from oracles import tri_he_published as oracle
 
-from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
+from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 from hallujudge.metrics.framework.claims import (
@@ -116,7 +116,7 @@ def test_rates_of_the_archived_verdicts(golden: Golden) -> None:
 
 
 def test_every_reference_keeps_the_text_of_its_file(goldens: Path) -> None:
-    from hallujudge.judge_service.matchers.matcher_interface import reference_text
+    from hallujudge.judge_service.matchers import reference_text
 
     images = json.loads((goldens / "tri_he" / "tri-he.json").read_text("utf-8"))
     written = [text for image in images.values() for text in image["triplets"]]

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hallujudge.judge_service.extractors.extractor_interface import ExtractedTriplet
+from hallujudge.judge_service.extractors import ExtractedTriplet
 from hallujudge.judge_service.extractors.library_extractors import (
     SpacyTripletExtractor,
     shared_extractor,

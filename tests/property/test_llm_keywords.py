@@ -9,7 +9,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hallujudge.judge_service.extractors.extractor_interface import (
+from hallujudge.judge_service.extractors import (
     DescriptionPair,
     Keywords,
 )

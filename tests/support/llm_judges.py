@@ -9,7 +9,7 @@ from support import scripted_llm as llm
 from support.chat_clients import World
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.judges.judge_interface import JudgedItem, JudgeRequestItem
+from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from hallujudge.judge_service.matchers.cosine_matcher import CosineMatcher
-from hallujudge.judge_service.matchers.matcher_interface import (
+from hallujudge.judge_service.matchers import (
     ClaimMatcher,
     ClaimQuery,
     MatcherSettings,
     VectorStore,
 )
+from hallujudge.judge_service.matchers.cosine_matcher import CosineMatcher
 from hallujudge.judge_service.matchers.small_matcher import SmallMatcher
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Triplet, reference_of
 

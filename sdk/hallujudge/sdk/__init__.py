@@ -45,23 +45,23 @@ if TYPE_CHECKING:
     from .analysis import Analysis as Analysis
     from .analysis import AnalysisTable as AnalysisTable
     from .analysis import analyze as analyze
-    from .archive_examples import ExampleArchive as ExampleArchive
-    from .archive_examples import example_archives as example_archives
-    from .archive_examples import write_example as write_example
     from .archives import ArchiveReader as ArchiveReader
     from .archives import ArchiveSummary as ArchiveSummary
     from .archives import inspect_archives as inspect_archives
     from .archives import read_items as read_items
+    from .archives.archive_examples import ExampleArchive as ExampleArchive
+    from .archives.archive_examples import example_archives as example_archives
+    from .archives.archive_examples import write_example as write_example
     from .archives.inputs import InputOptions as InputOptions
     from .archives.inputs import ItemSource as ItemSource
     from .archives.inputs import References as References
     from .archives.inputs import Responses as Responses
     from .async_client import AsyncClient as AsyncClient
-    from .backends.base import BatchResult as BatchResult
-    from .backends.base import RunHeader as RunHeader
-    from .backends.base import ScoringBackend as ScoringBackend
-    from .backends.base import ServerInfo as ServerInfo
-    from .backends.base import Timeouts as Timeouts
+    from .backends import BatchResult as BatchResult
+    from .backends import RunHeader as RunHeader
+    from .backends import ScoringBackend as ScoringBackend
+    from .backends import ServerInfo as ServerInfo
+    from .backends import Timeouts as Timeouts
     from .backends.embedded import EmbeddedBackend as EmbeddedBackend
     from .backends.remote import RemoteBackend as RemoteBackend
     from .calibration import CalibrateOptions as CalibrateOptions
@@ -93,16 +93,12 @@ if TYPE_CHECKING:
     from .comparison import leaderboard as leaderboard
     from .comparison import leaderboards as leaderboards
     from .comparison import paper_table as paper_table
+    from .comparison.overview import LeftOut as LeftOut
+    from .comparison.overview import Overview as Overview
+    from .comparison.overview import ScoredRun as ScoredRun
+    from .comparison.overview import score_all as score_all
     from .derived_runs import merge_runs as merge_runs
     from .derived_runs import rescore_run as rescore_run
-    from .jobs import JobInfo as JobInfo
-    from .jobs import OnJobChange as OnJobChange
-    from .overview import LeftOut as LeftOut
-    from .overview import Overview as Overview
-    from .overview import ScoredRun as ScoredRun
-    from .overview import score_all as score_all
-    from .response_scores import Response as Response
-    from .response_scores import ResponseScore as ResponseScore
     from .runs import Manifest as Manifest
     from .runs import RunFolder as RunFolder
     from .runs import RunItem as RunItem
@@ -112,10 +108,14 @@ if TYPE_CHECKING:
     from .runs import StoredRun as StoredRun
     from .runs import read_run as read_run
     from .runs import recompute as recompute
+    from .runs.response_scores import Response as Response
+    from .runs.response_scores import ResponseScore as ResponseScore
     from .runs.run_inputs import PreparedRun as PreparedRun
-    from .score_run import OnBatch as OnBatch
-    from .score_run import OnProgress as OnProgress
-    from .score_run import ScoreRun as ScoreRun
+    from .runs.score_run import OnBatch as OnBatch
+    from .runs.score_run import OnProgress as OnProgress
+    from .runs.score_run import ScoreRun as ScoreRun
+    from .runs.server_jobs import JobInfo as JobInfo
+    from .runs.server_jobs import OnJobChange as OnJobChange
     from .scorer import Scorer as Scorer
 
 
@@ -124,7 +124,7 @@ _NAMES = {
     ".archives": "ArchiveReader ArchiveSummary inspect_archives read_items",
     ".archives.inputs": "InputOptions ItemSource References Responses",
     ".async_client": "AsyncClient",
-    ".backends.base": "BatchResult RunHeader ScoringBackend ServerInfo Timeouts",
+    ".backends": "BatchResult RunHeader ScoringBackend ServerInfo Timeouts",
     ".backends.embedded": "EmbeddedBackend",
     ".backends.remote": "RemoteBackend",
     ".calibration": "CalibrateOptions calibrate",
@@ -136,15 +136,15 @@ _NAMES = {
         "leaderboard leaderboards paper_table"
     ),
     ".derived_runs": "merge_runs rescore_run",
-    ".archive_examples": "ExampleArchive example_archives write_example",
-    ".jobs": "JobInfo OnJobChange",
-    ".overview": "LeftOut Overview ScoredRun score_all",
+    ".archives.archive_examples": "ExampleArchive example_archives write_example",
+    ".runs.server_jobs": "JobInfo OnJobChange",
+    ".comparison.overview": "LeftOut Overview ScoredRun score_all",
     ".runs": (
         "Manifest RunFolder RunItem RunItems RunReport RunWatch StoredRun read_run recompute"
     ),
     ".runs.run_inputs": "PreparedRun",
-    ".score_run": "OnBatch OnProgress ScoreRun",
-    ".response_scores": "Response ResponseScore",
+    ".runs.score_run": "OnBatch OnProgress ScoreRun",
+    ".runs.response_scores": "Response ResponseScore",
     ".scorer": "Scorer",
     "hallujudge.judge_service.engine.registry": "FoundClaim",
     "hallujudge.judge_service.engine.spec": "GraphSource InlineGraph ScoreSpec ShippedGraph",

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 from hallujudge.metrics import Item, Outcome, Report, Tally
 
-from .backends.base import Timeouts, checked_address
+from .backends import Timeouts, checked_address
 from .errors import DeadlineError, UnsupportedError
-from .score_run import OnBatch, OnProgress, ScoreRun, called_with
+from .runs.score_run import OnBatch, OnProgress, ScoreRun, called_with
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.registry import FoundClaim
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from hallujudge.metrics import ItemResult
 
     from .archives import InputOptions, References
-    from .backends.base import BatchResult, RunHeader, ScoringBackend, ServerInfo
+    from .backends import BatchResult, RunHeader, ScoringBackend, ServerInfo
     from .backends.remote import RemoteBackend
-    from .jobs import JobInfo, OnJobChange, RemoteJobs
-    from .response_scores import Response, ResponseScore
     from .runs import RunFolder, RunReport
+    from .runs.response_scores import Response, ResponseScore
     from .runs.run_inputs import PreparedRun
     from .runs.scoring import RunWatch
+    from .runs.server_jobs import JobInfo, OnJobChange, RemoteJobs
 
 
 class AsyncClient:
@@ -106,10 +106,10 @@ class AsyncClient:
         """
         read = await _run_reader()
         # Imported by the thread of the line above.
-        from .progress_bar import Progress, shown_progress, shown_reading
         from .runs import RunFolder, RunItem, RunItems, RunReport
+        from .runs.progress_bar import Progress, shown_progress, shown_reading
+        from .runs.score_run import input_notes
         from .runs.scoring import ProgressWatch
-        from .spec_parts import input_notes
 
         with shown_reading() if run.progress else nullcontext():
             prepared = read(run)
@@ -218,7 +218,7 @@ class AsyncClient:
         Raises:
             DeadlineError: They took longer.
         """
-        from .backends.base import BatchResult
+        from .backends import BatchResult
         from .runs.parts import batches, batches_async
 
         backend = await self._connected()
@@ -269,8 +269,8 @@ class AsyncClient:
         """
         from hallujudge.judge_service.threads import import_in_thread
 
-        await import_in_thread("hallujudge.sdk.response_scores")
-        from .response_scores import ReferenceItems, pairs_of
+        await import_in_thread("hallujudge.sdk.runs.response_scores")
+        from .runs.response_scores import ReferenceItems, pairs_of
 
         run = ScoreRun(
             metric,
@@ -345,7 +345,7 @@ class AsyncClient:
         self, words: Sequence[str], *, graph: str = "coco"
     ) -> dict[str, tuple[str, ...]]:
         """Map each word to its roots in a graph; an unknown word has none."""
-        from .spec_parts import graph_source
+        from .runs.score_run import graph_source
 
         backend = await self._connected()
         return await backend.normalize(graph_source(graph), words)
@@ -374,7 +374,7 @@ class AsyncClient:
             prepared: The run.
             request_id: Another id makes another job of the same run.
         """
-        from .jobs import submit_run
+        from .runs.server_jobs import submit_run
 
         return await submit_run(await self._remote(), prepared, request_id)
 
@@ -421,7 +421,7 @@ class AsyncClient:
             html: Whether ``report.html`` is written.
             watch: Receives the progress.
         """
-        from .jobs import fetch_job
+        from .runs.server_jobs import fetch_job
 
         jobs = await self._jobs()
         content = await jobs.get(job_id)
@@ -429,7 +429,7 @@ class AsyncClient:
 
     async def _jobs(self) -> RemoteJobs:
         remote = await self._remote()
-        from .jobs import RemoteJobs
+        from .runs.server_jobs import RemoteJobs
 
         return RemoteJobs(remote)
 

@@ -16,7 +16,7 @@ from .errors import CancelledError
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
 
-    from .backends.base import ScoringBackend, Timeouts
+    from .backends import ScoringBackend, Timeouts
 
 __all__ = ["Client"]
 

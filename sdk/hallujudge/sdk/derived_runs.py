@@ -16,15 +16,15 @@ from hallujudge.metrics import Report, Tally
 from .archives.found_files import found_files, is_url
 from .archives.inputs import InputOptions
 from .archives.joins import IdCheck
-from .backends.base import RunHeader
+from .backends import RunHeader
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
 from .runs.folder import RunFolder
 from .runs.manifest import ITEMS, JOURNAL, MANIFEST, MERGED_INPUT, REPORT, VERDICTS, Manifest
 from .runs.parts import Part
 from .runs.run_inputs import PreparedRun, described_file, is_input_file
 from .runs.saved_items import kept_shown, unsigned_lines
+from .runs.score_run import ScoreRun
 from .runs.stored_runs import StoredRun, read_run
-from .score_run import ScoreRun
 
 if TYPE_CHECKING:
     from .client import Client

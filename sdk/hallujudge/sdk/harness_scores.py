@@ -18,10 +18,10 @@ from hallujudge.judge_service.installation import __version__
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 
 from .archives.records import Record
-from .backends.base import RunHeader, metric_of
+from .backends import RunHeader, metric_of
 from .errors import InvalidInputError
-from .response_scores import Response, ResponseScore
 from .runs import RunItems, RunReport
+from .runs.response_scores import Response, ResponseScore
 from .runs.result_files import result_of
 from .scorer import Scorer
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from hallujudge.judge_service.engine.registry import checked_entry
 from hallujudge.metrics import Item
 
-from .backends.base import metric_of
+from .backends import metric_of
 from .client import Client
 from .errors import HallujudgeError, InvalidInputError, UnavailableError
-from .response_scores import ReferenceItems, Response, ResponseScore, pairs_of
-from .score_run import ScoreRun
+from .runs.response_scores import ReferenceItems, Response, ResponseScore, pairs_of
+from .runs.score_run import ScoreRun
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 
     from .archives import InputOptions, References
-    from .backends.base import RunHeader
+    from .backends import RunHeader
 
 _LOG = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from hallujudge.sdk import (
     async_client,
 )
 from hallujudge.sdk import client as sync_client
-from hallujudge.sdk.backends.base import BatchResult
+from hallujudge.sdk.backends import BatchResult
 from hallujudge.sdk.backends.channel import check_versions
 from hallujudge.sdk.errors import (
     CancelledError,

@@ -9,7 +9,7 @@ from hallujudge.metrics.framework.claims import ClaimParts, InvalidEntry, Modali
 from hallujudge.metrics.framework.metric import OptionDefinition
 
 from ..errors import InvalidInputError, UnavailableError
-from ..extractors.extractor_interface import (
+from ..extractors import (
     SYNONYMS,
     DescriptionPair,
     ExtractedTriplet,

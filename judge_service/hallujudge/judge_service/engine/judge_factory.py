@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..errors import InvalidInputError
+from ..judges import Judge
 from ..judges.choice_judge import ChoiceJudge
-from ..judges.judge_interface import Judge
 from ..judges.llm_judge import LlmJudge
 from ..judges.panel import Panel, PanelRule
 from ..judges.router import Router
@@ -22,7 +22,7 @@ from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint, SenderName
 from ..llm.prompt_templates import Template
 from ..llm.verdict_cache import VerdictCache
-from ..matchers.matcher_interface import MatcherSettings
+from ..matchers import MatcherSettings
 from ..matchers.matcher_models import MatcherModels
 from ..settings.connection import Secret, hosted_by, masked
 from ..settings.judge_settings import JudgeKeys, JudgeSettings
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ..access.spending import Ledger
     from ..judges.router import Escalation
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
-    from ..matchers.matcher_interface import TextComparer
+    from ..matchers import TextComparer
     from ..work_recorder import JudgeState
 
 _ExtractorT = TypeVar("_ExtractorT")

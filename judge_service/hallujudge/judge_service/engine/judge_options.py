@@ -16,7 +16,7 @@ from ..llm.chat import ApiName, Dialect, Sampling
 from ..llm.chat_servers import BatchFiles
 from ..llm.client import ChatSettings
 from ..llm.http import Endpoint
-from ..matchers.matcher_interface import MatcherSettings
+from ..matchers import MatcherSettings
 from ..matchers.small_judge_presets import SMALL_JUDGES, SmallPreset
 from ..settings.connection import Secret, hosted_by
 from ..settings.judge_settings import JudgeSettings

@@ -20,7 +20,7 @@ from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
 
 from ..errors import InvalidInputError, fault_of
-from ..matchers.matcher_interface import MatcherSettings
+from ..matchers import MatcherSettings
 from .judge_options import ALL_SMALL_JUDGES, judges_of
 
 if TYPE_CHECKING:

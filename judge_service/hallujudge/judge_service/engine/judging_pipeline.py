@@ -112,7 +112,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         return await self.judge.estimates(self._questions(mine).values())
 
     def _questions(self, items: Sequence[AnswersItem]) -> dict[int, Question]:
-        from ..judges.judge_interface import payer_of
+        from ..judges import payer_of
 
         asked = ((index, item, self.question(item)) for index, item in enumerate(items))
         return {
@@ -295,7 +295,7 @@ def _judged_in(benchmark: ClosedQuestions) -> JudgedAnswers:
 
 def judging_of(chosen: Iterable[Chosen]) -> tuple[dict[str, JsonValue], ...]:
     """Return the judges that were asked several questions about an item, each with all of them."""
-    from ..judges.judge_interface import Asked
+    from ..judges import Asked
     from ..llm.budget import Usage
 
     parts: dict[str, list[Asked]] = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import install_advice
 from ..threads import check_wanted, in_thread, renew_after_fork
-from .extractor_interface import ExtractedTriplet
+from . import ExtractedTriplet
 from .parsed_triplets import ParsedTriplets
 from .rules.lexicon import load_lexicon
 

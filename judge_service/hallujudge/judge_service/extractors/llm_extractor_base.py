@@ -5,7 +5,7 @@ invalid entry of a list is rejected or repaired alone, so that long replies are 
 entry. A reply that is not an object of these lists, or a list of invalid entries only, leaves its
 item unscored; it never counts as "nothing found".
 
-A language model chooses the root of a synonym graph that an unknown keyword belongs to.
+In the same way a language model chooses the root of a synonym graph that a keyword belongs to.
 """
 
 from __future__ import annotations

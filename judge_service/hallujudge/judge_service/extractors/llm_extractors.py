@@ -17,7 +17,7 @@ from hallujudge.metrics.framework.claims import (
 )
 
 from ..threads import map_cpu
-from .extractor_interface import (
+from . import (
     SYNONYMS,
     DescriptionPair,
     ExtractedTriplet,

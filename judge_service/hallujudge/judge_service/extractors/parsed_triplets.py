@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework.claims import Modality
 
-from .extractor_interface import ExtractedTriplet
-from .extractor_interface import Span as Place
+from . import ExtractedTriplet
+from . import Span as Place
 from .parsed_phrases import (
     Phrases,
     end_of,

@@ -1,1 +1,272 @@
-"""Jobs: runs that the server keeps in a database and goes on with after a restart."""
+"""Jobs: runs that the server keeps in a database and goes on with after a restart.
+
+This module has jobs as values: state, items, results, limits and owner. Specs, items,
+results and reports are bytes: only the wire knows messages.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from hallujudge.metrics import Item, ItemResult, Report
+
+from ..access.caller import Caller, current_caller
+from ..engine.spec import ScoreSpec
+
+
+class JobState(enum.StrEnum):
+    """What a job is doing."""
+
+    OPEN = "open"
+    """More items are to be added."""
+    QUEUED = "queued"
+    """All items are there; the job waits for its turn."""
+    RUNNING = "running"
+    """Items are being scored."""
+    DONE = "done"
+    """Every item is scored or unscored, and there is a report."""
+    FAILED = "failed"
+    """The job can't go on."""
+    CANCELLED = "cancelled"
+    """The caller cancelled the job."""
+
+
+FINISHED = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
+"""States that a job does not leave."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why a job failed or waits."""
+
+    reason: str = ""
+    """A key of ``REASONS``; empty if there is no problem."""
+    detail: str = ""
+    """The problem in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A run that the server keeps."""
+
+    number: int
+    """Position in the order of creation."""
+    id: str
+    """Id of the job."""
+    owner: str
+    """The caller that created it."""
+    caller: str
+    """The caller with its limits, as when it created the job."""
+    request_id: str
+    """The caller's own id of the request that created it."""
+    state: JobState
+    """What the job is doing."""
+    spec: bytes
+    """How items are scored."""
+    items: int
+    """Number of items."""
+    bytes: int
+    """Size of the items, the spec and the note."""
+    scored: int
+    """Items with a score."""
+    unscored: int
+    """Items that are unscored for a reason."""
+    problem: Problem
+    """Why the job failed or waits."""
+    created_at: float
+    """When the job was created, in seconds since 1970."""
+    finished_at: float | None
+    """When the job was done, failed or cancelled."""
+
+    @property
+    def answered(self) -> int:
+        """Number of items with a result."""
+        return self.scored + self.unscored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetails:
+    """A job with its header and note."""
+
+    job: Job
+    """The job."""
+    header: bytes
+    """Report of no items."""
+    note: str
+    """Text that is kept for the caller."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job to create."""
+
+    owner: str
+    """The caller."""
+    caller: str
+    """The caller with its limits, from :func:`kept_caller`."""
+    request_id: str
+    """The caller's own id of the request."""
+    spec: bytes
+    """How items are scored."""
+    note: str = ""
+    """Text that is kept for the caller."""
+
+
+class NewItem(NamedTuple):
+    """An item to add to a job."""
+
+    id: str
+    """Its id."""
+    content: bytes
+    """The item."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The result of an item, with its outcome."""
+
+    position: int
+    """Position of the item in its job."""
+    scored: bool
+    """Whether the item is scored."""
+    reason: str
+    """Why the item is unscored; empty for a scored item."""
+    result: bytes
+    """The result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResult:
+    """The result of an item as callers get it."""
+
+    result: bytes
+    """The result."""
+    item: bytes | None
+    """The item, if it was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultPage:
+    """Results from one position on, up to the first item without a result."""
+
+    results: Sequence[StoredResult]
+    """The results."""
+    next_position: int
+    """Position after the last one."""
+    last: bool
+    """Whether the job has no items beyond this page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLimits:
+    """Limits of jobs."""
+
+    jobs_per_owner: int = 100
+    """Jobs that the server keeps for one caller."""
+    max_items: int = 1_000_000
+    """Items of one job."""
+    max_bytes: int = 256 << 20
+    """Bytes of the items of one job, its spec and its note."""
+    retention_days: float = 30.0
+    """Days for which a job is kept after its end."""
+    max_running: int = 4
+    """Jobs that run at once, with and without a judge, in addition to one of each owner."""
+
+
+class Suspect(NamedTuple):
+    """An item that was under way when the server died."""
+
+    position: int
+    """Its position in its job."""
+    content: bytes
+    """The item."""
+    deaths: int
+    """How often the server died while it scored the item alone."""
+
+
+class ScoredChunk(NamedTuple):
+    """Items of a job that were scored together."""
+
+    reasons: Sequence[str]
+    """Why each item is unscored; empty for scored items."""
+    results: Sequence[bytes]
+    """The result of each item, as a codec stores it."""
+    share: Any
+    """Their share of the report, for :meth:`JobWork.add`."""
+
+
+class JobWork(Protocol):
+    """Scores the items of one job, and makes its report."""
+
+    async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
+        """Score items."""
+
+    async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
+        """Return results of items that are not scored, because a process died of them."""
+
+    async def share_of(self, results: Sequence[bytes]) -> Any:
+        """Return the share of the report of results that are stored already."""
+
+    async def add(self, share: Any) -> None:
+        """Add a share to the report, in the order of the items."""
+
+    async def report(self) -> bytes:
+        """Return the report of all shares, as a codec stores it."""
+
+
+JobWorkers: TypeAlias = Callable[[bytes, str], JobWork]
+"""Makes the work of a job that needs no models: from its spec, and the name of its metric."""
+
+
+class JobCodec(Protocol):
+    """Converts what is stored as bytes. The wire implements it."""
+
+    def spec(self, content: bytes) -> ScoreSpec:
+        """Return a spec."""
+
+    def items(self, contents: Sequence[bytes]) -> list[Item]:
+        """Return items."""
+
+    def result(self, content: bytes) -> ItemResult:
+        """Return a result."""
+
+    def result_bytes(self, result: ItemResult) -> bytes:
+        """Return a result as bytes."""
+
+    def report(self, content: bytes) -> Report:
+        """Return a report."""
+
+    def report_bytes(self, report: Report) -> bytes:
+        """Return a report as bytes."""
+
+
+# Only keys and certificates identify a caller for longer than a connection.
+_ANONYMOUS = "anonymous"
+_NAMED = ("key:", "certificate:")
+
+
+def current_owner() -> str:
+    """Return the owner of jobs that the running call creates or asks for.
+
+    Callers without a key share their jobs: their address may be another one when they come back.
+    """
+    caller = current_caller()
+    return caller.id if caller.id.startswith(_NAMED) else _ANONYMOUS
+
+
+def kept_caller() -> str:
+    """Return the running call's caller as it is kept with a job: it pays for the job's calls."""
+    from msgspec.json import encode
+
+    # Its levels are those of a connection, and its secret that of a call.
+    return encode(replace(current_caller(), levels=(), secret=""), order="deterministic").decode()
+
+
+def caller_of(kept: str) -> Caller:
+    """Return the caller that a job works for, from :func:`kept_caller`."""
+    from msgspec.json import decode
+
+    return decode(kept, type=Caller)

@@ -29,7 +29,7 @@ from ..state_files import (
     identity,
     migrate,
 )
-from .job import Job, JobState, Problem
+from . import Job, JobState, Problem
 
 try:
     import sqlalchemy as sa

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from . import FINISHED, Answer, Job, JobState, Problem, Suspect
 from .database import LISTED, WHOLE, fitting, job_of
 from .database import items as items_table
 from .database import jobs as jobs_table
 from .database import suspects as suspects_table
-from .job import FINISHED, Answer, Job, JobState, Problem, Suspect
 
 if TYPE_CHECKING:
     from .database import Database

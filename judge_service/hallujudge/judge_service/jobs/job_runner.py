@@ -14,7 +14,7 @@ from ..access.caller import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
 from ..llm.failures import CONFIGURATION_REASONS
 from ..stopping import KEEPING_CALLS, begun, cancel_all
-from .job import Job, JobLimits, Problem, caller_of
+from . import Job, JobLimits, Problem, caller_of
 from .job_scoring import JobScoring, StoppedError
 
 if TYPE_CHECKING:

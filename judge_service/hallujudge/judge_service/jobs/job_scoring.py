@@ -22,7 +22,7 @@ from ..errors import InvalidInputError, OverloadedError, UnavailableError
 from ..observe.recorder import JobsActivity
 from ..stopping import CallDrain, HeldBackError, JointWork
 from ..threads import in_thread, shielded
-from .job import Answer, Job, JobCodec, JobState, JobWork, JobWorkers, ScoredChunk, Suspect
+from . import Answer, Job, JobCodec, JobState, JobWork, JobWorkers, ScoredChunk, Suspect
 
 if TYPE_CHECKING:
     from hallujudge.metrics import ItemResult

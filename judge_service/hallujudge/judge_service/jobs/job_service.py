@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..errors import HallujudgeError, InvalidInputError, UnavailableError, VersionMismatchError
 from ..stopping import CallDrain, Grace, begun, cancel_all
 from ..threads import import_in_thread
-from .job import (
+from . import (
     FINISHED,
     Job,
     JobCodec,

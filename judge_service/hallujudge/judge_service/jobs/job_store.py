@@ -14,11 +14,7 @@ from hallujudge.metrics.framework.tally import cluster_key
 
 from ..engine.streams import repeated_id
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
-from .database import LISTED, WHOLE, fitting, job_of
-from .database import item_ids as ids_table
-from .database import items as items_table
-from .database import jobs as jobs_table
-from .job import (
+from . import (
     FINISHED,
     Job,
     JobDetails,
@@ -29,6 +25,10 @@ from .job import (
     ResultPage,
     StoredResult,
 )
+from .database import LISTED, WHOLE, fitting, job_of
+from .database import item_ids as ids_table
+from .database import items as items_table
+from .database import jobs as jobs_table
 
 if TYPE_CHECKING:
     from .database import Database

@@ -1,4 +1,238 @@
 """Judges: claims in, verdicts out.
 
-Importing a judge imports no client library and opens no connection.
+This module has the interface of judges: what they receive and return. Importing a judge imports no
+client library and opens no connection.
 """
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
+from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.framework.tally import cluster_key
+
+from ..access.caller import current_caller
+from ..llm.budget import Usage
+
+DIGITS = 6
+"""Digits of probabilities in evidence."""
+
+
+class Declined(NamedTuple):
+    """A judge that returned no verdict on a claim, and why."""
+
+    judge: str
+    """Its name."""
+    reason: str
+    """Why, such as ``JUDGE_TIMEOUT``."""
+    detail: str = ""
+    """The reason in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequestItem:
+    """A response's claims and the references of its image."""
+
+    id: str
+    """The item's id, for messages only; it is not sent to a judge."""
+    payer: str = ""
+    """Who pays for a reply that no other item paid for, from :func:`payer_of`."""
+    claims: tuple[ClaimParts, ...]
+    """The claims to judge."""
+    reference_triplets: tuple[Triplet, ...]
+    """The image's scene graph."""
+    reference_objects: tuple[str, ...] = ()
+    """Objects of the image that no triplet names."""
+    fallback_history: tuple[tuple[Declined, ...], ...] = ()
+    """Why earlier judges gave no verdict, one entry per claim; empty for the first judge."""
+
+    def picked(
+        self, indices: Sequence[int], history: Sequence[tuple[Declined, ...]]
+    ) -> JudgeRequestItem:
+        """Return the item with some of its claims only."""
+        claims = tuple(self.claims[index] for index in indices)
+        return replace(self, claims=claims, fallback_history=tuple(history))
+
+
+def payer_of(item_id: str, content: object) -> str:
+    """Return an item's name among all that may share a reply, the same when it is judged again.
+
+    Args:
+        item_id: The item's id, which items of other runs may have too.
+        content: What is judged.
+    """
+    # Keys tell the users of a server apart.
+    return f"{cluster_key(repr((current_caller().key_id, item_id, content))):016x}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A judge's part in an item."""
+
+    judge: str
+    """Its name."""
+    answered: int = 0
+    """Number of claims with a verdict of this judge."""
+    declined: tuple[Declined, ...] = ()
+    """Why the other claims have none, one entry for each claim."""
+    usage: Usage = field(default_factory=Usage)
+    """What its replies took."""
+    votes: tuple[Verdict | None, ...] = ()
+    """As a member of a panel: its verdict on each claim, None without one."""
+    dissents: int = 0
+    """As a member of a panel: its verdicts that differ from the panel's."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the entry of ``evidence.judging``."""
+        details = {reason: detail for _, reason, detail in reversed(self.declined)}
+        counts = Counter(reason for _, reason, _ in self.declined)
+        reasons: dict[str, JsonValue] = {
+            reason: {"claims": count, "detail": details[reason]}
+            for reason, count in sorted(counts.items())
+        }
+        return {
+            "judge": self.judge,
+            "answered": self.answered,
+            "declined": reasons,
+            **self.usage.to_json(),
+            **(self._votes() if self.votes else {}),
+        }
+
+    def _votes(self) -> dict[str, JsonValue]:
+        votes: list[JsonValue] = [vote.value if vote else "" for vote in self.votes]
+        return {"votes": votes, "dissents": self.dissents}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedItem:
+    """Verdicts on an item's claims, and the judges that were called."""
+
+    verdicts: tuple[ClaimVerdict, ...]
+    """One for each claim, in order; unscored if no judge returned a verdict."""
+    asked: tuple[Asked, ...] = ()
+    """The judges that were called, in order."""
+
+    @classmethod
+    def by(cls, judge: str, verdicts: Sequence[ClaimVerdict], usage: Usage) -> JudgedItem:
+        """Return the verdicts of one judge, with the reasons of claims without a verdict."""
+        declined = tuple(
+            Declined(judge, verdict.reason, verdict.detail)
+            for verdict in verdicts
+            if verdict.verdict is Verdict.UNSCORED
+        )
+        answered = len(verdicts) - len(declined)
+        asked = Asked(judge=judge, answered=answered, declined=declined, usage=usage)
+        return cls(verdicts=tuple(verdicts), asked=(asked,))
+
+    def judging(self) -> tuple[dict[str, JsonValue], ...]:
+        """Return the entries of ``evidence.judging``."""
+        return tuple(asked.to_json() for asked in self.asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """Verdicts on an item from earlier calls."""
+
+    verdicts: tuple[ClaimVerdict | None, ...]
+    """One for each claim; None if unknown."""
+    fallback_history: tuple[tuple[Declined, ...], ...]
+    """Why earlier judges returned no verdict when this one did, one entry for each claim."""
+    usage: Usage
+    """The usage of the replies when they were made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeIdentity:
+    """Everything that verdicts depend on, apart from the inputs."""
+
+    kind: str
+    """``llm``, ``matcher`` or another family."""
+    model: str
+    """The model's id or folder name."""
+    revision: str = ""
+    """The weights' revision or digest; empty if unknown."""
+    server: str = ""
+    """What serves it and in which version, such as ``vllm 0.32.0``; empty if unknown."""
+    template: str = ""
+    """Name, version and hash of the prompt template."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Every parameter that is sent or applied, by name."""
+
+    def __str__(self) -> str:
+        revision = f"@{self.revision}" if self.revision else ""
+        server = f" ({self.server})" if self.server else ""
+        return f"{self.model}{revision}{server}"
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the judge's fields of a metric's signature."""
+        parameters = ",".join(f"{name}={value}" for name, value in self.parameters)
+        fields = (("judge", str(self)), ("prompt", self.template), ("params", parameters))
+        return tuple((name, value) for name, value in fields if value)
+
+    @property
+    def signature(self) -> str:
+        """The identity as one field of a metric's signature."""
+        return ",".join(value for _, value in self.signature_fields())
+
+
+def joined_identity(parts: Sequence[tuple[str, JudgeIdentity]]) -> JudgeIdentity:
+    """Return one identity of several judges in order.
+
+    Args:
+        parts: Names and identities of the judges.
+    """
+    if len(parts) == 1:
+        return parts[0][1]
+    return JudgeIdentity(
+        kind="router",
+        model=">".join(str(part) for _, part in parts),
+        template=">".join(part.template or "-" for _, part in parts),
+        parameters=tuple(
+            (f"{judge}.{name}", value) for judge, part in parts for name, value in part.parameters
+        ),
+    )
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Gives verdicts on claims."""
+
+    @property
+    def name(self) -> str:
+        """Its name in evidence and settings, such as ``llm`` or ``fallback``."""
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """What its verdicts depend on, as far as it is known before the first call."""
+
+    async def judge(
+        self, items: Sequence[JudgeRequestItem], *, has_fallback: bool = False
+    ) -> list[JudgedItem]:
+        """Return verdicts on every claim of every item, in order.
+
+        A claim without verdict is unscored with a reason. Only errors that every further
+        call would repeat, such as a rejected key, are raised.
+
+        Args:
+            items: Claims and references.
+            has_fallback: Whether another judge is asked about claims without verdict.
+        """
+
+
+@runtime_checkable
+class RecallingJudge(Judge, Protocol):
+    """A judge that keeps verdicts of earlier calls."""
+
+    async def recall(self, items: Sequence[JudgeRequestItem]) -> list[Recalled]:
+        """Return the verdicts that are known without calling the model."""
+
+
+def unscored_claim(claim: ClaimParts, reason: str, detail: str, judge: str = "") -> ClaimVerdict:
+    """Return a claim without a verdict, and why it has none."""
+    return ClaimVerdict(
+        triplet=claim, verdict=Verdict.UNSCORED, judge=judge, reason=reason, detail=detail
+    )

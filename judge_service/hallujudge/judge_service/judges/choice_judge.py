@@ -14,7 +14,7 @@ from ..llm.budget import Usage
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.prompt_templates import Template
 from ..work_recorder import recorder
-from .judge_interface import DIGITS, Asked, Declined, JudgeIdentity
+from . import DIGITS, Asked, Declined, JudgeIdentity
 from .llm_judge import LlmJudge
 from .questions import Question
 from .replies import ReadAnswer, ReadReply

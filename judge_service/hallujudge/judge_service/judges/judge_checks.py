@@ -14,7 +14,7 @@ from ..llm.chat import ChatReply, ChatRequest, Stated
 from ..llm.chat_servers import ChatServer
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
-from .judge_interface import JudgeRequestItem
+from . import JudgeRequestItem
 from .llm_judge import LlmJudge
 from .questions import WORDINGS
 from .router import Router

@@ -21,7 +21,7 @@ from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.failures import CallFailedError
 from ..llm.prompt_templates import Template, load_template
 from ..llm.protocols import MOST_TOGETHER
-from .judge_interface import (
+from . import (
     DIGITS,
     Declined,
     JudgedItem,

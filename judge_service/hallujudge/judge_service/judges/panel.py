@@ -21,7 +21,7 @@ from hallujudge.metrics.framework.results import UnscoredReason
 from ..errors import InvalidInputError, fault_of
 from ..llm.ask_once import run_bounded
 from ..llm.budget import Usage
-from .judge_interface import (
+from . import (
     DIGITS,
     Asked,
     Declined,

@@ -12,7 +12,7 @@ from itertools import pairwise
 from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
 
 from ..llm.prompt_templates import Message, Template, as_line, fenced, load_template
-from .judge_interface import JudgeRequestItem
+from . import JudgeRequestItem
 
 VERDICT_KEY = "verdict"
 """The key of a single choice in an answer that is an object."""

@@ -20,7 +20,7 @@ from ..llm.budget import Usage
 from ..llm.cache_file import Record
 from ..llm.chat import ChatReply, Stated, TokenChoice, reply_problem, shown
 from ..llm.client import Answer
-from .judge_interface import Declined
+from . import Declined
 from .questions import VERDICT_KEY, Question
 
 NO_VERDICT = "REPLY_OUT_OF_CHOICE"

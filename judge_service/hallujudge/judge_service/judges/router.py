@@ -1,6 +1,6 @@
 """The router: judges in order, each called for the claims that the earlier ones left open.
 
-Judges in order, and when a verdict of the first is not kept: its margin is too small.
+A verdict of the first judge is not kept if its margin is too small; the next judge then decides.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hallujudge.metrics.framework.signature import signature_value
 from ..errors import InvalidInputError, fault_of
 from ..llm.budget import Usage
 from ..work_recorder import recorder
-from .judge_interface import (
+from . import (
     Asked,
     Declined,
     Judge,

@@ -17,10 +17,10 @@ from ..llm.budget import Usage, VerdictStore
 from ..llm.chat import ChatRequest
 from ..llm.client import ChatClient
 from ..llm.prompt_templates import Template, defused, load_template
-from ..matchers.matcher_interface import ClaimMatcher, ClaimQuery, MatcherSettings
+from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings
 from ..matchers.small_judge_presets import SmallPreset
 from ..matchers.small_matcher import WORDING, Room, facts_of, hypothesis, packed
-from .judge_interface import JudgedItem, JudgeIdentity, JudgeRequestItem, unscored_claim
+from . import JudgedItem, JudgeIdentity, JudgeRequestItem, unscored_claim
 from .llm_judge import LlmJudge
 from .questions import SENTENCE_CHOICES, Question
 from .replies import ReadAnswer

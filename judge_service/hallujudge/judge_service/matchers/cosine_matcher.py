@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 
 from ..threads import in_thread
-from .matcher_interface import (
+from . import (
     DIGITS,
     ClaimQuery,
     MatcherSettings,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .matcher_interface import Vectors
+    from . import Vectors
 
     Doubles = NDArray[np.float64]
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import InternalError, InvalidInputError, MissingExtraError
 from ..threads import SharedLoads
-from .cosine_matcher import CosineMatcher
-from .matcher_interface import (
+from . import (
     ClaimMatcher,
     Encoder,
     MatcherSettings,
@@ -29,6 +28,7 @@ from .matcher_interface import (
     encode_by_length,
     plain,
 )
+from .cosine_matcher import CosineMatcher
 from .model_folders import (
     MINILM_SHA256,
     EncoderShape,
@@ -45,7 +45,7 @@ from .torch_models import TorchEncoder, TorchPairs, TorchWeights
 
 if TYPE_CHECKING:
     from ..access.memory import MemoryBudget
-    from .matcher_interface import Vectors
+    from . import Vectors
 
 # Two to three orders above single precision rounding, and far below any other defect.
 _GOLDEN_TOLERANCE = 1e-4

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
-from .cosine_matcher import PartRule, in_rounds, retained_of, unscored
-from .matcher_interface import (
+from . import (
     DIGITS,
     ClaimQuery,
     MatcherSettings,
@@ -17,6 +16,7 @@ from .matcher_interface import (
     plain,
     reference_sentence,
 )
+from .cosine_matcher import PartRule, in_rounds, retained_of, unscored
 from .small_judge_presets import SmallPreset, preset_of
 
 WORDING = "words-1"

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInputError, MissingExtraError
-from .matcher_interface import encode_by_length, length_batches, plain
+from . import encode_by_length, length_batches, plain
 from .model_folders import ModelFolder, encoder_shape
 from .small_judge_presets import Architecture, SmallPreset
 
 if TYPE_CHECKING:
-    from .matcher_interface import Vectors
+    from . import Vectors
 
 
 # Tokenizers without a limit have a very large number instead.

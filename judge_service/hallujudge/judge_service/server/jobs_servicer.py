@@ -15,7 +15,7 @@ from hallujudge.judge.v1 import scoring_pb2
 
 from ..engine.registry import metric_entry
 from ..errors import UnsupportedError
-from ..jobs.job import JobLimits, NewItem, NewJob, ScoredChunk, current_owner, kept_caller
+from ..jobs import JobLimits, NewItem, NewJob, ScoredChunk, current_owner, kept_caller
 from ..jobs.job_service import JobService
 from ..observe.recorder import record_outcomes
 from ..settings.server_settings import state_folder

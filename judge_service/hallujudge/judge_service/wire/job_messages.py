@@ -10,7 +10,7 @@ from hallujudge.metrics import Item, ItemResult, Report
 
 from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError
-from ..jobs.job import Job, JobDetails, JobState, ResultPage
+from ..jobs import Job, JobDetails, JobState, ResultPage
 from .convert import (
     item_from_proto,
     report_from_proto,

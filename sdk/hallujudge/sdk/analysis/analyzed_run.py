@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from hallujudge.metrics import Metric, Outcome, Report
 
 from ..archives.records import Record, read_records
-from ..backends.base import metric_of
+from ..backends import metric_of
 from ..comparison.compared_runs import RunSource, check_distinct, run_keys, run_name
 from ..errors import ArchiveError, InvalidInputError
 from ..report.charts import Chart, chart_from

@@ -20,7 +20,7 @@ from hallujudge.synonym_graphs import SynonymGraph, shipped_graphs
 from ..archives.records import Record
 from ..errors import ArchiveError
 from ..report.charts import Chart
-from ..spec_parts import by_domain, graph_source
+from ..runs.score_run import by_domain, graph_source
 from .analyzed_run import (
     AnalysisOption,
     AnalysisTable,

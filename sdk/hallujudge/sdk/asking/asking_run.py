@@ -25,7 +25,7 @@ from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.stored_files import refuse_schema
 from ..errors import InvalidInputError, OutputError
-from ..progress_bar import Progress
+from ..runs.progress_bar import Progress
 from ..runs.run_inputs import described_file
 from .asked_benchmarks import Benchmark, benchmark_of
 from .inquiries import Inquiries, Inquiry, read_inquiries

@@ -25,7 +25,7 @@ from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 
 from ..archives.records import Record, id_under, optional_text, read_records
 from ..errors import ArchiveError
-from ..progress_bar import Progress
+from ..runs.progress_bar import Progress
 from .text_calls import NoReplyError, TextModel
 
 ASPECTS: Mapping[str, str] = MappingProxyType(

@@ -24,7 +24,7 @@ from ..archives import InputOptions
 from ..archives.inputs import declared_inputs
 from ..archives.readers import open_responses
 from ..archives.records import Record, read_records
-from ..backends.base import BatchResult
+from ..backends import BatchResult
 from ..client import Client
 from ..report.report_text import ABSENT
 from ..report.table_pages import Cell, Grid, Page, Shown, show_number

@@ -21,7 +21,7 @@ from hallujudge.judge_service.engine.streams import (
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 
-from .base import Batch, BatchResult, RunHeader, ServerInfo, ids_of
+from . import Batch, BatchResult, RunHeader, ServerInfo, ids_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession

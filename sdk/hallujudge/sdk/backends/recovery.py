@@ -23,7 +23,7 @@ from hallujudge.judge_service.stopping import begun
 from ..errors import DeadlineError, HallujudgeError, OverloadedError, UnavailableError
 
 if TYPE_CHECKING:
-    from .base import Batch
+    from . import Batch
 
 _LOG = logging.getLogger(__name__)
 

@@ -42,7 +42,7 @@ from ..errors import (
     UnsupportedError,
     VersionMismatchError,
 )
-from .base import (
+from . import (
     Batch,
     BatchResult,
     RunHeader,

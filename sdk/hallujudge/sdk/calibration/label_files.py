@@ -12,11 +12,11 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import InvalidInputError, OutputError
-from ..labels.human_labels import Label, find_labels, match_labels, matched_labels, read_labels
-from ..labels.label_plans import By, LabelPlan, plan_labels, read_plan
-from ..labels.verdicts import read_verdicts
 from ..runs.manifest import CALIBRATION, CASCADE
 from ..runs.stored_runs import StoredRun, read_run
+from .human_labels import Label, find_labels, match_labels, matched_labels, read_labels
+from .label_plans import By, LabelPlan, plan_labels, read_plan
+from .verdicts import read_verdicts
 
 LABELS, PLAN = "labels.jsonl", "label-plan.json"
 

@@ -12,9 +12,9 @@ import numpy as np
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
 from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims, effects_of
 
-from ..labels.human_labels import Label, MatchedLabels
-from ..labels.label_plans import By, LabelPlan, Unit, units_of
-from ..labels.verdicts import DecidedItem, divisor
+from .human_labels import Label, MatchedLabels
+from .label_plans import By, LabelPlan, Unit, units_of
+from .verdicts import DecidedItem, divisor
 
 if TYPE_CHECKING:
     from hallujudge.metrics import Metric, ScoreDefinition

@@ -16,9 +16,9 @@ from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
 from hallujudge.metrics.framework.file_schemas import schema_of
 
 from ..errors import InvalidInputError
-from ..labels.human_labels import match_labels, read_labels
-from ..labels.verdicts import read_verdicts
 from ..runs.stored_runs import StoredRun, read_run
+from .human_labels import match_labels, read_labels
+from .verdicts import read_verdicts
 
 if TYPE_CHECKING:
     from hallujudge.metrics.framework.columns_and_scores import FloatArray

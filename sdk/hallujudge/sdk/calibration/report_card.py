@@ -28,19 +28,19 @@ from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import InvalidInputError
-from ..labels.human_labels import Label, match_labels, read_labels
-from ..labels.label_plans import LabelPlan, read_plan, units_of
-from ..labels.verdicts import DecidedItem, read_verdicts
 from ..runs.stored_runs import StoredRun, read_run
+from .human_labels import Label, match_labels, read_labels
 from .label_files import PLAN
+from .label_plans import LabelPlan, read_plan, units_of
 from .labelled_claims import Sample, labelled_samples, sampling_of
 from .run_calibration import calibrate_items, open_reference, verdicts_as_labels
+from .verdicts import DecidedItem, read_verdicts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hallujudge.judge_service.judges import JudgeRequestItem
     from hallujudge.judge_service.judges.judge_checks import Retrial
-    from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
     from hallujudge.judge_service.judges.llm_judge import LlmJudge
     from hallujudge.metrics.framework.columns_and_scores import FloatArray
 
@@ -142,7 +142,7 @@ def _refuse_other(run: StoredRun, judge: LlmJudge) -> None:
 
 def _drawn(run: StoredRun, count: int) -> Iterator[JudgeRequestItem]:
     """Yield the claims of images, in an order that depends on their names only."""
-    from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
+    from hallujudge.judge_service.judges import JudgeRequestItem
 
     images = _images(run)
     left = count

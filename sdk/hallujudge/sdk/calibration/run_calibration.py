@@ -20,11 +20,10 @@ from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy, judge_a
 from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
 
 from ..errors import InvalidInputError
-from ..labels.human_labels import Label, MatchedLabels, find_labels, matched_labels
-from ..labels.label_plans import LabelPlan, read_plan
-from ..labels.verdicts import DecidedItem, read_verdicts
 from ..runs.stored_runs import StoredRun, read_run
+from .human_labels import Label, MatchedLabels, find_labels, matched_labels
 from .label_files import LABELS, PLAN, labels_text
+from .label_plans import LabelPlan, read_plan
 from .labelled_claims import (
     Sample,
     Sampling,
@@ -34,6 +33,7 @@ from .labelled_claims import (
     sampling_of,
 )
 from .score_corrections import LEAST_IN_GROUP, calibrated_scores
+from .verdicts import DecidedItem, read_verdicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,9 @@ from hallujudge.metrics.calibration.prediction_powered import (
     prediction_powered,
 )
 
-from ..labels.human_labels import MatchedLabels
-from ..labels.verdicts import DecidedItem
+from .human_labels import MatchedLabels
 from .labelled_claims import Sample, Sampling, differs_from_run
+from .verdicts import DecidedItem
 
 FEW_LABELS = 20
 """With fewer labels, no correction is recommended: its interval says next to nothing."""

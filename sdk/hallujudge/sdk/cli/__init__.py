@@ -63,9 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 # Importing a module adds its commands to the tree; families are imported when they are used.
 _MODULES = (
-    *("analyze_command", "archive_commands", "ask_command", "comparison_commands"),
-    *("example_commands", "graph_commands", "info_commands", "job_commands", "label_commands"),
-    *("metrics_commands", "report_commands", "server_commands"),
+    *("archive_commands", "ask_command", "comparison_commands", "graph_commands"),
+    *("info_commands", "job_commands", "label_commands", "metrics_commands", "report_commands"),
+    *("server_commands",),
 )
 # Scoring waits for none of the others.
 _OF_GROUP = {"score": ("archive_commands",)}
@@ -90,7 +90,7 @@ def _commands(families: tuple[str, ...], group: str) -> Callable[..., object]:  
 
 def _execute(typed: tuple[str, ...]) -> object:
     """Execute the command of the arguments, and return its exit code."""
-    from .score_command import ScoreCommand
+    from .declared_options import ScoreCommand
 
     first = _with_benchmarks_first(typed)
     with _shown_deprecations(), _shown_reading(first):
@@ -134,7 +134,7 @@ def _shown_reading(arguments: Sequence[str]) -> AbstractContextManager[None]:
     # `score METRIC` shows it while it prepares its run, and after that how far the run is.
     if not _READERS.intersection(arguments[:1]) and tuple(arguments[:2]) != ("score", "all"):
         return nullcontext()
-    from ..progress_bar import shown_reading
+    from ..runs.progress_bar import shown_reading
 
     return shown_reading()
 

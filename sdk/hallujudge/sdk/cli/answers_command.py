@@ -25,13 +25,12 @@ from ..archives.label_sets import files_of_labels
 from ..errors import InvalidInputError
 from ..runs.manifest import LABELS, PARSERS
 from ..runs.run_inputs import PreparedRun
-from ..score_run import ScoreRun
+from ..runs.score_run import ScoreRun
 from .app import examples, input_option, output_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import Estimate, JudgeOptions
 from .output import show_page, write_file
 from .run_options import InputsOf, RunOptions
-from .score_command import ScoreCommand
 
 # Answers are parsed in batches, so that a long archive is never in memory as a whole.
 _BATCH = 4096

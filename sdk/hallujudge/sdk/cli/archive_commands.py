@@ -1,8 +1,12 @@
-"""``hallujudge score all``, ``archive inspect`` and ``audit``: commands on archives."""
+"""Commands on archives: ``hallujudge score all``, ``archive inspect`` and ``audit``.
+
+``hallujudge demo`` and ``hallujudge new`` write example archives to try commands with.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -29,7 +33,7 @@ from .run_options import Overwrite, Workers
 
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
-    from ..overview import LeftOut, Overview, ScoredRun
+    from ..comparison.overview import LeftOut, Overview, ScoredRun
 
 
 @score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
@@ -57,7 +61,7 @@ def score_all(
 ) -> ExitCode:
     """Every archive of a folder, by every metric that applies, with one overview."""
     from ..client import Client
-    from ..overview import score_all as score_folder
+    from ..comparison.overview import score_all as score_folder
 
     known = _by_metric(references or [])
     if at.server is not None and workers > 1:
@@ -104,7 +108,7 @@ def _by_metric(given: list[str]) -> dict[str, list[str]]:
 def _print_progress(typed: tuple[str, ...], done: ScoredRun | LeftOut) -> None:
     """Print one line on standard error for each archive."""
     from ..archives.json_files import named
-    from ..overview import ScoredRun
+    from ..comparison.overview import ScoredRun
 
     if isinstance(done, ScoredRun):
         items = done.report.coverage.items
@@ -281,3 +285,59 @@ def audit(
         typer.echo(f"{count:,} items written to {items}", err=True)
     show_result(result, output_format)
     return ExitCode.OK
+
+
+ExampleFolder = Annotated[
+    Path | None, output_option("--out", "-o", metavar="DIR", help="Folder for the files.")
+]
+_DEMO = "chair"
+
+
+@app.command(epilog=examples("hallujudge demo"))
+def demo(
+    *,
+    out: Annotated[
+        Path, output_option("--out", "-o", metavar="DIR", help="Folder for captions and report.")
+    ] = Path("hallujudge-demo"),
+) -> ExitCode:
+    """Score 24 example captions on this machine, and write the report to look at."""
+    from ..archives.archive_examples import write_example
+    from . import main
+
+    example = write_example(_DEMO, out)
+    words = shlex.split(example.command)[1:]
+    # The files are named as from inside the folder, where the demo need not be run.
+    code = main([str(out / word) if _is_path(word) else word for word in words] + ["--overwrite"])
+    if code not in (ExitCode.OK, ExitCode.UNSCORED):
+        return ExitCode(code)
+    page = (out / "results" / "report.html").resolve()
+    typer.echo(f"\nOpen in a browser: {page.as_uri()}\n")
+    typer.echo(_again(out, example.command))
+    return ExitCode.OK
+
+
+@app.command(epilog=examples("hallujudge new pope"))
+def new(
+    metric: Annotated[
+        str, typer.Argument(metavar="METRIC", help="A metric, as `hallujudge metrics` lists them.")
+    ],
+    *,
+    out: ExampleFolder = None,
+) -> ExitCode:
+    """A tiny example archive of a metric, and the command that scores it."""
+    from ..archives.archive_examples import write_example
+
+    folder = out or Path(f"{metric}-example")
+    found = write_example(metric, folder)
+    typer.echo(f"{folder} has {', '.join(found.files)}\n")
+    typer.echo(_again(folder, found.command))
+    return ExitCode.OK
+
+
+def _is_path(word: str) -> bool:
+    return word.endswith((".jsonl", ".json")) or word == "results"
+
+
+def _again(folder: Path, command: str) -> str:
+    """Return the command lines that score the files of a folder."""
+    return f"To score {folder} yourself:\n\n    cd {shlex.quote(str(folder))}\n    {command}"

@@ -8,12 +8,11 @@ from typing import Annotated
 from hallujudge.judge_service.engine.registry import LLM_JUDGES
 
 from ..archives import InputOptions
-from ..score_run import ScoreRun
+from ..runs.score_run import ScoreRun
 from .app import examples, input_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import Estimate, JudgeOptions
 from .run_options import InputsOf, RunOptions
-from .score_command import ScoreCommand
 
 
 @score_app.command(epilog=examples("hallujudge score argus -r evals/judge_model_gpt-4o -o results"))

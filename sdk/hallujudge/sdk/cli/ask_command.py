@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InvalidInputError
-from ..progress_bar import Progress, shown_progress
+from ..runs.progress_bar import Progress, shown_progress
 from .app import (
     ExitCode,
     app,

@@ -11,7 +11,7 @@ import typer
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
-from ..score_run import ScoreRun
+from ..runs.score_run import ScoreRun
 from .app import (
     ExitCode,
     build_app,
@@ -21,10 +21,9 @@ from .app import (
     output_option,
     score_app,
 )
-from .declared_options import DeclaredBy, MetricOptions, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .output import write_file
 from .run_options import InputsOf, Responses, RunOptions
-from .score_command import ScoreCommand
 
 
 @score_app.command(

@@ -1,4 +1,7 @@
-"""Options made from declarations: fields of a shared dataclass, and options of a metric."""
+"""Options made from declarations: fields of a shared dataclass, and options of a metric.
+
+They make a :class:`ScoreCommand`: what is scored, at which backend, with which outputs.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ParamSpec,
@@ -25,9 +29,87 @@ from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
 from hallujudge.metrics.framework.metric import LONGEST_HELP, OptionDefinition
 
+from ..backends import Timeouts
 from ..errors import InvalidInputError
+from ..runs.score_run import ScoreRun
 from .app import input_option, judge_option, metric_option
-from .score_command import BOTH, compares_variants
+from .output import (
+    in_flags,
+)
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.settings.connection import Connection
+
+
+FORMATS = ("table", "json", "markdown", "csv", "latex", "html")
+BOTH = "both"
+"""Name of the variants published and corrected, side by side."""
+VARIANTS = ("published", "corrected")
+"""What it stands for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreCommand:
+    """A scoring run of the command line: its inputs, backend and outputs.
+
+    Score commands return it unexecuted, so that ``hallujudge submit`` and ``hallujudge batch`` can
+    change what is done with the run.
+    """
+
+    run: ScoreRun
+    """What is scored and how, with the folder for results."""
+    server: str | None = None
+    """Host and port of the server; None scores in this process."""
+    connection: Connection | None = None
+    """Certificates and API key for the server; None takes those of the environment."""
+    connection_flags: tuple[str, ...] = ()
+    """The options behind ``connection``, for the command that fetches a submitted run."""
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    """How long the server may take."""
+    judges: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the judges, for scoring in this process."""
+    formats: tuple[str, ...] = ("table",)
+    """What to print and which pages to write."""
+    quiet: bool = False
+    """Whether only scores are printed."""
+    verbose: bool = False
+    """Whether unscored items are listed."""
+    all_rows: bool = False
+    """Whether all scores of all groups are printed."""
+    only_estimate: bool = False
+    """Whether the cost is estimated instead of scoring."""
+    request_id: str | None = None
+    """Id of the request that submits the run as a job; empty for a hash; None scores the run."""
+    batch_requests: Path | None = None
+    """File to write the judges' requests to instead of scoring."""
+    batch_replies: Path | None = None
+    """File of replies to such requests, which are scored."""
+    typed: tuple[str, ...] = ()
+    """The command line, for notes in terms of its options."""
+    then: Callable[[ScoreCommand], None] | None = None
+    """What follows a run that was scored."""
+
+    @property
+    def out(self) -> Path:
+        """The folder for results."""
+        assert self.run.folder is not None, "score commands require --out"
+        return Path(self.run.folder)
+
+    @property
+    def prints_table(self) -> bool:
+        """Whether tables are printed."""
+        return "table" in self.formats and not self.quiet
+
+    def note(self, *notes: str) -> None:
+        """Print notes on standard error, unless only scores are wanted."""
+        for note in () if self.quiet else notes:
+            typer.echo(f"note: {in_flags(note, self.typed)}", err=True)
+
+
+def compares_variants(entry: MetricEntry) -> bool:
+    """Return whether ``--variant both`` works for a metric."""
+    return set(entry.variants) == set(VARIANTS)
+
 
 # The text of such a file travels in a spec, which is sent with every stream.
 _MOST_BYTES = 400_000

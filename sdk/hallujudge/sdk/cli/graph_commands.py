@@ -13,7 +13,7 @@ from hallujudge.synonym_graphs import GraphError, SynonymGraph
 
 from ..archives.local_files import read_bytes
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
-from ..spec_parts import graph_source
+from ..runs.score_run import graph_source
 from .app import ExitCode, command_group, examples, input_option, metric_option, output_option
 from .options import LlmModel, LlmUrl, llm_options
 from .output import write_file

@@ -197,7 +197,7 @@ def open_similarity(model: str) -> Similarity | None:
     """Return a function for the similarity of two words; None without a model's name."""
     if not model:
         return None
-    from hallujudge.judge_service.matchers.matcher_interface import MatcherSettings
+    from hallujudge.judge_service.matchers import MatcherSettings
     from hallujudge.judge_service.matchers.matcher_models import open_encoder
     from hallujudge.judge_service.matchers.model_folders import find_model
 

@@ -14,7 +14,7 @@ import typer
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 
-from ..backends.base import Timeouts
+from ..backends import Timeouts
 from ..client import Client
 from ..errors import HallujudgeError, MissingExtraError
 from .app import (

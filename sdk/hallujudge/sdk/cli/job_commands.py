@@ -12,16 +12,15 @@ import typer
 
 from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
-from .declared_options import grouped
+from .declared_options import ScoreCommand, grouped
 from .options import ServerOptions
 from .output import NewFolder, refuse_run_file, report_time, show_new_run
 from .run_options import Overwrite
-from .score_command import ScoreCommand
 from .score_execution import ScoreExecution
 
 if TYPE_CHECKING:
     from ..client import Client
-    from ..jobs import JobInfo
+    from ..runs.server_jobs import JobInfo
 
 
 # What follows the metric or file is a score command, which has its own options.

@@ -26,7 +26,7 @@ from .options import LlmModel, LlmUrl, llm_options
 from .output import Format, show_as, write_file
 
 if TYPE_CHECKING:
-    from ..labels.label_plans import By, LabelPlan
+    from ..calibration.label_plans import By, LabelPlan
 
 
 # A cell of a sheet holds the beginning of a long response.
@@ -155,7 +155,7 @@ def _print_plan(made: LabelPlan) -> None:
 
 def _plan_sheet(made: LabelPlan, run: Path) -> str:
     """Return a sheet to fill in, with what a person needs to see next to each claim."""
-    from ..labels.verdicts import read_verdicts
+    from ..calibration.verdicts import read_verdicts
     from ..report.export_formats import csv_cell
     from ..report.report_text import cut
     from ..runs.stored_runs import read_run

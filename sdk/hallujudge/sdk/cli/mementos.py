@@ -7,13 +7,11 @@ from typing import Annotated
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
-from ..score_run import ScoreRun
-from ..spec_parts import by_domain
+from ..runs.score_run import ScoreRun, by_domain
 from .app import examples, input_option, metric_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import JudgeOptions
 from .run_options import InputsOf, RunOptions
-from .score_command import ScoreCommand
 
 _DOMAINS = ("daily_life", "robotics", "comics", "general")
 

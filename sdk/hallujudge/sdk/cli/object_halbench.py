@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..archives import InputOptions
-from ..score_run import ScoreRun
+from ..runs.score_run import ScoreRun
 from .app import examples, input_option, metric_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import JudgeOptions
 from .run_options import InputsOf, Responses, RunOptions
-from .score_command import ScoreCommand
 
 
 @score_app.command(

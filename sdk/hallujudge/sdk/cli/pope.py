@@ -17,7 +17,7 @@ from ..archives.chair_references import read_coco
 from ..archives.detected_objects import DetectedObjects, read_detections
 from ..archives.joins import read_mapping
 from ..errors import ArchiveError, InvalidInputError
-from ..spec_parts import graph_source
+from ..runs.score_run import graph_source
 from .app import (
     ExitCode,
     build_app,

@@ -1,14 +1,11 @@
-"""``hallujudge report``, ``view``, ``merge`` and ``rescore``.
-
-Commands on complete runs.
-"""
+"""Commands on complete runs: ``report``, ``view``, ``merge``, ``rescore`` and ``analyze``."""
 
 from __future__ import annotations
 
 import webbrowser
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,13 +14,24 @@ from hallujudge.metrics.framework.metric import published_rows
 
 from ..errors import InvalidInputError
 from ..runs import read_run
-from ..runs.manifest import PAGE
-from .app import ExitCode, app, examples, metric_option, output_option, server_option
+from ..runs.manifest import ANALYSIS, PAGE
+from .app import ExitCode, app, examples, input_option, metric_option, output_option, server_option
 from .comparison_commands import Allow
-from .output import AllRows, NewFolder, report_time, show_new_run, write_file
+from .declared_options import grouped
+from .output import (
+    AllRows,
+    Format,
+    NewFolder,
+    in_flags,
+    report_time,
+    show_new_run,
+    show_page,
+    write_file,
+)
 from .run_options import Overwrite
 
 if TYPE_CHECKING:
+    from ..analysis import Analysis
     from ..report.page import Images
     from ..runs import StoredRun
 
@@ -97,7 +105,7 @@ def report(
         elif name == "parquet":
             typer.echo(f"written to {stored[0].items_to_parquet()}", err=True)
         else:
-            _print(stored[0], name, all_rows=all_rows)
+            _print_run(stored[0], name, all_rows=all_rows)
     for tracker in to or ():
         stored[0].log_to(tracker)
         typer.echo(f"logged to {tracker}", err=True)
@@ -132,7 +140,7 @@ def _check_page(names: list[str], runs: int, options: list[str]) -> None:
         raise InvalidInputError(f"{alone[0]} is for the page of one run; leave it out, or a run")
 
 
-def _print(run: StoredRun, name: str, *, all_rows: bool) -> None:
+def _print_run(run: StoredRun, name: str, *, all_rows: bool) -> None:
     from ..report import PRINTED, render_markdown, render_table
 
     if name == "table":
@@ -178,7 +186,7 @@ def view(
     ] = True,
 ) -> ExitCode:
     """Pages of all runs below a folder, on this machine only."""
-    from ..viewer import Viewer
+    from .viewer import Viewer
 
     viewer = Viewer(folder, port)
     typer.echo(f"{viewer.address} shows the runs of {folder}; Ctrl-C ends it")
@@ -263,3 +271,127 @@ def _published_baseline(name: str, metric: str) -> tuple[str, dict[str, float]]:
             f"no published row of {metric} has the name {name!r:.80}; the rows are: {known}"
         )
     return f"{row.model} ({row.source})", dict(row.scores)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisFlags:
+    """The options of all families' analyses.
+
+    The families declare them again, with defaults: importing their analyses would make every
+    command start later.
+    """
+
+    probe: Annotated[
+        str | None, metric_option(metavar="OBJECT", help="chair: object of co-occurrence.")
+    ] = None
+    ks: Annotated[
+        str | None, metric_option(help="chair: values of k of hit ratios, such as 10,20.")
+    ] = None
+    counts: Annotated[
+        Path | None, metric_option(metavar="FILE", help="chair: objects of images to count.")
+    ] = None
+    words: Annotated[
+        str | None, metric_option(help="tri-he: word counts of the trend, such as 10,20,40.")
+    ] = None
+    share: Annotated[
+        float | None, metric_option(help="tri-he: share of object pairs that are frequent.")
+    ] = None
+    wordnet: Annotated[
+        str | None,
+        metric_option(help="tri-he: WordNet folder, for object pairs by synset, or auto."),
+    ] = None
+    sheet: Annotated[
+        list[str] | None,
+        metric_option(metavar="FILE", help="tri-he: filled sheet of label scores; repeatable."),
+    ] = None
+    human_scale: Annotated[
+        str | None, metric_option(help="tri-he: more-is-better or more-is-worse.")
+    ] = None
+    companions: Annotated[
+        int | None, metric_option(help="mementos: usual companions of a behaviour.")
+    ] = None
+    behavior_graph: Annotated[
+        list[str] | None, metric_option(help="mementos: graph of behaviours, as in score.")
+    ] = None
+    pairs: Annotated[
+        Path | None, metric_option(help="vidhal: answers about pairs of captions.")
+    ] = None
+    people: Annotated[Path | None, metric_option(help="vidhal: people's choices of the order.")] = (
+        None
+    )
+    votes: Annotated[Path | None, metric_option(help="vidhal: judges' votes on captions.")] = None
+    audit: Annotated[
+        Path | None, metric_option(help="infact: people's choices under operators.")
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given, by name."""
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: value for name, value in values if value is not None}
+
+
+AnalyzedRuns = Annotated[
+    list[Path], typer.Argument(metavar="RUN", help="Folders that hallujudge score wrote.")
+]
+
+
+@app.command(epilog=examples("hallujudge analyze results --format latex --table trend"))
+@grouped
+def analyze(
+    *,
+    context: typer.Context,
+    runs: AnalyzedRuns,
+    name: Annotated[
+        list[str] | None,
+        input_option(help="Name of a run, or model=llava,prompt=2; one for each."),
+    ] = None,
+    options: AnalysisFlags,
+    table: Annotated[
+        list[str] | None, output_option(metavar="NAME", help="Table to show; repeatable.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        output_option("--out", "-o", metavar="DIR", help="Folder for all tables in all formats."),
+    ] = None,
+    html: Annotated[
+        bool, output_option("--html", help="Also report.html of one run, with its analyses.")
+    ] = False,
+    output_format: Format = "table",
+) -> ExitCode:
+    """The papers' tables and figures from finished runs, without judging again."""
+    from ..analysis import analyze as analyze_runs
+
+    if html and len(runs) > 1:
+        raise InvalidInputError("--html is for one run; give --out DIR for a page of several runs")
+    found = analyze_runs(*runs, names=tuple(name or ()), options=options.given())
+    shown = found.only(table) if table else found
+    if output_format in ("csv", "latex") and len(shown.page().grids) > 1:
+        names = ", ".join(each.name for each in shown.tables if each.rows)
+        raise InvalidInputError(
+            f"--format {output_format} prints one table; add --table with one of {names}, or "
+            "--out DIR for all"
+        )
+    if len(runs) == 1:
+        write_file(runs[0] / ANALYSIS, found.to_text())
+    if out is not None:
+        _write_all(found, out)
+    if html:
+        write_file(runs[0] / PAGE, page_of_run(read_run(runs[0])))
+    _print_analysis(shown, output_format)
+    for note in found.notes:
+        typer.echo(f"note: {in_flags(note, context.obj)}", err=True)
+    return ExitCode.OK
+
+
+def _print_analysis(shown: Analysis, output_format: str) -> None:
+    if output_format == "json":
+        typer.echo(shown.to_text(), nl=False)
+    elif shown.page().grids:
+        # Notes go to the standard error, so that a table in a file has none.
+        show_page(replace(shown.page(), notes=()), output_format)
+
+
+def _write_all(found: Analysis, out: Path) -> None:
+    for path, text in found.files().items():
+        write_file(out / path, text)
+    typer.echo(f"written to {out}", err=True)

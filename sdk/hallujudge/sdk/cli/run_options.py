@@ -12,14 +12,13 @@ from hallujudge.metrics.framework.metric import InputOption
 
 from ..archives import InputOptions
 from ..archives.inputs import declared_inputs
-from ..backends.base import Timeouts
+from ..backends import Timeouts
 from ..errors import InvalidInputError
-from ..score_run import ScoreRun
+from ..runs.score_run import ScoreRun
 from .app import input_option, output_option, server_option, statistics_option
-from .declared_options import Declared, parameter_of, response_option
+from .declared_options import FORMATS, Declared, ScoreCommand, parameter_of, response_option
 from .options import ServerOptions
 from .output import AllRows
-from .score_command import FORMATS, ScoreCommand
 
 _TIMEOUTS = Timeouts()
 

@@ -20,15 +20,15 @@ from hallujudge.metrics import Outcome, Report
 
 from ..client import Client
 from ..errors import InvalidInputError
-from ..progress_bar import Progress, shown_progress, shown_reading
 from ..runs import RunFolder
 from ..runs.manifest import VERDICTS
 from ..runs.parts import Part, UnscoredCounts
+from ..runs.progress_bar import Progress, shown_progress, shown_reading
 from ..runs.run_inputs import PreparedRun
+from ..runs.score_run import ScoreRun, graph_notes
 from ..runs.scoring import ProgressWatch
-from ..score_run import ScoreRun
-from ..spec_parts import graph_notes
 from .app import ExitCode, stopped_by
+from .declared_options import BOTH, FORMATS, VARIANTS, ScoreCommand, compares_variants
 from .output import (
     estimate_line,
     is_terminal,
@@ -37,7 +37,6 @@ from .output import (
     unscored_notes,
     where_written,
 )
-from .score_command import BOTH, FORMATS, VARIANTS, ScoreCommand, compares_variants
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec

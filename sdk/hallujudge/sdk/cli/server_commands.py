@@ -403,7 +403,7 @@ def top(
     ] = 2.0,
 ) -> ExitCode:
     """A server at work: clients, queue, judges, rates and cost."""
-    from ..top import TopApp, fetch, metrics_url
+    from .top import TopApp, fetch, metrics_url
 
     read = partial(fetch, metrics_url(address))
     read()  # so that a wrong address is an error message, not a full screen

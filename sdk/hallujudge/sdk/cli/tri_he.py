@@ -12,8 +12,8 @@ import typer
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
-from ..progress_bar import shown_progress
-from ..score_run import ScoreRun
+from ..runs.progress_bar import shown_progress
+from ..runs.score_run import ScoreRun
 from .app import (
     ExitCode,
     build_app,
@@ -25,9 +25,13 @@ from .app import (
     score_app,
     statistics_option,
 )
-from .building_options import (
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .options import (
     Concurrency,
     Dialect,
+    Estimate,
+    JudgeOptions,
+    MatcherDownload,
     MaxCalls,
     MaxCost,
     Model,
@@ -37,11 +41,8 @@ from .building_options import (
     replies_of,
     say_failed,
 )
-from .declared_options import DeclaredBy, MetricOptions, grouped
-from .options import Estimate, JudgeOptions, MatcherDownload
 from .output import write_file
 from .run_options import InputsOf, References, RunOptions
-from .score_command import ScoreCommand
 
 if TYPE_CHECKING:
     from ..asking.tri_he_questions import TriHeBuild

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..progress_bar import shown_progress
+from ..runs.progress_bar import shown_progress
 from .app import (
     ExitCode,
     build_app,
@@ -19,7 +19,7 @@ from .app import (
     metric_option,
     output_option,
 )
-from .building_options import (
+from .options import (
     Concurrency,
     Dialect,
     MaxCalls,

@@ -28,7 +28,7 @@ from hallujudge.metrics.framework.signature import (
     parsed_signature,
 )
 
-from ..backends.base import metric_of
+from ..backends import metric_of
 from ..errors import InvalidInputError
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hallujudge.metrics import Report, Score
 
     from ..client import Client
-    from ..score_run import ScoreRun
+    from ..runs.score_run import ScoreRun
     from .compared_runs import RunData
 
 Values: TypeAlias = "Mapping[str, float | None]"

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from hallujudge.metrics import Item
 
     from ..archives import ItemSource
-    from ..backends.base import Batch, BatchResult
-    from ..score_run import SaveOptions
+    from ..backends import Batch, BatchResult
+    from .score_run import SaveOptions
 
 
 BATCH_ITEMS = 64

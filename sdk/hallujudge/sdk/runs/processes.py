@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ..archives import ItemSource
     from ..archives.inputs import CheckedSlice, SliceReader
     from ..archives.json_lines import Span
-    from ..score_run import ScoreRun
+    from .score_run import ScoreRun
 
 
 Settings = TypeVar("Settings")

@@ -28,7 +28,7 @@ from hallujudge.metrics.framework.signature import parsed_signature
 from ..archives.json_files import read_json
 from ..archives.records import Record, read_records, shown
 from ..archives.stored_files import read_stored, refuse_schema
-from ..backends.base import metric_of
+from ..backends import metric_of
 from ..errors import ArchiveError, HallujudgeError
 from .manifest import CALIBRATION
 

@@ -20,17 +20,17 @@ from ..archives.inputs import CheckedArchive, InputOptions, are_paths, own_files
 from ..archives.json_lines import Marks
 from ..archives.local_files import reading
 from ..archives.readers import read_items
-from ..backends.base import header_of
+from ..backends import header_of
 from ..errors import HallujudgeError
-from ..spec_parts import group_keys
 from .journal import read_marks
 from .manifest import MANIFEST, Manifest, partial
+from .score_run import group_keys
 
 if TYPE_CHECKING:
     from ..archives import ItemSource
-    from ..backends.base import RunHeader
-    from ..score_run import ScoreRun
+    from ..backends import RunHeader
     from .parts import EarlyWorkers
+    from .score_run import ScoreRun
 
 
 _PIECE = 1 << 20

@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
 from hallujudge.metrics.framework.file_schemas import schema_of
 
-from ..backends.base import BatchResult, metric_of
+from ..backends import BatchResult, metric_of
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError, OutputError
 from ..report import render_csv, render_latex, render_markdown, render_table
 from ..report.export_formats import frame, plot_report
 from ..report.item_views import view_item
 from ..report.page.first_screen import render_notebook
-from ..score_run import SaveOptions
 from ..trackers import Tracker, log_report
 from .folder import RunFolder
 from .manifest import PAGE, REPORT
 from .parts import PartMaker
 from .run_inputs import hash_of_items, manifest_of_report
 from .saved_items import from_messages, response_of, to_messages
+from .score_run import SaveOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from hallujudge.metrics import Answer
 
-    from ..score_run import SaveOptions
     from .manifest import Manifest
+    from .score_run import SaveOptions
 
 
 _ItemT = TypeVar("_ItemT", bound=Item)

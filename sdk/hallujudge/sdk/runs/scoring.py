@@ -13,12 +13,12 @@ from hallujudge.judge_service.llm.cache_file import kept_replies
 from hallujudge.metrics import Report, Tally
 from hallujudge.metrics.families import benchmark_named
 
-from ..backends.base import BatchResult
+from ..backends import BatchResult
 from ..errors import InternalError
-from ..spec_parts import input_notes
 from .manifest import PAGE, VERDICTS
 from .parts import BATCH_ITEMS, MANY_ITEMS, Part, PartMaker, PartSource, batches_async
 from .run_inputs import PreparedRun, manifest_of
+from .score_run import input_notes
 from .worker import WorkerSettings, worker_count
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from hallujudge.metrics.framework.report import JudgeShare
 
     from ..archives import ItemSource
-    from ..backends.base import RunHeader, ScoringBackend
-    from ..progress_bar import Progress
+    from ..backends import RunHeader, ScoringBackend
     from .folder import RunFolder, Started
     from .parts import Entry
+    from .progress_bar import Progress
 
 
 class RunWatch(Protocol):

@@ -13,7 +13,7 @@ from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Report, Tal
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..archives.records import Record
-from ..backends.base import RunHeader, metric_of
+from ..backends import RunHeader, metric_of
 from ..errors import ArchiveError
 from ..report.export_formats import plot_report
 from ..report.page import Images, PageAbout

@@ -19,7 +19,7 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.threads import usable_cores
 from hallujudge.metrics.families import add_benchmarks, added_sources
 
-from ..backends.base import BatchResult
+from ..backends import BatchResult
 from ..errors import InternalError, InvalidInputError
 from .parts import Part, PartMaker, batches
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from ..archives import ItemSource
     from ..archives.inputs import CheckedSlice, ItemSlices, SliceReader
     from ..archives.json_lines import Mark, Span
-    from ..backends.base import Batch
-    from ..score_run import SaveOptions, ScoreRun
+    from ..backends import Batch
     from .run_inputs import PreparedRun
+    from .score_run import SaveOptions, ScoreRun
 
 
 _LOG = logging.getLogger(__name__)

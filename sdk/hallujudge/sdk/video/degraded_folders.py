@@ -20,11 +20,11 @@ from hallujudge.metrics.infact.operators import BASE
 
 from ..archives.stored_files import refuse_schema
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError, OutputError
-from ..progress_bar import shown_line
 from ..runs.processes import Processes, Work
+from ..runs.progress_bar import shown_line
 from ..runs.worker import DiedError
 from .degrading import MADE, PROCEDURAL, DegradeSettings, Making, link_base, make, settings_of
-from .video_writer import Encoding
+from .video_files import Encoding
 
 MANIFEST = "manifest.jsonl"
 """Name of an operator's manifest."""

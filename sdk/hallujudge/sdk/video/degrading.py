@@ -2,6 +2,10 @@
 
 Each operator draws its parameters from a seed, the file's name and its own name, so that neither
 other files nor their order matter. The parameters alone make the file: a manifest has all of them.
+
+Compression to a share of the bitrate (mode II) encodes a video again, in two passes (Yang et al.,
+2026, appendix A.5): about 15.19 % of the original bitrate stays. The first pass only
+measures how hard each frame is to encode; one pass alone misses the bitrate of short videos.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -29,9 +34,8 @@ from hallujudge.judge_service.vision_attack import (
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.infact.operators import BASE, OPERATORS
 
-from ..errors import ArchiveError, InvalidInputError
+from ..errors import ArchiveError, InvalidInputError, UnsupportedError
 from .captions import CaptionSettings, captions, checked_letters, draw_captions
-from .compression import KEPT_SHARE, compress, compression_parameters
 from .pixel_operators import (
     BlurSettings,
     FrameChange,
@@ -44,11 +48,80 @@ from .pixel_operators import (
 )
 from .reordering import Step, draw_shuffle, draw_steps, reorder
 from .subtitles import SubtitleSettings, corrupted, draw_corruption, plain_text, read_subtitles
-from .video_files import VideoInfo, frame_of, probe, read_frames, rgb_of
-from .video_writer import Encoding, VideoWriter, write_whole
+from .video_files import (
+    Encoding,
+    VideoInfo,
+    VideoWriter,
+    frame_of,
+    probe,
+    read_frames,
+    rgb_of,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from av import VideoFrame
+
+    from .pixel_operators import Parameters
+    from .video_files import VideoInfo
+
+
+KEPT_SHARE = 0.1519
+"""Share of the bitrate that stays: 2.83 GB became 0.43 GB."""
+# What sharing platforms do is not published; this preset is the slowest that is quick enough.
+_PRESET = "superfast"
+# Encoders miss low bitrates of short videos. Another attempt aims as much lower as this one missed.
+_TOLERANCE = 0.02
+_ATTEMPTS = 4
+_LEAST_BITS = 1_000
+
+
+def compression_parameters(info: VideoInfo, share: float) -> Parameters:
+    """Return the bitrate that a video gets."""
+    return {"share": share, "bit_rate": max(_LEAST_BITS, round(info.bit_rate * share))}
+
+
+def compress(info: VideoInfo, target: Path, parameters: Parameters) -> Encoding:
+    """Write a video that has a given bitrate, as close as the encoder comes.
+
+    Returns:
+        How the written file was encoded.
+
+    Raises:
+        ArchiveError: A frame can't be decoded.
+        OutputError: The file can't be written.
+        UnsupportedError: The encoder refuses the video.
+    """
+    wanted = aim = parameters["bit_rate"]
+    with TemporaryDirectory(prefix="hallujudge-") as folder:
+        log = Path(folder) / "pass.log"
+        _encode(info, Path(folder) / "first.mp4", _pass(1, log, aim))
+        _encode(info, target, _pass(2, log, aim))
+        for _ in range(1, _ATTEMPTS):
+            found = probe(target).bit_rate
+            if abs(found / wanted - 1) <= _TOLERANCE:
+                break
+            lower = max(_LEAST_BITS, round(aim * wanted / found))
+            # x264 refuses less than its own estimate of the least: the attempt before stays.
+            with suppress(UnsupportedError):
+                _encode(info, target, _pass(2, log, lower))
+                aim = lower
+                continue
+            break
+    return Encoding(options={"preset": _PRESET, "passes": "2"}, bit_rate=aim)
+
+
+def _encode(info: VideoInfo, target: Path, encoding: Encoding) -> None:
+    with VideoWriter(target, info, encoding) as writer:
+        for frame in read_frames(info.path):
+            writer.write(frame)
+
+
+def _pass(number: int, log: Path, bit_rate: int) -> Encoding:
+    # A colon would end the path, as in names of drives.
+    options = {"preset": _PRESET, "flags": f"+pass{number}", "stats": str(log)}
+    return Encoding(options=options, bit_rate=bit_rate)
+
 
 PROCEDURAL = "procedural_counterfactual"
 """The operator that is no condition of a question, but makes videos of wrong procedures."""

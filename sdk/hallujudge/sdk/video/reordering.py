@@ -21,8 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 import av
 
 from ..errors import InvalidInputError, OutputError
-from .video_files import frame_of_planes, planes_of, read_frames
-from .video_writer import Encoding, VideoWriter
+from .video_files import Encoding, VideoWriter, frame_of_planes, planes_of, read_frames
 
 if TYPE_CHECKING:
     from av import VideoFrame

@@ -11,7 +11,7 @@ import pytest
 from support import scripted_llm as llm
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.extractors.extractor_interface import (
+from hallujudge.judge_service.extractors import (
     DescriptionPair,
     Keywords,
     PairKeywords,

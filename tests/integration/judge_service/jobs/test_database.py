@@ -13,8 +13,8 @@ from support.database_mishaps import copied, deleted, log_deleted, replaced, set
 from support.jobs import postgres_address
 
 from hallujudge.judge_service.errors import UnavailableError
+from hallujudge.judge_service.jobs import Job, JobLimits, NewItem, NewJob
 from hallujudge.judge_service.jobs.database import Database, FileLock
-from hallujudge.judge_service.jobs.job import Job, JobLimits, NewItem, NewJob
 from hallujudge.judge_service.jobs.job_store import JobStore
 
 

@@ -21,8 +21,7 @@ from hallujudge.judge_service.errors import (
     UnavailableError,
     VersionMismatchError,
 )
-from hallujudge.judge_service.jobs.database import Database, versions
-from hallujudge.judge_service.jobs.job import (
+from hallujudge.judge_service.jobs import (
     Answer,
     Job,
     JobLimits,
@@ -32,6 +31,7 @@ from hallujudge.judge_service.jobs.job import (
     Problem,
     Suspect,
 )
+from hallujudge.judge_service.jobs.database import Database, versions
 from hallujudge.judge_service.jobs.job_progress import JobProgress
 from hallujudge.judge_service.jobs.job_store import JobStore
 

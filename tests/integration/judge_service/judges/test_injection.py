@@ -16,15 +16,15 @@ import pytest
 from support import scripted_llm as llm
 
 from hallujudge.judge_service.engine.judging_pipeline import choice_question
-from hallujudge.judge_service.extractors.extractor_interface import (
+from hallujudge.judge_service.extractors import (
     DescriptionPair,
 )
 from hallujudge.judge_service.extractors.llm_extractors import (
     LlmKeywordExtractor,
     LlmTripletExtractor,
 )
+from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.choice_judge import ChoiceJudge
-from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.judges.questions import questions_of
 from hallujudge.judge_service.llm.call_policy import RetryPolicy

@@ -18,8 +18,8 @@ from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, UnavailableError
+from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
-from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings

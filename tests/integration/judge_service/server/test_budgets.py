@@ -30,7 +30,7 @@ from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
-from hallujudge.sdk.top import fetch, metrics_url
+from hallujudge.sdk.cli.top import fetch, metrics_url
 
 SPEC = ScoreSpec(metric="tri-he", options={"judge": "llm", "extractor": "given"})
 SCENE = (Triplet("man", "riding", "horse"),)

@@ -28,8 +28,8 @@ from hallujudge.sdk.archives.inputs import spans_of
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.processes import PoolParts, Processes, Work
 from hallujudge.sdk.runs.run_inputs import PreparedRun
+from hallujudge.sdk.runs.score_run import SaveOptions
 from hallujudge.sdk.runs.worker import DiedError, WorkerSettings
-from hallujudge.sdk.score_run import SaveOptions
 
 
 def processes(do: Callable[[Any], Any]) -> Processes[None, Any, Any]:

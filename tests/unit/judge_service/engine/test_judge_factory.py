@@ -12,9 +12,9 @@ from support.word_matchers import WordPairs, small
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges.judge_interface import JudgeRequestItem
+from hallujudge.judge_service.judges import JudgeRequestItem
+from hallujudge.judge_service.matchers import ClaimMatcher, MatcherSettings
 from hallujudge.judge_service.matchers import matcher_models as opening
-from hallujudge.judge_service.matchers.matcher_interface import ClaimMatcher, MatcherSettings
 from hallujudge.judge_service.matchers.model_folders import ModelFolder
 from hallujudge.judge_service.settings.connection import Secret
 from hallujudge.judge_service.settings.judge_settings import JudgeKeys, JudgeSettings

@@ -23,7 +23,7 @@ from hallujudge.judge_service.engine.registry import open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.matchers.matcher_interface import MatcherSettings
+from hallujudge.judge_service.matchers import MatcherSettings
 from hallujudge.judge_service.matchers.model_folders import MINILM_SHA256, find_model
 from hallujudge.sdk import Client
 

@@ -18,8 +18,8 @@ from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.judge_service.engine.spec import GraphSource, InlineGraph, ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
+from hallujudge.judge_service.matchers import MatcherSettings
 from hallujudge.judge_service.matchers import matcher_models as opening
-from hallujudge.judge_service.matchers.matcher_interface import MatcherSettings
 from hallujudge.judge_service.matchers.model_folders import ModelFolder
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.metrics.framework.results import UnscoredReason

@@ -21,10 +21,10 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.resources import Offers, Resources
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError, NotFoundError
 from hallujudge.judge_service.extractors import (
-    library_extractors as spacy_pipelines,
-)
-from hallujudge.judge_service.extractors.extractor_interface import (
     TripletExtractor,
+)
+from hallujudge.judge_service.extractors import (
+    library_extractors as spacy_pipelines,
 )
 from hallujudge.judge_service.extractors.library_extractors import (
     NltkNounExtractor,

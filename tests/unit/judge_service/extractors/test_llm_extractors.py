@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.extractors.extractor_interface import Keyword
+from hallujudge.judge_service.extractors import Keyword
 from hallujudge.judge_service.extractors.llm_extractors import (
     Places,
     SentenceExtractor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.spacy_sample import parsed
 
-from hallujudge.judge_service.extractors.extractor_interface import (
+from hallujudge.judge_service.extractors import (
     ExtractedTriplet,
 )
 from hallujudge.judge_service.extractors.parsed_triplets import ParsedTriplets

@@ -19,7 +19,7 @@ from hallujudge.judge_service.engine.registry import Pipeline, open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
-from hallujudge.judge_service.jobs.job import Job, JobLimits, JobState, Problem, kept_caller
+from hallujudge.judge_service.jobs import Job, JobLimits, JobState, Problem, kept_caller
 from hallujudge.judge_service.jobs.job_runner import JobRunner
 from hallujudge.judge_service.jobs.job_scoring import (
     Activity,

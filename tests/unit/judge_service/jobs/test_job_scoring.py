@@ -17,7 +17,7 @@ from support.threads import PATIENCE
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
-from hallujudge.judge_service.jobs.job import Answer, Job, JobState, Problem, ScoredChunk
+from hallujudge.judge_service.jobs import Answer, Job, JobState, Problem, ScoredChunk
 from hallujudge.judge_service.jobs.job_scoring import (
     MAX_CONCURRENCY,
     Activity,

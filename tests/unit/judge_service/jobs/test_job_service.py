@@ -10,8 +10,7 @@ from support.threads import Gate
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import NotFoundError, UnavailableError
-from hallujudge.judge_service.jobs import database
-from hallujudge.judge_service.jobs.job import NewJob
+from hallujudge.judge_service.jobs import NewJob, database
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.wire.job_messages import WireCodec
 

@@ -1,7 +1,4 @@
-"""Routers that cannot be made.
-
-Small margins: which verdicts of the first judge go to the next one, and what is kept of it.
-"""
+"""Routers that can't be made; which verdicts with small margins go to the next judge."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges.judge_interface import (
+from hallujudge.judge_service.judges import (
     Asked,
     Declined,
     JudgedItem,

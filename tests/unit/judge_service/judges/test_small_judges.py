@@ -6,7 +6,7 @@ import asyncio
 
 from support.word_matchers import GRAPH, published
 
-from hallujudge.judge_service.judges.judge_interface import Judge, JudgeRequestItem
+from hallujudge.judge_service.judges import Judge, JudgeRequestItem
 from hallujudge.judge_service.judges.small_judges import MatcherJudge
 from hallujudge.metrics.framework.claims import Triplet
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from oracles import tri_he_published as oracle
 from support.word_matchers import GRAPH, WordEncoder, WordPairs, judged, published, query, small
 
-from hallujudge.judge_service.matchers.cosine_matcher import MAX_CLAIM_CHARS, PartRule
-from hallujudge.judge_service.matchers.matcher_interface import (
+from hallujudge.judge_service.matchers import (
     ClaimMatcher,
     ClaimQuery,
     VectorStore,
 )
+from hallujudge.judge_service.matchers.cosine_matcher import MAX_CLAIM_CHARS, PartRule
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict, reference_of
 
 WORDS = st.sampled_from(

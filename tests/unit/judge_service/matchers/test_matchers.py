@@ -1,4 +1,7 @@
-"""Backends compared on tiny models made here; each test names the package it lacks."""
+"""Matchers: their settings and texts, the store of vectors, and backends compared on tiny models.
+
+Each test names the package it lacks.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 from support.messages import expected_message
+from support.word_matchers import GRAPH, WordEncoder, judged, published, query
 
 from hallujudge.judge_service.errors import InternalError, InvalidInputError
-from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
+from hallujudge.judge_service.matchers import (
+    ClaimQuery,
+    MatcherSettings,
+    VectorStore,
+    claim_text,
+    length_batches,
+    reference_text,
+)
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels, open_encoder
 from hallujudge.judge_service.matchers.model_folders import find_model
 from hallujudge.judge_service.matchers.onnx_graphs import write_graph
@@ -267,3 +278,61 @@ def test_models_that_transformers_refuses(tmp_path: Path) -> None:
         ),
     ):
         MatcherModels().open(settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"protocol": "best"}, "protocol"),
+        ({"backend": "gpu"}, "backend"),
+        ({"parts": "some"}, "parts"),
+        ({"keep_above": 1.5}, "keep_above"),
+        ({"support_above": float("nan")}, "support_above"),
+        ({"small_above": -0.1}, "small_above"),
+        ({"top": 0}, "top"),
+        ({"threads": -1}, "threads"),
+        ({"cached_vectors": -1}, "cached_vectors"),
+        ({"protocol": "nli"}, "small_model"),
+    ],
+)
+def test_settings_are_checked(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInputError, match=field) as caught:
+        MatcherSettings(**changes)
+    assert [violation.field for violation in caught.value.violations] == [field]
+
+
+def test_texts_are_the_released_ones() -> None:
+    assert claim_text(Triplet("Lamp (old)", "turned on", "a, b")) == "Lamp (old) turned on a, b"
+    assert reference_text(Triplet("Lamp (old)", "is", "a, b")) == "Lamp old is a b."
+    assert reference_text(GRAPH[3]) == "bus isred."
+    assert claim_text(Triplet("a\ud800", "b", "c")) == "a� b c".replace("�", "�" * 3)
+
+
+def test_each_distinct_text_is_embedded_once() -> None:
+    encoder = WordEncoder()
+    matcher = published(encoder)
+    queries = [query("man", "riding", "horse"), query("cat", "eats", "fish")] * 50
+    first = judged(matcher, *queries)
+    assert len(encoder.asked) == len(set(encoder.asked))
+    before = len(encoder.asked)
+    assert judged(matcher, *queries) == first
+    assert len(encoder.asked) == before, "a second call finds every vector"
+
+
+def test_the_cache_is_bounded_and_can_be_off() -> None:
+    for limit in (0, 3):
+        encoder = WordEncoder()
+        store = VectorStore(encoder, limit)
+        texts = [f"text {number}" for number in range(10)]
+        assert set(store.vectors(texts)) == set(texts)
+        assert len(store) == limit
+        store.vectors(texts[-3:])
+        assert len(encoder.asked) == 10 + (3 if limit == 0 else 0)
+
+
+def test_batches_are_of_equal_length_and_bounded() -> None:
+    lengths = [5, 3, 5, 5, 900, 3]
+    batches = length_batches(lengths, tokens=10)
+    assert batches == [[1, 5], [0, 2], [3], [4]]
+    assert length_batches([]) == []
+    assert length_batches([0, 0]) == [[0, 1]]

@@ -14,8 +14,8 @@ from support.word_matchers import WordEncoder
 
 from hallujudge.judge_service.access.memory import MemoryBudget
 from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
+from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers import matcher_models as opening
-from hallujudge.judge_service.matchers.matcher_interface import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.judge_service.matchers.model_folders import find_model
 from hallujudge.judge_service.matchers.small_judge_presets import SMALL_JUDGES

@@ -194,7 +194,7 @@ def test_a_text_in_place_of_a_list_is_named() -> None:
     with (
         Client.embedded() as client,
         pytest.raises(
-            InvalidInputError, match=expected_message("sdk.spec_parts:group-by-is-the-tex")
+            InvalidInputError, match=expected_message("sdk.runs.score_run:group-by-is-the-tex")
         ),
     ):
         client.score("chair", responses=GROUPED, references=GROUPED_OBJECTS, group_by="model")

@@ -108,7 +108,7 @@ def test_a_sheet_may_be_imported_while_it_is_filled_in(tmp_path: Path) -> None:
     sheet.write_text("\n".join([head, half[0].replace(",supp", ",not_supp")]), encoding="utf-8")
     done = here("label", "import", tmp_path / "run", sheet)
     assert (
-        expected_message("sdk.labels.human_labels:note-labels-contradict-an-earlier-one")
+        expected_message("sdk.calibration.human_labels:note-labels-contradict-an-earlier-one")
         in done.stdout
     ), done.stderr
     told = " ".join(here("calibrate", tmp_path / "run").stdout.split())

@@ -13,9 +13,9 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.sdk.archives.stored_files import stored_value
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate_items
 from hallujudge.sdk.calibration.calibration_tables import calibration_page
+from hallujudge.sdk.calibration.human_labels import Label
+from hallujudge.sdk.calibration.verdicts import DecidedClaim, DecidedItem
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.labels.human_labels import Label
-from hallujudge.sdk.labels.verdicts import DecidedClaim, DecidedItem
 from hallujudge.sdk.report.table_pages import render_page
 
 # Image -> questions -> verdict and label of each claim.

@@ -30,7 +30,7 @@ from hallujudge.metrics.mementos import (
 )
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 from hallujudge.sdk import Client, InputOptions
-from hallujudge.sdk.backends.base import BatchResult
+from hallujudge.sdk.backends import BatchResult
 from hallujudge.sdk.report.item_views import ItemView, Shade, view_item
 
 ITEM = TriHeItem(

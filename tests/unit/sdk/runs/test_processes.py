@@ -12,8 +12,8 @@ from hallujudge.sdk import ScoreRun
 from hallujudge.sdk.archives.json_lines import Mark, Span
 from hallujudge.sdk.runs import processes as pool
 from hallujudge.sdk.runs.processes import PoolParts
+from hallujudge.sdk.runs.score_run import SaveOptions
 from hallujudge.sdk.runs.worker import SliceCheck, WorkerSettings
-from hallujudge.sdk.score_run import SaveOptions
 
 SPANS = [Span(Mark(), 10), Span(Mark(1, 10), 20), Span(Mark(1, 30), 30), Span(Mark(1, 60), 40)]
 

@@ -17,7 +17,7 @@ from hallujudge.metrics import ChairEvidence, ChairItem, Item, ItemResult, Menti
 from hallujudge.sdk.backends.embedded import EmbeddedBackend
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.runs.saved_items import item_lines, pack_shown, shown_items, signed_lines
-from hallujudge.sdk.score_run import SaveOptions
+from hallujudge.sdk.runs.score_run import SaveOptions
 
 ITEM = ChairItem(id="1", response='A "dog"\n\u2028 über \x00 𝄞', reference_objects=("cat",))
 

@@ -18,7 +18,7 @@ from support.video_clips import Frame, clip, counted, shown, times, write_clip
 
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.video.captions import IRRELEVANT_LINES, CaptionSettings, captions, draw_captions
-from hallujudge.sdk.video.compression import compress, compression_parameters
+from hallujudge.sdk.video.degrading import compress, compression_parameters
 from hallujudge.sdk.video.pixel_operators import (
     BlurSettings,
     NoiseSettings,
@@ -29,8 +29,14 @@ from hallujudge.sdk.video.pixel_operators import (
     noise,
 )
 from hallujudge.sdk.video.reordering import Step, draw_shuffle, draw_steps, reorder
-from hallujudge.sdk.video.video_files import planes_of, probe, read_frames, rgb_of
-from hallujudge.sdk.video.video_writer import Encoding, VideoWriter
+from hallujudge.sdk.video.video_files import (
+    Encoding,
+    VideoWriter,
+    planes_of,
+    probe,
+    read_frames,
+    rgb_of,
+)
 
 LOSSLESS = Encoding(options={"preset": "ultrafast", "qp": "0"})
 

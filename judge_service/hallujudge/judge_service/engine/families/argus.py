@@ -19,8 +19,8 @@ from hallujudge.metrics.argus import (
 from hallujudge.metrics.argus.caption_lines import is_heading, lines_of
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
+from ...judges import payer_of
 from ...judges.choice_judge import ChoiceJudge, Chosen
-from ...judges.judge_interface import payer_of
 from ...judges.questions import Question
 from ...llm.estimate import Estimate
 from ...threads import map_cpu

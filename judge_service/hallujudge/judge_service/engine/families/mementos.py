@@ -27,7 +27,7 @@ from hallujudge.synonym_graphs import (
 )
 
 from ...errors import InvalidInputError
-from ...extractors.extractor_interface import (
+from ...extractors import (
     SYNONYMS,
     DescriptionPair,
     Keyword,

@@ -1,6 +1,6 @@
 """Open objects: caption -> objects by rules -> comparison with reference captions and objects.
 
-How well references support the objects of a caption, by words, meaning and context.
+References support an object of a caption by words, meaning and context.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...extractors.caption_objects import (
     numbers_of,
     read_caption,
 )
-from ...matchers.matcher_interface import MatcherSettings, TextComparer
+from ...matchers import MatcherSettings, TextComparer
 from ...threads import RULES_EFFORT, check_wanted, in_thread
 from ..pipelines import TextPipeline, checked_items
 from ..registry import MetricEntry, Trial

@@ -10,8 +10,8 @@ from hallujudge.metrics.answers.closed_questions import Answer, AnswersEvidence,
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.openchair import BENCHMARK, IGNORED
 
+from ...judges import payer_of
 from ...judges.choice_judge import Chosen
-from ...judges.judge_interface import payer_of
 from ...judges.questions import Question
 from ...llm.estimate import Estimate
 from ...threads import map_cpu

@@ -17,12 +17,12 @@ from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 
 from ...errors import InvalidInputError
 from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
-from ...judges.judge_interface import JudgedItem, JudgeRequestItem, payer_of
+from ...judges import JudgedItem, JudgeRequestItem, payer_of
 from ...judges.llm_judge import LlmJudge, estimate_judge
 from ...judges.panel import PANEL, Panel
 from ...judges.router import Router
 from ...llm.estimate import Estimate, TokenCounter
-from ...matchers.matcher_interface import BACKENDS, MatcherSettings
+from ...matchers import BACKENDS, MatcherSettings
 from ...matchers.small_judge_presets import SMALL_JUDGES
 from ..extraction import (
     DEFAULT_PIPELINE,

@@ -21,7 +21,7 @@ from ..responses import ResponseCheck
 from ..spec import ScoreSpec
 
 if TYPE_CHECKING:
-    from ...matchers.matcher_interface import TextComparer
+    from ...matchers import TextComparer
 
 
 class SceneChangesPipeline(AnswersPipeline):

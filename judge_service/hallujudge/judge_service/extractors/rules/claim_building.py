@@ -1,6 +1,6 @@
-"""What the rules build claims from: clauses, and claims without repeats.
+"""What the rules build claims from: clauses, pronouns with what they refer to, no repeats.
 
-Pronouns: the earlier noun phrases that they stand for, and "it" that stands for nothing.
+A pronoun refers to an earlier noun phrase. The "it" of "it is raining" refers to nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from hallujudge.metrics.framework.claims import Modality
 
-from ..extractor_interface import ExtractedTriplet, Span
+from .. import ExtractedTriplet, Span
 from .attachment import Attachment
 from .lexicon import Lexicon
 from .phrases import CAUSING, LOOSE, SPENDING, TELLING, Chunk, NounPhrase, Role, VerbGroup

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Generic, TypeVar
 
 from ...threads import RULES_EFFORT, map_cpu
-from ..extractor_interface import ExtractedTriplet, Keyword, Keywords
+from .. import ExtractedTriplet, Keyword, Keywords
 from .chunks import Chunker
 from .lexicon import Lexicon, Morphology, load_lexicon
 from .phrases import Chunk, NounPhrase, VerbGroup, without_measures

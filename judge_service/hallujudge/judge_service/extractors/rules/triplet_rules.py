@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from hallujudge.metrics.framework.claims import Modality
 
-from ..extractor_interface import ExtractedTriplet
+from .. import ExtractedTriplet
 from .claim_building import (
     Claims,
     Clause,

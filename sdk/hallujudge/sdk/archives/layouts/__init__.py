@@ -10,7 +10,7 @@ from hallujudge.judge_service.engine.registry import metric_names
 
 from ...errors import ArchiveError
 from ..json_files import named
-from . import benchmarks, harnesses, vidhalluc, vlmevalkit, yes_no_answers
+from . import benchmarks, closed_questions, harnesses, vlmevalkit
 from .archive_reader import ArchiveReader, mapping_at
 
 _ENTRY_POINTS = "hallujudge.archive_readers"
@@ -22,8 +22,7 @@ _BUILT_IN = (
     *harnesses.INSPECT_AI_READERS,
     *vlmevalkit.READERS,
     *benchmarks.CHAIR_SCRIPT_READERS,
-    *yes_no_answers.READERS,
-    *vidhalluc.READERS,
+    *closed_questions.READERS,
     *benchmarks.READERS,
 )
 

@@ -11,11 +11,11 @@ import pytest
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import MissingExtraError, NotFoundError
-from hallujudge.judge_service.matchers.matcher_interface import TextComparer, VectorStore
+from hallujudge.judge_service.matchers import TextComparer, VectorStore
 from hallujudge.metrics import Answer, AnswersItem
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.matchers.matcher_interface import Vectors
+    from hallujudge.judge_service.matchers import Vectors
 
 SAID = "Scene change: Yes, Locations: from a hall to a garden."
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hallujudge.judge_service.extractors.extractor_interface import (
+from hallujudge.judge_service.extractors import (
     TripletExtractor,
 )
 from hallujudge.judge_service.extractors.rules.rule_extractors import (

@@ -14,8 +14,8 @@ from support.messages import expected_message
 
 from hallujudge.metrics import AnswersItem
 from hallujudge.sdk.archives import InputOptions, inspect_archives, read_items
+from hallujudge.sdk.comparison.overview_plan import plan_of
 from hallujudge.sdk.errors import ArchiveError
-from hallujudge.sdk.overview.plan import plan_of
 
 
 def answers(path: Path) -> list[tuple[str, str | None, str | None]]:

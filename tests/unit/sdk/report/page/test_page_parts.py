@@ -20,7 +20,7 @@ from hallujudge.metrics import (
 )
 from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import Client
-from hallujudge.sdk.backends.base import BatchResult
+from hallujudge.sdk.backends import BatchResult
 from hallujudge.sdk.report.page.page_parts import (
     Columns,
     columns_json,

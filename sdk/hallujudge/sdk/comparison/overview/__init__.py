@@ -1,0 +1,298 @@
+"""Scoring of a whole tree of archives, with one table of all models and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics import Report
+from hallujudge.metrics.framework.results import JsonValue
+
+from ...archives.inputs import InputOptions
+from ...backends import metric_of
+from ...errors import HallujudgeError, OutputError
+from ...report.report_text import counted
+from ...report.table_pages import Grid, Page, Shown
+from ..compared_runs import MODEL
+from ..leaderboards import OVERVIEW
+from ..overview_plan import LeftOut, PlannedRun, plan_of
+from ..table_cells import (
+    BEST,
+    SCORE,
+    Entry,
+    TableLayout,
+    different_sizes,
+    shared_signatures,
+    table_cells,
+    table_grid,
+)
+
+if TYPE_CHECKING:
+    from ...archives import References
+    from ...client import Client
+
+__all__ = [
+    "LeftOut",
+    "Overview",
+    "ScoredRun",
+    "score_all",
+]
+
+# Metrics with more scores, such as AMBER, show their first ones; report.json has all.
+_MOST_SCORES = 6
+_FIRST_SCORES = 4
+OVERVIEW_FILES: Mapping[str, str] = {
+    "overview.md": "markdown",
+    "overview.csv": "csv",
+    "overview.tex": "latex",
+    "overview.html": "html",
+}
+"""File of the overview -> its format."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredRun:
+    """A run that was scored."""
+
+    model: str
+    """Name of the model."""
+    name: str
+    """Name of the run among the model's: the metric, and the task if there are several."""
+    archive: str
+    """The archive."""
+    folder: Path
+    """The run's folder, with its report and items."""
+    report: Report
+    """The report, without items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview(Shown):
+    """All runs of a tree of archives."""
+
+    schema = "overview"
+
+    runs: tuple[ScoredRun, ...]
+    """The runs, by model and name."""
+    left_out: tuple[LeftOut, ...]
+    """Archives that were not scored."""
+    beside: tuple[LeftOut, ...] = ()
+    """Files without responses of their own: references, summaries, judged copies."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every archive was scored, and every item of it."""
+        unscored = any(run.report.coverage.unscored for run in self.runs)
+        return bool(self.runs) and not self.left_out and not unscored
+
+    def to_json(self) -> Mapping[str, JsonValue]:
+        """Return the overview as plain values."""
+        return {
+            "runs": [_run_to_json(run) for run in self.runs],
+            "left_out": [asdict(entry) for entry in self.left_out],
+            "beside": [{"archive": entry.archive, "reason": entry.reason} for entry in self.beside],
+        }
+
+    def page(self) -> Page:
+        """Return one table of models and scores, and what each file is that was not scored."""
+        return self._page([_scores("Scores by model", self.runs)], *_beside_notes(self.beside))
+
+    def narrow_page(self) -> Page:
+        """Return the same for a terminal: a table for each metric, and fewer names of files."""
+        names = dict.fromkeys(run.name for run in self.runs)
+        return self._page(
+            [_scores(name, [run for run in self.runs if run.name == name]) for name in names]
+        )
+
+    def _page(self, grids: list[Grid], *more: str) -> Page:
+        return Page(
+            title="Overview",
+            grids=tuple(grids),
+            sentences=(*self._sentences(), *([BEST] if any(grid.bold for grid in grids) else [])),
+            notes=(
+                *map(_left_out_note, self.left_out),
+                *different_sizes(
+                    (run.name, run.model, run.report.coverage.items) for run in self.runs
+                ),
+                *_unscored_notes(self.runs),
+                *more,
+            ),
+            sources=shared_signatures(
+                (run.name, run.model, run.report.signature) for run in self.runs
+            ),
+        )
+
+    def _sentences(self) -> Iterable[str]:
+        models = len({run.model for run in self.runs})
+        yield (
+            f"{counted(len(self.runs), 'run')} of {counted(models, 'model')} scored; "
+            f"{counted(len(self.left_out), 'archive')} not scored; "
+            f"{counted(len(self.beside), 'file')} without responses of their own."
+        )
+
+
+def score_all(
+    folder: str | Path,
+    out: str | Path,
+    *,
+    client: Client,
+    references: Mapping[str, References] | None = None,
+    workers: int = 1,
+    overwrite: bool = False,
+    on_run: Callable[[ScoredRun | LeftOut], None] | None = None,
+) -> Overview:
+    """Score every archive of a folder by every metric that applies, and write one overview.
+
+    A run is written to a folder of its own, ``OUT/MODEL/METRIC``. An archive that can't be scored
+    does not stop the others; the overview names it and the reason.
+
+    Args:
+        folder: The folder with archives of any tools, models and benchmarks, or its URL.
+        out: Folder for the runs and the overview, as Markdown, CSV, LaTeX, HTML and JSON.
+        client: Scores.
+        references: Metric -> its references, for archives that do not carry them.
+        workers: Processes that score each run; 1 is this process alone, 0 one for each core in
+            large runs.
+        overwrite: Whether runs of other inputs or settings in ``out`` are replaced.
+        on_run: Called after each run.
+
+    Raises:
+        ArchiveError: The folder can't be read or has no files.
+        OutputError: The overview can't be written.
+    """
+    out = Path(out)
+    known = dict(references or {})
+    plan = plan_of(folder, out, known)
+    runs: list[ScoredRun] = []
+    left_out = list(plan.left_out)
+    for planned in plan.runs:
+        try:
+            done: ScoredRun | LeftOut = _scored(
+                client, planned, out / planned.folder, known.get(planned.metric), workers, overwrite
+            )
+        except HallujudgeError as err:
+            why = str(err).replace(str(planned.archive), planned.source)
+            done = LeftOut(archive=planned.source, reason=why, command=planned.command)
+        if isinstance(done, ScoredRun):
+            runs.append(done)
+        else:
+            left_out.append(done)
+        if on_run is not None:
+            on_run(done)
+    overview = Overview(runs=tuple(runs), left_out=tuple(left_out), beside=plan.beside)
+    _write(overview, out)
+    return overview
+
+
+def _scored(
+    client: Client,
+    planned: PlannedRun,
+    folder: Path,
+    references: References | None,
+    workers: int,
+    overwrite: bool,
+) -> ScoredRun:
+    report = client.score(
+        planned.metric,
+        responses=planned.archive,
+        references=references,
+        variant=planned.variant,
+        inputs=InputOptions(allow_missing=planned.allow_missing, own=planned.tables),
+        folder=folder,
+        keep_items=False,
+        workers=workers,
+        overwrite=overwrite,
+    )
+    return ScoredRun(
+        model=planned.model,
+        name=planned.name,
+        archive=planned.source,
+        folder=folder,
+        report=report,
+    )
+
+
+def _write(overview: Overview, out: Path) -> None:
+    from ...report.table_pages import PAGE_FORMATS
+
+    page = overview.page()
+    texts = {name: PAGE_FORMATS[kind](page) for name, kind in OVERVIEW_FILES.items()}
+    texts[OVERVIEW] = overview.to_text()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (out / name).write_text(text, encoding="utf-8", newline="")
+    except OSError as err:
+        raise OutputError(
+            f"can't write to {out}: {err.strerror or err}; give another folder for the results"
+        ) from err
+
+
+def _left_out_note(entry: LeftOut) -> str:
+    """Return why an archive was not scored; cells of tables are too small for it."""
+    named = entry.reason.startswith(entry.archive)
+    reason = entry.reason if named else f"{entry.archive}: {entry.reason}"
+    return f"not scored: {reason}" + (f". Command: `{entry.command}`" if entry.command else "")
+
+
+def _beside_notes(beside: Iterable[LeftOut]) -> Iterable[str]:
+    """Yield a note for each kind of file without responses of its own."""
+    kinds: dict[str, list[str]] = {}
+    for entry in beside:
+        kinds.setdefault(entry.reason, []).append(entry.archive)
+    for kind, archives in kinds.items():
+        yield f"no responses of its own: {', '.join(archives)} ({kind})"
+
+
+def _run_to_json(run: ScoredRun) -> dict[str, JsonValue]:
+    coverage = run.report.coverage
+    return {
+        "model": run.model,
+        "name": run.name,
+        "archive": run.archive,
+        "folder": str(run.folder),
+        "metric": run.report.metric,
+        "variant": run.report.variant,
+        "items": coverage.items,
+        "unscored": coverage.unscored,
+        "scores": {
+            name: {"value": score.value, "ci_low": score.ci_low, "ci_high": score.ci_high}
+            for name, score in run.report.scores.items()
+        },
+        "signature": run.report.signature,
+    }
+
+
+def _scores(title: str, runs: Sequence[ScoredRun]) -> Grid:
+    """Return one row for each model and one column for each score."""
+    columns = ("run", SCORE)
+    cells = list(table_cells(list(_entries(runs)), TableLayout(columns=columns)))
+    return table_grid(title, cells, (MODEL,), columns)
+
+
+def _entries(runs: Iterable[ScoredRun]) -> Iterator[Entry]:
+    for run in runs:
+        metric = metric_of(run.report.metric, run.report.variant, run.report.settings)
+        known = {score.name: score for score in metric.scores}
+        for name in _shown_scores(run):
+            keys = {MODEL: run.model, "run": run.name, SCORE: name}
+            score = run.report.scores[name]
+            yield Entry(keys=keys, score=score, definition=known[name], data=None)
+
+
+def _shown_scores(run: ScoredRun) -> list[str]:
+    names = list(run.report.scores)
+    return names if len(names) <= _MOST_SCORES else names[:_FIRST_SCORES]
+
+
+def _unscored_notes(runs: Iterable[ScoredRun]) -> Iterable[str]:
+    for run in runs:
+        coverage = run.report.coverage
+        if coverage.unscored:
+            reasons = ", ".join(f"{why} {count:,}" for why, count in coverage.reasons.items())
+            yield (
+                f"{run.model}, {run.name}: {coverage.unscored:,} of "
+                f"{counted(coverage.items, 'item')} unscored ({reasons})"
+            )

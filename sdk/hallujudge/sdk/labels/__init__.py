@@ -1,1 +1,0 @@
-"""Human labels, plans of what to label next, and the verdicts that labels are compared with."""

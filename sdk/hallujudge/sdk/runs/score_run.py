@@ -1,0 +1,370 @@
+"""The description of a scoring run, shared by the command line and both clients.
+
+The parts of its spec come from user input: graph names and paths, group keys, intervals.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.resources import read_graph
+from hallujudge.judge_service.engine.spec import (
+    GraphLayout,
+    GraphSource,
+    InlineGraph,
+    ScoreSpec,
+    ShippedGraph,
+)
+from hallujudge.metrics import IntervalSettings, Item
+from hallujudge.metrics.framework.signature import ASKED, PROMPTS
+from hallujudge.synonym_graphs import (
+    GraphError,
+    is_pickle,
+    read_released_pickle,
+    released_json,
+    shipped_graphs,
+    table_notes,
+)
+
+from ..errors import InvalidInputError, NotFoundError
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.engine.streams import RunProgress
+
+    from ..archives import InputOptions, References, Responses
+    from ..backends import BatchResult
+
+
+OnBatch: TypeAlias = "Callable[[BatchResult], None]"
+"""Callback for each batch of items and their results, in the order of the items."""
+OnProgress: TypeAlias = "Callable[[RunProgress], None]"
+"""Callback for what a run is doing while it has no results."""
+
+_P = ParamSpec("_P")
+_Self = TypeVar("_Self")
+_Value = TypeVar("_Value")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveOptions:
+    """What a run's folder holds of its items."""
+
+    keep_text: bool = True
+    """Whether responses are saved; otherwise their SHA-256."""
+    html: bool = False
+    """Whether ``report.html`` is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRun:
+    """A scoring run. Its fields are the arguments of ``Client.score``."""
+
+    metric: str
+    """The metric's name, such as ``"chair"``."""
+    _: KW_ONLY
+    responses: Responses
+    """A file, a mapping id -> text, a table (DataFrame), or records."""
+    references: References | None = None
+    """A file, a mapping id -> reference, or records; None where responses carry them."""
+    variant: str = ""
+    """The metric's variant; empty for its default."""
+    graph: str | Path | Mapping[str, str] | None = None
+    """A shipped graph's name or a file; for metrics with several graphs, role -> name or file."""
+    options: Mapping[str, object] | None = None
+    """The metric's own options by name: texts, numbers or truth values."""
+    group_by: Sequence[str] = ()
+    """Fields of the responses to report groups by; empty for the metric's default."""
+    confidence: float = 0.95
+    """Confidence level of the intervals."""
+    inputs: InputOptions | None = None
+    """How files are read and joined."""
+    on_batch: OnBatch | None = None
+    """Callback for each batch of results, in the order of the responses."""
+    progress: bool = False
+    """Whether a progress bar is shown on standard error."""
+    keep_items: bool = True
+    """Whether the report holds the items; False saves time and memory in runs of many items.
+    With ``folder`` the items are in the folder only."""
+    folder: str | Path | None = None
+    """Folder that the run writes to while it scores; None writes nothing."""
+    resume: bool = False
+    """Whether to go on with the run that stopped in the folder."""
+    overwrite: bool = False
+    """Whether to replace a complete run of other inputs or settings in the folder."""
+    keep_text: bool = True
+    """Whether the folder's items hold the responses; otherwise their SHA-256."""
+    html: bool = False
+    """Whether ``report.html`` is written to the folder."""
+    workers: int = 1
+    """Processes that score into the folder; 1 is this process alone. 0: as many as there are cores
+    if the run is large and calls no model. A script that starts others needs an
+    ``if __name__ == "__main__":``."""
+    engine: str = "local"
+    """Where processes run: ``local`` on this machine, ``ray`` on a Ray cluster (extra ``ray``)."""
+    ray_address: str = ""
+    """Address of a running Ray cluster; empty starts one on this machine."""
+
+    @property
+    def save_options(self) -> SaveOptions:
+        """What the folder holds of the items."""
+        return SaveOptions(keep_text=self.keep_text, html=self.html)
+
+    def paths(self) -> tuple[Path, ...]:
+        """Return the files that the run reads."""
+        from ..archives.found_files import is_url
+        from ..archives.inputs import own_files
+
+        sources = (self.responses, self.references)
+        archives = [path for s in sources for path in (s if isinstance(s, list) else [s])]
+        graphs = self.graph.values() if isinstance(self.graph, Mapping) else [self.graph]
+        more = own_files(self.metric, self.inputs).values() if self.inputs else ()
+        given = (*archives, *graphs, *more)
+        return tuple(
+            Path(path) for path in given if isinstance(path, (str, Path)) and not is_url(path)
+        )
+
+    def spec(self) -> ScoreSpec:
+        """Return how items are scored; graph files are read here, since a server can't see them.
+
+        Raises:
+            NotFoundError: The metric or a graph is unknown.
+            InvalidInputError: A graph file can't be read, or an interval argument is invalid.
+        """
+        from hallujudge.judge_service.engine.spec import ScoreSpec
+        from hallujudge.metrics.families import DECLARATION, declaration_hash
+
+        given = {name: _text(value) for name, value in (self.options or {}).items()}
+        options = {**asking_of(self.responses), **given}
+        if own := declaration_hash(self.metric):
+            options[DECLARATION] = own
+        return ScoreSpec(
+            metric=self.metric,
+            variant=self.variant,
+            graphs=graph_sources(self.metric, self.graph),
+            options=options,
+            group_by=group_keys(self.metric, self.group_by),
+            interval=interval_settings(self.confidence),
+        )
+
+
+def _text(value: object) -> str:
+    """Return an option's value as messages and signatures hold it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def called_with(
+    make: Callable[_P, _Value],
+) -> Callable[[Callable[[_Self, _Value], _Result]], Callable[Concatenate[_Self, _P], _Result]]:
+    """Let callers pass a value's constructor arguments to a method in place of the value.
+
+    A field that is added to the value is then an argument of every such method.
+
+    Args:
+        make: The value's class.
+    """
+    taken = inspect.signature(make)
+
+    def decorate(
+        method: Callable[[_Self, _Value], _Result],
+    ) -> Callable[Concatenate[_Self, _P], _Result]:
+        @functools.wraps(method)
+        def called(self: _Self, /, *args: _P.args, **kwargs: _P.kwargs) -> _Result:
+            try:
+                taken.bind(*args, **kwargs)
+            except TypeError as err:
+                raise TypeError(f"{method.__name__}(): {err}") from None
+            return method(self, make(*args, **kwargs))
+
+        first, *_ = inspect.signature(method).parameters.values()
+        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by inspect
+            [first.replace(kind=first.POSITIONAL_ONLY), *taken.parameters.values()],
+            return_annotation=inspect.signature(method).return_annotation,
+        )
+        return called
+
+    return decorate
+
+
+# Enough to find a word that a metric's rules miss; larger archives are not read twice for it.
+_FIRST_ITEMS = 1_000
+_MAX_GRAPH_BYTES = 16 << 20
+# Longer than any line that `ask` writes.
+_MOST_LINE_BYTES = 1 << 22
+
+
+def graph_sources(
+    metric: str, graph: str | Path | Mapping[str, str] | None
+) -> dict[str, GraphSource]:
+    """Return role -> graph.
+
+    Args:
+        metric: The metric's name.
+        graph: A shipped name or a file, for the metric's first role; or role -> either.
+
+    Raises:
+        NotFoundError: The metric or a graph is unknown.
+        InvalidInputError: A graph file can't be read.
+    """
+    entry = metric_entry(metric)
+    if isinstance(graph, (str, Path)):
+        graph = dict.fromkeys(entry.graph_roles[:1] or ("objects",), str(graph))
+    return {role: graph_source(name) for role, name in (graph or {}).items()}
+
+
+def group_keys(metric: str, group_by: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys to report groups by: the metric's own, then those that were given.
+
+    Raises:
+        NotFoundError: The metric is unknown.
+    """
+    if isinstance(group_by, str):
+        raise InvalidInputError(f"group_by is the text {group_by!r}; give a list, [{group_by!r}]")
+    return tuple(dict.fromkeys((*metric_entry(metric).group_by, *group_by)))
+
+
+def interval_settings(confidence: float) -> IntervalSettings:
+    """Return how intervals are made.
+
+    Raises:
+        InvalidInputError: A number is out of range.
+    """
+    try:
+        return IntervalSettings(confidence=confidence)
+    except ValueError as err:
+        raise InvalidInputError(str(err)) from err
+
+
+def graph_source(name_or_path: str) -> GraphSource:
+    """Return the graph of a shipped name or of a file.
+
+    Raises:
+        NotFoundError: The name is neither a shipped graph nor a file.
+        InvalidInputError: The file can't be read.
+    """
+    if name_or_path in shipped_graphs():
+        return ShippedGraph(name=name_or_path)
+    path = Path(name_or_path)
+    # A link to nothing, or to itself, is a file that can't be read.
+    if not name_or_path or not (path.exists() or path.is_symlink()):
+        raise NotFoundError(
+            f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped_graphs())}) "
+            "nor a file",
+            reason="GRAPH_UNKNOWN",
+            metadata={"graph": name_or_path},
+        )
+    # File names may hold bytes that are not UTF-8; signatures and messages may not.
+    name = path.stem.encode(errors="replace").decode()
+    # Any text is a valid table, so a broken JSON file must not be read as one.
+    layout: GraphLayout = "json" if path.suffix.lower() == ".json" else "auto"
+    return InlineGraph(name=name, text=_graph_text(path), layout=layout)
+
+
+def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
+    """Return notes on oddities of the user's graphs that have a defined meaning.
+
+    Raises:
+        InvalidInputError: A graph is broken.
+    """
+    notes: list[str] = []
+    for source in spec.graphs.values():
+        if isinstance(source, InlineGraph):
+            notes += (f"graph {source.name}: {note}" for note in table_notes(read_graph(source)))
+    return tuple(notes[:20])
+
+
+def input_notes(spec: ScoreSpec, items: Iterable[Item]) -> tuple[str, ...]:
+    """Return notes for the report on words of the references, if they are known, and of responses.
+
+    Args:
+        spec: How the items are scored.
+        items: The items; those of an archive know the words of its references.
+    """
+    entry = metric_entry(spec.metric)
+    names: frozenset[str] = getattr(items, "reference_names", frozenset)()
+    about_references = entry.reference_notes(spec, names) if names else ()
+    return (*about_references, *entry.response_notes(spec, islice(items, _FIRST_ITEMS)))
+
+
+def _graph_text(path: Path) -> str:
+    """Return a graph file as text; a released pickle is converted to JSON."""
+    try:
+        if path.stat().st_size > _MAX_GRAPH_BYTES:
+            raise InvalidInputError(
+                f"graph file {path} is larger than {_MAX_GRAPH_BYTES} bytes; split it"
+            )
+        data = path.read_bytes()
+        if is_pickle(data) or path.suffix in (".pkl", ".pickle"):
+            return released_json(read_released_pickle(data, source=str(path)))
+        return data.decode("utf-8-sig")
+    except OSError as err:
+        raise InvalidInputError(
+            f"graph file {path}: {err.strerror or err}; give a graph file"
+        ) from err
+    except GraphError as err:
+        raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
+    except UnicodeDecodeError as err:
+        raise InvalidInputError(f"graph file {path} is not UTF-8 text; save it as UTF-8") from err
+
+
+def asking_of(responses: object) -> dict[str, str]:
+    """Return how the model of an archive was asked, as options of a spec; empty if it is unknown.
+
+    Args:
+        responses: What is scored. Files that ``hallujudge ask`` wrote say it in every line.
+    """
+    paths = responses if isinstance(responses, (list, tuple)) else [responses]
+    found = [_asked_in(Path(path)) for path in paths if isinstance(path, (str, Path))]
+    # Files that were asked in several ways have all of them.
+    return {
+        name: "+".join(sorted({one[name] for one in found if name in one}))
+        for name in (PROMPTS, ASKED)
+        if any(name in one for one in found)
+    }
+
+
+def _asked_in(path: Path) -> dict[str, str]:
+    """Return what the first line of a file says of how its model was asked."""
+    try:
+        if path.suffix != ".jsonl" or not path.is_file():
+            return {}
+        with path.open("rb") as file:
+            line = file.readline(_MOST_LINE_BYTES)
+        said = json.loads(line).get("asked") if b'"asked"' in line else None
+    except (OSError, ValueError, AttributeError, RecursionError):
+        # Whatever is wrong with the file, its reader says.
+        return {}
+    given = said if isinstance(said, dict) else {}
+    texts = {PROMPTS: given.get("prompts"), ASKED: given.get("how")}
+    return {name: text for name, text in texts.items() if isinstance(text, str) and text}
+
+
+def by_domain(graphs: Sequence[str] | None, role: str) -> dict[str, str]:
+    """Return domain -> graph, from ``GRAPH`` (the empty domain: any) and ``DOMAIN=GRAPH``.
+
+    Args:
+        graphs: The values of the option.
+        role: What the graphs are of, for errors.
+
+    Raises:
+        InvalidInputError: Two graphs are given for one domain.
+    """
+    chosen: dict[str, str] = {}
+    for value in graphs or ():
+        domain, equals, name = value.partition("=")
+        single = not equals or Path(value).exists()
+        key, graph = ("", value) if single else (domain, name)
+        if key in chosen:
+            where = f"{role} of {key}" if key else role
+            raise InvalidInputError(f"two graphs for {where}: {chosen[key]} and {graph}; give one")
+        chosen[key] = graph
+    return chosen

@@ -1,0 +1,318 @@
+"""A tree of archives becomes run folders and one overview; a bad file does not stop the rest."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS, QUESTIONS
+from support.messages import expected_message
+
+from hallujudge.sdk import Client
+from hallujudge.sdk.cli import main
+from hallujudge.sdk.comparison.overview import Overview, score_all
+from hallujudge.sdk.derived_runs import rescore_run
+from hallujudge.sdk.errors import ArchiveError
+
+SCORED = tuple(q for q in QUESTIONS if q.answer and not q.answer.startswith("Failed"))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Two models' logs of lmms-eval, a table of VLMEvalKit, and files that are not archives."""
+    logs = tmp_path / "logs"
+    for model in ("llava", "qwen"):
+        for task, layouts, known in (
+            ("pope", QUESTION_LAYOUTS, SCORED),
+            ("chair", {name: write for name, (_, write) in CAPTION_LAYOUTS.items()}, CAPTIONS),
+        ):
+            folder = tmp_path / "made" / model / task
+            path = layouts["lmms-eval C"](folder, known)  # type: ignore[arg-type]  # of their kinds
+            (logs / model).mkdir(parents=True, exist_ok=True)
+            path.rename(logs / model / path.name)
+            path.with_name("20250102_030405_results.json").rename(logs / model / f"{task}_r.json")
+    QUESTION_LAYOUTS["VLMEvalKit xlsx"](logs / "kit", SCORED)
+    (logs / "notes.md").write_text("# Notes")
+    return logs
+
+
+def overview_of(folder: str | Path, out: Path, **more: Any) -> Overview:
+    with Client.embedded() as client:
+        return score_all(folder, out, client=client, **more)
+
+
+def test_every_run_is_scored_like_its_command(tree: Path, tmp_path: Path) -> None:
+    overview = overview_of(tree, tmp_path / "out")
+    assert overview.complete
+    assert [(run.model, run.name) for run in overview.runs] == [
+        ("kit/model", "pope"),
+        ("llava", "chair"),
+        ("llava", "pope"),
+        ("qwen", "chair"),
+        ("qwen", "pope"),
+    ]
+    assert len(overview.beside) == 4, "the summaries"
+    for run in overview.runs:
+        with Client.embedded() as client:
+            direct = client.score(run.report.metric, responses=run.archive)
+        assert run.report.scores == direct.scores
+        assert (run.folder / "report.json").exists()
+        assert (run.folder / "items.jsonl").exists()
+
+
+def test_the_overview_is_one_table_in_every_format(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    overview = overview_of(tree, out)
+    with (out / "overview.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["model"] for row in rows] == ["kit/model", "llava", "qwen"]
+    assert rows[0]["chair chair_i"] == ""
+    for row, model in zip(rows[1:], ("llava", "qwen"), strict=True):
+        (run,) = [r for r in overview.runs if (r.model, r.name) == (model, "chair")]
+        assert float(row["chair chair_i"]) == run.report.scores["chair_i"].value
+    for name, said in (
+        ("overview.md", "| llava |"),
+        ("overview.tex", r"\toprule"),
+        ("overview.html", '<th scope="row">qwen</th>'),
+    ):
+        assert said in (out / name).read_text()
+    found = json.loads((out / "overview.json").read_text())
+    assert [run["model"] for run in found["runs"]] == [run.model for run in overview.runs]
+    assert {run["items"] for run in found["runs"]} == {len(SCORED), len(CAPTIONS)}
+
+
+def test_what_is_not_scored_is_listed_with_a_reason(tree: Path, tmp_path: Path) -> None:
+    (tree / "cut.jsonl").write_text('{"doc_id": 0, "target": "yes", "filtered_resps": ["y"]}\n{')
+    (tree / "model.pkl").write_bytes(b"\x80\x04")
+    CAPTION_LAYOUTS["caption list"][1](tree, CAPTIONS)
+    (tree / "mine.json").write_text('[{"uid": 1, "gt": "yes", "said_output": "Yes"}]')
+    overview = overview_of(tree, tmp_path / "out")
+    assert len(overview.runs) == 5
+    assert not overview.complete
+    reasons = {Path(entry.archive).name: entry for entry in overview.left_out}
+    assert set(reasons) == {"cut.jsonl", "model.pkl", "captions.json", "mine.json"}
+    assert (
+        expected_message("sdk.archives.json_files:line-the-file-ends-in-the-middle")
+        in reasons["cut.jsonl"].reason
+    )
+    assert "never opened" in reasons["model.pkl"].reason
+    assert "--references chair=FILE" in reasons["captions.json"].reason
+    assert "--map response=said_output" in reasons["mine.json"].command
+    page = (tmp_path / "out" / "overview.md").read_text()
+    assert "captions.json" in page
+    # Nothing of a reason or a command is cut.
+    assert expected_message("sdk.archives.json_files:the-file-ends-in-the-middle-of") in page
+    mine = reasons["mine.json"]
+    told = f"not scored: {mine.archive}: {mine.reason}. Command: `{mine.command}`"
+    assert told in overview.narrow_page().notes
+
+
+def test_companions_of_a_table_do_not_count_as_not_scored(tmp_path: Path) -> None:
+    path = QUESTION_LAYOUTS["VLMEvalKit json"](tmp_path / "logs", SCORED)
+    path.with_name(f"{path.stem}_PREV.pkl").write_bytes(b"\x80\x04")
+    path.with_name("status.json").write_text('{"POPE": {"infer": "done"}, "time": 3}')
+    overview = overview_of(tmp_path / "logs", tmp_path / "out")
+    assert (len(overview.runs), overview.left_out) == (1, ())
+    assert [entry.reason for entry in overview.beside] == [
+        "a pickle of VLMEvalKit, which repeats a table",
+        "one object without an id and a response",
+    ]
+    notes = "\n".join(overview.page().notes)
+    assert all(entry.archive in notes for entry in overview.beside)
+    path.with_name("model_MME.pkl").write_bytes(b"\x80\x04")
+    (left,) = overview_of(tmp_path / "logs", tmp_path / "out").left_out
+    assert left.archive.endswith("model_MME.pkl")
+
+
+def test_a_folder_of_summaries_only_says_what_to_give(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "results.json").write_text('{"results": {"a": {}}, "versions": {}}')
+    (left,) = overview_of(tmp_path / "logs", tmp_path / "out").left_out
+    assert expected_message("sdk.archives.layouts.harnesses:give-its-sample-files") in left.reason
+
+
+def test_references_may_be_given(tree: Path, tmp_path: Path) -> None:
+    CAPTION_LAYOUTS["caption list"][1](tree, CAPTIONS)
+    objects = {str(c.image_id): list(c.objects) for c in CAPTIONS}
+    overview = overview_of(tree, tmp_path / "out", references={"chair": objects})
+    assert not overview.left_out
+    assert ("captions", "chair") in {(run.model, run.name) for run in overview.runs}
+
+
+def test_several_files_of_a_metric_are_named_apart(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    for task in ("pope_adv", "pope_pop"):
+        path = QUESTION_LAYOUTS["lmms-eval C"](tmp_path / task, SCORED)
+        logs.mkdir(exist_ok=True)
+        path.rename(logs / f"2025_samples_{task}.jsonl")
+    for suffix in ("json", "tsv"):
+        QUESTION_LAYOUTS[f"VLMEvalKit {suffix}"](logs, SCORED)
+    found = [(run.model, run.name) for run in overview_of(logs, tmp_path / "out").runs]
+    assert len(set(found)) == len(found) == 4
+    assert {name for _, name in found} >= {"pope model_POPE", "pope model_POPE 2"}
+
+
+def test_runs_of_different_sizes_are_noted(tree: Path, tmp_path: Path) -> None:
+    assert overview_of(tree, tmp_path / "out").narrow_page().notes == ()
+    QUESTION_LAYOUTS["VLMEvalKit json"](tree / "short", SCORED[:5])
+    (note,) = overview_of(tree, tmp_path / "out").narrow_page().notes
+    assert (
+        expected_message(
+            "sdk.comparison.overview:pope-runs-have-different-numbers-of-items", len(SCORED)
+        )
+        in note
+    )
+
+
+def test_an_overview_within_its_folder_is_not_read_again(tree: Path) -> None:
+    first = overview_of(tree, tree / "out")
+    again = overview_of(tree, tree / "out")
+    assert first.to_json() == again.to_json()
+
+
+def test_a_folder_must_be_given(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="not a folder"):
+        overview_of(tree / "notes.md", tmp_path / "out")
+
+
+def test_the_command(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main(["score", "all", str(tree), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert (
+        expected_message("sdk.archives.archive_files:runs-of-models-scored-archives-not-scored")
+        in said.out
+    )
+    assert f"scored llava, pope: {len(SCORED)} items" in said.err
+    failed = [replace(q, answer="Failed to obtain answer via API.") for q in SCORED[:1]]
+    QUESTION_LAYOUTS["VLMEvalKit json"](tree / "failing", failed)
+    assert main(["score", "all", str(tree), "-o", str(out), "-f", "markdown"]) == 3
+    assert "failing/model" in capsys.readouterr().out
+
+
+class Recording:
+    """A client that notes how many processes score, and scores nothing."""
+
+    def __init__(self) -> None:
+        self.workers: list[int] = []
+
+    def score(self, metric: str, *, workers: int, **_: object) -> None:
+        self.workers.append(workers)
+        raise ArchiveError(f"{metric} is not scored")
+
+
+def test_runs_are_spread_over_processes(tree: Path, tmp_path: Path) -> None:
+    client = Recording()
+    score_all(tree, tmp_path / "out", client=client, workers=2)  # type: ignore[arg-type]  # a stub
+    assert client.workers == [2] * 5
+
+
+def test_the_command_passes_workers_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {}
+
+    def scored(*_: object, **more: object) -> Overview:
+        given.update(more)
+        return Overview(runs=(), left_out=())
+
+    monkeypatch.setattr("hallujudge.sdk.comparison.overview.score_all", scored)
+    command = ["score", "all", str(tmp_path), "-o", str(tmp_path / "out"), "--workers", "2"]
+    assert main(command) == 1
+    assert given["workers"] == 2
+    assert main([*command, "--server", "a:1"]) == 2
+    assert (
+        expected_message("sdk.cli.archive_commands:workers-the-server-scores")
+        in capsys.readouterr().err
+    )
+
+
+def test_the_command_says_when_nothing_was_scored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "model.pkl").write_bytes(b"\x80\x04")
+    command = ["score", "all", str(tmp_path / "logs"), "-o", str(tmp_path / "out")]
+    assert main(command) == 1
+    assert main([*command, "-R", "nothing=x.json"]) == 2
+    assert (
+        expected_message("sdk.cli.archive_commands:write-metric-an-equals-sign-and-file")
+        in capsys.readouterr().err
+    )
+    assert main([*command, "-f", "yaml"]) == 2
+
+
+def test_a_tree_behind_a_url_is_scored_like_a_folder(
+    tree: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    files = fsspec.filesystem("memory")
+    request.addfinalizer(lambda: files.rm("/tree", recursive=True))
+    for path in tree.rglob("*"):
+        if path.is_file():
+            files.pipe(f"/tree/{path.relative_to(tree).as_posix()}", path.read_bytes())
+    files.pipe("/tree/bad/pope.jsonl", b'{"question_id": 1, "text": "yes", "label": "yes"}\n{')
+    local = overview_of(tree, tmp_path / "local")
+    remote = overview_of("memory://tree", tmp_path / "remote")
+    assert [(run.model, run.name) for run in remote.runs] == [
+        (run.model, run.name) for run in local.runs
+    ]
+    for here, there in zip(local.runs, remote.runs, strict=True):
+        assert there.report.scores == here.report.scores
+        assert there.archive == f"memory:///tree/{Path(here.archive).relative_to(tree).as_posix()}"
+    assert [entry.archive for entry in remote.left_out] == ["memory:///tree/bad/pope.jsonl"]
+    assert remote.left_out[0].reason.startswith("memory:///tree/bad/pope.jsonl")
+
+
+def test_a_run_behind_a_url_is_scored_by_another_variant(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    files = fsspec.filesystem("memory")
+    request.addfinalizer(lambda: files.store.clear())
+    captions = b'{"image_id": 1, "caption": "A dog and no cat."}\n'
+    objects = tmp_path / "objects.json"
+    objects.write_text('{"1": ["dog"]}')
+    files.pipe("/again/m/captions.jsonl", captions)
+    known = {"chair": objects}
+    (run,) = overview_of("memory://again", tmp_path / "all", references=known).runs
+    with Client.embedded() as client:
+        given = "memory:///again/m/captions.jsonl"
+        files_of: dict[str, Any] = {"responses": given, "references": objects}
+        direct = client.score("chair", **files_of, folder=tmp_path / "direct")
+        other = client.score("chair", **files_of, variant="corrected")
+    assert direct.scores == run.report.scores != other.scores
+    for folder in (run.folder, tmp_path / "direct"):
+        again = rescore_run(folder, tmp_path / "other", variant="corrected")
+        assert again.scores == other.scores
+        manifest = json.loads((tmp_path / "other" / "manifest.json").read_text())
+        assert manifest["inputs"]["responses"]["path"] == given
+        assert manifest["run"]["responses"] == [given]
+    files.pipe("/again/m/captions.jsonl", captions + captions.replace(b"1", b"2"))
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.derived_runs:the-responses-have-changed-since-the-run"),
+    ):
+        rescore_run(run.folder, tmp_path / "other", variant="corrected")
+    files.store.clear()
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message("sdk.archives.found_files:reading-failed-no-such-file", given),
+    ):
+        rescore_run(run.folder, tmp_path / "other", variant="corrected")
+
+
+def test_the_url_of_a_file_is_not_a_folder(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    files = fsspec.filesystem("memory")
+    request.addfinalizer(lambda: files.rm("/one", recursive=True))
+    files.pipe("/one/answers.jsonl", b"{}\n")
+    with pytest.raises(
+        ArchiveError,
+        match=expected_message(
+            "sdk.comparison.overview_plan:memory-one-answersjsonl-not-folder-the"
+        ),
+    ):
+        overview_of("memory://one/answers.jsonl", tmp_path)
