@@ -96,6 +96,22 @@ def test_importing_the_client_loads_no_other_package() -> None:
     assert service.split() == ["hallujudge.judge_service.errors"]
 
 
+def test_importing_the_client_reads_no_tables_and_looks_for_no_packages() -> None:
+    unneeded = ("email", "importlib.metadata", "statistics", "tomllib")
+    assert loaded_by("hallujudge.sdk.client", unneeded) == []
+
+
+def test_a_help_page_loads_nothing_that_converts_values() -> None:
+    code = """
+from hallujudge.sdk.cli import main
+assert main(["score", "chair", "--help"]) == 0
+print()
+"""
+    loaded = third_party(code)
+    assert "typer" in loaded
+    assert loaded & {"pydantic", "numpy", "nltk", "networkx"} == set()
+
+
 @pytest.mark.slow
 def test_a_remote_client_loads_what_it_needs_and_no_more(server: str) -> None:
     code = f"""

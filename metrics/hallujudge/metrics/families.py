@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +24,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from .errors import BenchmarkError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
     from .answers.closed_questions import ClosedQuestions
 
     Source: TypeAlias = "str | Path | ClosedQuestions"
@@ -72,7 +73,7 @@ def families() -> list[str]:
         BenchmarkError: A package's benchmark can't be used.
     """
     if _waiting.pop() if _waiting else False:
-        add_benchmarks(entry.name for entry in entry_points(group=ENTRY_POINTS))
+        add_benchmarks(entry.name for entry in _installed())
     return FAMILIES
 
 
@@ -189,13 +190,22 @@ def _loaded(source: str) -> tuple[object, ModuleType]:
         module = sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(module)
         return getattr(module, "BENCHMARKS", ()), module
-    for entry in entry_points(group=ENTRY_POINTS, name=source):
+    installed = _installed()
+    for entry in installed.select(name=source):
         found = entry.load()
         return getattr(found, "BENCHMARKS", found), import_module(entry.module)
-    known = ", ".join(sorted(entry_points(group=ENTRY_POINTS).names)) or "none"
+    known = ", ".join(sorted(installed.names)) or "none"
     raise BenchmarkError(
         f"no installed benchmark is named {source!r}; installed: {known}. A file's name ends in .py"
     )
+
+
+def _installed() -> EntryPoints:
+    """Return the benchmarks that installed packages register."""
+    # It brings a parser of mails, and a client needs no list of the metrics.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=ENTRY_POINTS)
 
 
 def benchmarks_of(family: str) -> tuple[ClosedQuestions, ...]:

@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -336,6 +335,8 @@ def upper_t(tail: float, degrees: float) -> float:
         tail: Above 0 and below one half.
         degrees: Degrees of freedom, at least 1; infinity gives the normal quantile.
     """
+    from statistics import NormalDist
+
     import numpy as np
 
     z = -NormalDist().inv_cdf(tail)

@@ -7,11 +7,9 @@ A result without scores has the reason why: one name for each reason, and one se
 from __future__ import annotations
 
 import enum
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 
@@ -105,6 +103,10 @@ class UnscoredReason(enum.StrEnum):
 
 @cache
 def _words() -> dict[str, ReasonWords]:
+    # Every program has the reasons, and few print their words.
+    import tomllib
+    from importlib import resources
+
     text = resources.files(__package__).joinpath("reasons.toml").read_text("utf-8")
     return {name: ReasonWords(**words) for name, words in tomllib.loads(text).items()}
 

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from graphlib import CycleError, TopologicalSorter
-from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import GraphFormatError, GraphInvalidError, GraphNotFoundError
 from ..graph import SynonymGraph
@@ -18,9 +17,19 @@ from .graph_parser import MAX_BYTES, MAX_FORMS, Layout, parse_graph
 from .json_layouts import named_cycle, released_graph
 from .released_pickles import is_pickle, read_released_pickle
 
-_DATA: Final = resources.files("hallujudge.synonym_graphs") / "data"
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
 _SUFFIX: Final = ".json"
 _PICKLES: Final = (".pkl", ".pickle")
+
+
+@cache
+def _data() -> Traversable:
+    """Return the folder of the graphs that come with the package."""
+    from importlib import resources
+
+    return resources.files("hallujudge.synonym_graphs") / "data"
 
 
 @cache
@@ -29,7 +38,7 @@ def shipped_graphs() -> tuple[str, ...]:
     return tuple(
         sorted(
             entry.name.removesuffix(_SUFFIX)
-            for entry in _DATA.iterdir()
+            for entry in _data().iterdir()
             if entry.name.endswith(_SUFFIX)
         )
     )
@@ -76,7 +85,7 @@ def graph_from_bytes(data: bytes, *, name: str, source: str) -> SynonymGraph:
 
 @lru_cache(maxsize=32)
 def _shipped(name: str) -> SynonymGraph:
-    text = (_DATA / f"{name}{_SUFFIX}").read_text("utf-8")
+    text = (_data() / f"{name}{_SUFFIX}").read_text("utf-8")
     return _checked(parse_graph(text, layout="json", name=name))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from importlib.metadata import entry_points
 
 from hallujudge.judge_service.engine.registry import metric_names
 
@@ -38,6 +37,9 @@ def archive_readers() -> tuple[ArchiveReader, ...]:
 
 
 def _registered() -> Iterator[ArchiveReader]:
+    # It brings a parser of mails, which help pages need not wait for.
+    from importlib.metadata import entry_points
+
     for entry in sorted(entry_points(group=_ENTRY_POINTS), key=lambda entry: entry.name):
         try:
             found = entry.load()
