@@ -150,6 +150,35 @@ def _newer_journal(path: Path) -> None:
     path.write_bytes(content[:3] + b"\2" + content[4:])
 
 
+def _newer_jobs(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("UPDATE hallujudge_jobs_version SET version = 2")
+        file.commit()
+
+
+def _written(**content: object) -> Callable[[Path], None]:
+    """Return what writes a file of a kind that the older release left none of."""
+
+    def write(path: Path) -> None:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+    return write
+
+
+def _asked(path: Path) -> None:
+    _written(schema="hallujudge.asked/2")(path)
+    path.with_name("asked.jsonl").write_text("", encoding="utf-8")
+    question = {"question_id": 1, "image": "1.jpg", "text": "Is there a dog?", "label": "yes"}
+    _written(**question)(path.with_name("questions.jsonl"))
+    path.with_name("1.jpg").write_bytes(b"\xff\xd8\xff")
+
+
+_JUDGED = (
+    *("score", "tri-he", "--claims", "answers.jsonl", "-R", "graphs.jsonl", "-o", "judged"),
+    *("--llm-url", "http://127.0.0.1:1/v1", "--llm-model", "m"),
+)
+_ITEM = _written(schema="hallujudge.item/2", id="1", outcome="scored", evidence={"objects": {}})
 _REPORT = ("report", "chair-one")
 _NEWER: dict[str, tuple[tuple[str, ...], str, Callable[[Path], None]]] = {
     "report": (_REPORT, "chair-one/report.json", lambda path: _change(path, *_newer("report"))),
@@ -157,6 +186,82 @@ _NEWER: dict[str, tuple[tuple[str, ...], str, Callable[[Path], None]]] = {
         ("compare", "chair-one", "chair-two"),
         "chair-one/items.jsonl",
         lambda path: _change(path, *_newer("item")),
+    ),
+    "items-analyze": (
+        ("analyze", "chair-one"),
+        "chair-one/items.jsonl",
+        lambda path: _change(path, *_newer("item")),
+    ),
+    "items-suggest": (
+        (
+            *("graph", "suggest", "coco", "--items", "items.jsonl"),
+            *("--kind", "objects", "-o", "patch.json"),
+        ),
+        "items.jsonl",
+        _ITEM,
+    ),
+    "items-keywords": (
+        ("score", "mementos", "-r", "items.jsonl", "-R", "items.jsonl", "-o", "scored"),
+        "items.jsonl",
+        _ITEM,
+    ),
+    "label-scores": (
+        ("compare", "chair-one", "chair-two"),
+        "chair-one/labels.json",
+        _written(schema="hallujudge.label-scores/2"),
+    ),
+    "analysis": (
+        (*_REPORT, "--format", "html"),
+        "chair-one/analysis.json",
+        _written(schema="hallujudge.analysis/2"),
+    ),
+    "overview": (
+        ("leaderboard", "scores"),
+        "scores/overview.json",
+        _written(schema="hallujudge.overview/2", runs=[]),
+    ),
+    "asked": (
+        (
+            *("ask", "pope", "-R", "questions.jsonl", "--images", ".", "-o", "asked.jsonl"),
+            *("--url", "http://127.0.0.1:1/v1", "--model", "m"),
+        ),
+        "asked.asked.json",
+        _asked,
+    ),
+    "degraded": (
+        ("build", "infact", "--manifest", "degraded.jsonl", "-o", "degraded"),
+        "degraded.jsonl",
+        _written(schema="hallujudge.degraded/2"),
+    ),
+    "cascade": (
+        (*_JUDGED, "--judge", "llm", "--cascade", "cascade.json"),
+        "cascade.json",
+        _written(schema="hallujudge.cascade/2"),
+    ),
+    "panel": (
+        (*_JUDGED, "--panel", "llm,matcher", "--panel-weights", "panel.json"),
+        "panel.json",
+        _written(schema="hallujudge.judge-panel/2"),
+    ),
+    "card": (
+        (*_JUDGED, "--judge", "llm", "--card", "card.json"),
+        "card.json",
+        _written(schema="hallujudge.judge-card/2"),
+    ),
+    "graph": (
+        ("graph", "stats", "graph.json"),
+        "graph.json",
+        _written(format="hallujudge-synonyms/2", added=1),
+    ),
+    "patch": (
+        ("graph", "merge", "coco", "patch.json", "-o", "merged.json"),
+        "patch.json",
+        _written(format="hallujudge-graph-patch/2"),
+    ),
+    "jobs": (
+        ("serve", "--port", "0", "--jobs-database", "jobs.sqlite"),
+        "jobs.sqlite",
+        _newer_jobs,
     ),
     "manifest": (
         _REPORT,
@@ -192,6 +297,16 @@ _NEWER: dict[str, tuple[tuple[str, ...], str, Callable[[Path], None]]] = {
 }
 
 
+# Files whose content travels to a server are named by the option, the database of jobs by its use.
+_OPTIONS = {
+    "cascade": ("cascade can't be read",),
+    "panel": ("--panel-weights can't be read",),
+    "card": ("card can't be read",),
+    "graph": ("synonym graph graph",),
+    "jobs": ("the database of jobs",),
+}
+
+
 @pytest.mark.parametrize("name", _NEWER)
 def test_a_newer_file_is_refused_with_a_sentence(old: Path, name: str) -> None:
     command, file, change = _NEWER[name]
@@ -200,7 +315,7 @@ def test_a_newer_file_is_refused_with_a_sentence(old: Path, name: str) -> None:
     assert refused.returncode in (1, 2)
     assert refused.stderr.startswith("error: ")
     assert "update hallujudge" in refused.stderr.lower()
-    assert Path(file).name in refused.stderr
+    assert any(named in refused.stderr for named in (Path(file).name, *_OPTIONS.get(name, ())))
     assert refused.stderr.count("\n") == 1
 
 

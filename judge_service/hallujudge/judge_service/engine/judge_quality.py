@@ -15,7 +15,7 @@ from hashlib import sha256
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.metrics.framework.file_schemas import schema_problem
+from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
 
@@ -258,6 +258,8 @@ def card_of(spec: ScoreSpec, signatures: Sequence[str]) -> ReportCard | None:
 def _read_card(text: str) -> ReportCard:
     try:
         content: Any = json.loads(text)
+        if problem := newer_schema(content["schema"]):
+            raise InvalidInputError(f"the option card can't be read: {problem}")
         if problem := schema_problem(content["schema"] or "", "judge-card"):
             raise ValueError(problem)
         if content["sha256"] != card_sha256(content):

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Part, Verdict
-from hallujudge.metrics.framework.file_schemas import schema_problem
+from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
 from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import InvalidInputError, fault_of
@@ -267,6 +267,8 @@ def _learnt(rule: PanelRule, text: str) -> PanelRule:
     """Return a rule with the weights of a file that ``hallujudge judge panel`` wrote."""
     try:
         content: Any = json.loads(text)
+        if problem := newer_schema(content["schema"]):
+            raise InvalidInputError(f"the option panel_weights can't be read: {problem}")
         if problem := schema_problem(content["schema"] or "", "judge-panel"):
             raise ValueError(problem)
         weights = dict(_weights(content["weights"]))

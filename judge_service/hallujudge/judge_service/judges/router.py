@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict, certainty
-from hallujudge.metrics.framework.file_schemas import schema_problem
+from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.framework.signature import signature_value
 
@@ -258,6 +258,8 @@ def _learnt(text: str) -> Escalation:
 
 
 def _read(content: Mapping[str, Any], text: str) -> Escalation | None:
+    if problem := newer_schema(content["schema"]):
+        raise InvalidInputError(f"the option cascade can't be read: {problem}")
     if problem := schema_problem(content["schema"] or "", "cascade"):
         raise ValueError(problem)
     if content["escalate_below"] is None:

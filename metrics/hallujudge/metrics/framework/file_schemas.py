@@ -58,9 +58,18 @@ def schema_problem(found: object, kind: str) -> str:
     match = _NAME.fullmatch(found) if isinstance(found, str) else None
     if match is None or match["kind"] != kind:
         return f"its schema is {found!r:.60}, not {schema_of(kind)}"
-    if int(match["version"]) > FILE_SCHEMAS[kind]:
-        return (
-            f"its schema is {found}, and this release reads up to {schema_of(kind)}; "
-            "update hallujudge"
-        )
-    return ""
+    return newer_schema(found)
+
+
+def newer_schema(found: object) -> str:
+    """Return why a file of any kind is from a newer release; empty if it is not.
+
+    Args:
+        found: The schema that the file names, or anything else under that key.
+    """
+    match = _NAME.fullmatch(found) if isinstance(found, str) else None
+    if match is None or int(match["version"]) <= FILE_SCHEMAS.get(match["kind"], 0):
+        return ""
+    kind = match["kind"]
+    known = f"reads up to {schema_of(kind)}" if kind in FILE_SCHEMAS else "does not know it"
+    return f"its schema is {found}, and this release {known}; update hallujudge"

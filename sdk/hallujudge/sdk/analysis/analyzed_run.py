@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from hallujudge.metrics import Metric, Outcome, Report
 
-from ..archives.records import Record, read_records
+from ..archives.records import Record
 from ..backends import metric_of
 from ..comparison.compared_runs import RunSource, check_distinct, run_keys, run_name
 from ..errors import ArchiveError, InvalidInputError
@@ -18,6 +18,7 @@ from ..report.charts import Chart, chart_from
 from ..report.report_text import ABSENT, clean, cut
 from ..report.table_pages import PAGE_FORMATS, Cell, Grid, Page, Shown
 from ..runs.manifest import ITEMS
+from ..runs.result_files import records_of
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run
 
@@ -138,7 +139,7 @@ class AnalyzedRun:
             metric_object=run.metric,
             source=str(path),
             folder=run.folder,
-            lines=lambda: read_records(path),
+            lines=lambda: records_of(path, run.signature),
         )
 
     @classmethod

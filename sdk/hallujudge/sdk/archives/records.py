@@ -16,6 +16,7 @@ from hallujudge.metrics.framework.claims import json_kind, well_formed
 from ..errors import ArchiveError
 from .json_files import named, read_batches
 from .json_lines import Mark, Marks
+from .stored_files import refuse_newer
 
 ID_FLAG = "InputOptions(id_key=…)"
 """The option that names the key of the id, for messages."""
@@ -25,14 +26,12 @@ TEXT_FLAG = "InputOptions(text_key=…)"
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 # A record may have parts of these names: only lists of objects that have ids count.
 _LISTS = ("results", "predictions", "responses", "outputs", "answers", "captions", "questions")
-# Objects that files of results hold next to the results.
-_OF_RUNS = ("config", "meta", "metadata")
+_OF_RUNS = ("config", "meta", "metadata")  # objects in files of results, next to the results
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
 _TEXT, _TEXT_OR_NULL, _OBJECT = {str}, {str, type(None)}, {dict}
 _DIGIT = re.compile(r"\d")
-# Records of a mapping that are made at a time.
-_GATHERED = 128
+_GATHERED = 128  # records of a mapping that are made at a time
 
 
 class Record(NamedTuple):
@@ -182,8 +181,7 @@ def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterato
                 yield _together(inner, position)
                 position += len(inner)
             continue
-        # The keys of JSON are texts.
-        objects = cast("Sequence[Mapping[str, object]]", values)
+        objects = cast("Sequence[Mapping[str, object]]", values)  # JSON's keys are texts
         valid = len(values)
         if values and set(map(type, values)) != _OBJECT:
             valid = next(index for index, value in enumerate(values) if type(value) is not dict)
@@ -241,9 +239,11 @@ def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
 
     Raises:
         ArchiveError: The object is a table by columns.
+        VersionMismatchError: A newer release of Hallujudge wrote the object.
     """
     if not _is_record(value):
         return None
+    refuse_newer(value, place)
     # A record has an id, and its other keys may have the name of a container.
     for name in () if value.keys() & _ID_KEYS else _CONTAINERS:
         if (entries := _entries_under(name, value.get(name))) is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from hallujudge.metrics.framework.file_schemas import schema_problem
+from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
 
 from ..errors import ArchiveError, VersionMismatchError
 from .json_files import read_json
@@ -53,6 +53,16 @@ def refuse_schema(content: object, kind: str, place: str) -> None:
     """
     found = content.get("schema") if isinstance(content, Mapping) else None
     if problem := schema_problem(found, kind):
+        raise VersionMismatchError(f"{place}: {problem}")
+
+
+def refuse_newer(content: Mapping[str, object], place: str) -> None:
+    """Refuse a record of any kind that a newer release wrote.
+
+    Raises:
+        VersionMismatchError: It can't be read by this release.
+    """
+    if problem := newer_schema(content.get("schema")):
         raise VersionMismatchError(f"{place}: {problem}")
 
 

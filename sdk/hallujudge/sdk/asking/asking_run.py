@@ -379,9 +379,10 @@ class _Prepared:
         if self.run.overwrite or not files.archive.exists():
             return
         try:
-            before = json.loads(files.manifest.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            before = {}
+            found = json.loads(files.manifest.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            found = None
+        before = found if isinstance(found, dict) else {}
         refuse_schema(before, "asked", str(files.manifest))
         now = self.manifest()
         differing = [n for n in now if n not in _MAY_DIFFER and before.get(n) != now[n]]

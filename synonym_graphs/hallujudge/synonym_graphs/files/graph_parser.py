@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NoReturn, TypeAlias
 
@@ -33,6 +34,20 @@ _TOP: Final = frozenset(
         "blocked", "reads_as", "qualifiers", "suppress", "rows", "pairs"
     ]
 )  # fmt: skip
+
+
+def newer_format(found: object, known: str) -> str:
+    """Return why a file is from a newer release; empty if it is not.
+
+    Args:
+        found: The format that the file names.
+        known: The format that this release writes, such as ``hallujudge-synonyms/1``.
+    """
+    name, _, now = known.partition("/")
+    match = re.fullmatch(re.escape(name) + r"/([1-9]\d{0,8})", str(found), re.ASCII)
+    if match is None or int(match[1]) <= int(now):
+        return ""
+    return f"is {found!r}, and this release reads up to {known!r}; update hallujudge"
 
 
 def parse_graph(text: str, *, layout: Layout = "auto", name: str) -> SynonymGraph:
@@ -163,6 +178,8 @@ class _JsonParser:
 
     def graph(self, data: object) -> SynonymGraph:
         top = self._object(data, "$")
+        if problem := newer_format(top.get("format"), FORMAT):
+            self._fail(problem, "$.format")
         # Without ``format``, the file has a layout that other tools write.
         if "format" not in top and is_released(top):
             return released_graph(top, name=self._source, limit=MAX_FORMS)  # type: ignore[arg-type]  # checked by is_released

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..errors import GraphFormatError, GraphInvalidError
 from ..files import validate_graph
-from ..files.graph_parser import MAX_BYTES
+from ..files.graph_parser import MAX_BYTES, newer_format
 from ..files.json_layouts import released_pairs
 from ..graph import SynonymGraph
 from ..word_forms import clean_word
@@ -114,7 +114,10 @@ def parse_patch(text: str, *, name: str) -> GraphPatch:
         data = json.loads(text)
     except (ValueError, RecursionError) as err:
         raise GraphFormatError(f"not JSON ({err})", source=name) from err
-    if not isinstance(data, dict) or data.get("format") != PATCH_FORMAT:
+    found = data.get("format") if isinstance(data, dict) else None
+    if problem := newer_format(found, PATCH_FORMAT):
+        raise GraphFormatError(problem, source=name, place="$.format")
+    if not isinstance(data, dict) or found != PATCH_FORMAT:
         raise GraphFormatError(
             f"is not a patch file: expected the format {PATCH_FORMAT!r}", source=name
         )
