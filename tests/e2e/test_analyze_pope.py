@@ -114,7 +114,8 @@ def test_samplings_and_stability_are_drawn(tmp_path: Path) -> None:
     page = (tmp_path / "out" / "analysis.html").read_text()
     assert page.count("<svg") >= 2
     assert "llava pope f1" in page
-    assert "llava 1 adversarial f1" in page
+    assert "<title>llava 1 f1: " in page
+    assert ": adversarial</title>" in page
 
 
 def test_consistency_with_captions(tmp_path: Path) -> None:

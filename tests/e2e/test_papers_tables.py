@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import re
@@ -135,6 +136,15 @@ def mementos_run(folder: Path, seed: int) -> Path:
 
 def vidhal_run(folder: Path, seed: int) -> Path:
     rng = random.Random(seed)
+    return of_vidhal(folder, "vidhal-mcqa", lambda: rng.choice("ABC"))
+
+
+def ordering_run(folder: Path, seed: int) -> Path:
+    rng = random.Random(seed)
+    return of_vidhal(folder, "vidhal-ordering", lambda: rng.sample("ABC", 3))
+
+
+def of_vidhal(folder: Path, metric: str, answer: Callable[[], object]) -> Path:
     annotations = [
         {
             "video": f"v{number}",
@@ -146,13 +156,13 @@ def vidhal_run(folder: Path, seed: int) -> Path:
     ]
     orders = {f"v{number}": {"A": "2", "B": "1", "C": "3"} for number in range(20)}
     names = ("answers.json", "annotations.json", "options.json")
-    answers = {f"v{number}": rng.choice("ABC") for number in range(20)}
+    answers = {f"v{number}": answer() for number in range(20)}
     for name, content in zip(names, (answers, annotations, orders), strict=True):
         (folder / name).write_text(json.dumps(content))
     given = [folder / name for name in names]
     return scored(
         folder / "run",
-        *("vidhal-mcqa", "-r", given[0], "-R", given[1], "--options", given[2]),
+        *(metric, "-r", given[0], "-R", given[1], "--options", given[2]),
         *("--group-by", "subaspect"),
     )
 
@@ -185,15 +195,70 @@ MAKERS: Mapping[str, Callable[[Path, int], Path]] = {
     "INFACT": infact_run,
     "captions": chair_run,
     "VQA": vqa_run,
+    "orders": ordering_run,
 }
 # What stands for a run of some kind on the page.
-KINDS = {"POPE_RUN": "POPE", "CHAIR_RUN": "captions", "VQA_RUN": "VQA"}
+KINDS = {
+    "POPE_RUN": "POPE",
+    "CHAIR_RUN": "captions",
+    "VQA_RUN": "VQA",
+    "MCQA_RUN": "VidHal",
+    **dict.fromkeys(("NAIVE_RUN", "RELATIVE_RUN", "ORDERING_RUN"), "orders"),
+}
 # Rows of POPE's paper that analyze captions.
 OF_CAPTIONS = {"instructions", "hit_ratio", "accumulated", "frequent_objects", "by_length"}
 # A table of these needs what the runs of this test do not have; its own tests make it.
-MADE_ELSEWHERE = {
-    *("misalignment", "display_order"),
-    *("label_scores", "label_changes", "changed_labels"),
+MADE_ELSEWHERE = {"label_scores", "label_changes", "changed_labels"}
+# The tables and figures of each paper: the last number of its tables, of its figures and of the
+# tables of its appendix.
+OF_PAPERS = {
+    "POPE": (12, 3, 0),
+    "Tri-HE": (10, 8, 0),
+    "Mementos": (6, 23, 0),
+    "VidHal": (4, 36, 0),
+    "INFACT": (3, 6, 5),
+}
+
+
+def pairs_file(path: Path) -> None:
+    pairs = [(f"v{number}", pair) for number in range(20) for pair in ("AB", "AC", "BC")]
+    write_lines(path, [{"video": v, "pair": [*pair], "chosen": pair[0]} for v, pair in pairs])
+
+
+def people_file(path: Path) -> None:
+    choices = [[True, True, number % 4 > 0] for number in range(19)] + [[False, False, True]]
+    write_lines(path, [{"video": f"v{n}", "choices": each} for n, each in enumerate(choices)])
+
+
+def votes_file(path: Path) -> None:
+    vote = {"video": "v1", "judge": "llama", "prompt": "1", "answer": "yes"}
+    write_lines(path, [{**vote, "criterion": c} for c in ("realism", "ordering", "relevance")])
+
+
+def audit_file(path: Path) -> None:
+    case = {"question_id": "q1", "subtype": "misleading", "choices": ["A", "A", None]}
+    write_lines(path, [{**case, "operator": name} for name in ("compression", "motion_blur")])
+
+
+def sheet_file(path: Path) -> None:
+    """Fill the sheet that the command before wrote; that one gets the path alone."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", newline="") as sheet:
+        rows = [*csv.DictReader(sheet)]
+    with path.open("w", encoding="utf-8", newline="") as sheet:
+        writer = csv.DictWriter(sheet, [*rows[0]])
+        writer.writeheader()
+        for number, row in enumerate(rows):
+            writer.writerow({**row, "score": 1 + number % 5, "annotator": "someone"})
+
+
+FILES: Mapping[str, Callable[[Path], None]] = {
+    "--pairs": pairs_file,
+    "--people": people_file,
+    "--votes": votes_file,
+    "--audit": audit_file,
+    "--sheet": sheet_file,
 }
 
 
@@ -210,19 +275,27 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[Path]
     return of
 
 
-def filled(command: str, found: Sequence[Path], wordnet: Path) -> list[str | Path]:
-    """Return a command of the page with runs for its placeholders, and names for all of them."""
+def filled(command: str, found: Sequence[Path], folder: Path) -> list[str | Path]:
+    """Return a command of the page with runs and files for its placeholders, and names for runs."""
     words = shlex.split(command)[1:]
     several = "RUN…" in words
     used = found if several else found[: words.count("RUN")]
     names = [words[at + 1] for at, word in enumerate(words) if word == "--name"]
-    plain, skip = [], False
-    for word in words:
-        if skip or word in ("RUN", "RUN…", "…", "--name"):
-            skip = word == "--name"
+    made: list[str | Path] = []
+    left = iter(used)
+    for before, word in zip(("", *words), words, strict=False):
+        if "--name" in (before, word) or word == "…":
             continue
-        plain.append(str(wordnet) if word == "auto" else word)
-    return [plain[0], *used, *plain[1:], *_named(names, used)]
+        if word == "FILE":
+            made.append(folder / f"given{before}")
+            FILES[before](folder / f"given{before}")
+        elif word == "auto":
+            made.append(write_wordnet(folder / "wordnet"))
+        elif word in ("RUN", "RUN…"):
+            made += left if several else [next(left)]
+        else:
+            made.append(word)
+    return [*made, *_named(names, used)]
 
 
 def _named(names: Sequence[str], used: Sequence[Path]) -> Iterator[str]:
@@ -243,22 +316,49 @@ def _named(names: Sequence[str], used: Sequence[Path]) -> Iterator[str]:
 def test_the_command_makes_the_table(
     row: Row, runs: Callable[[str], list[Path]], tmp_path: Path
 ) -> None:
-    wordnet = write_wordnet(tmp_path / "wordnet")
     captions = bool(OF_CAPTIONS & {*row.tables})
     for command in row.commands:
-        if "FILE" in command or "RUN" not in command:
+        if "RUN" not in command:
             continue
         found = runs("captions" if captions else row.paper)
         if kinds := re.findall(r"\b[A-Z]+_RUN\b", command):
             command = re.sub(r"\b[A-Z]+_RUN\b", "RUN", command)
             found = [runs(KINDS[kind])[0] for kind in kinds]
-        ran = here(*filled(command, found, wordnet), "--format", "json")
+        in_json = () if " label " in command else ("--format", "json")
+        ran = here(*filled(command, found, tmp_path), *in_json)
         assert ran.returncode == 0, ran.stderr
         if command.startswith("hallujudge analyze"):
             made: dict[str, Any] = json.loads(ran.stdout)["analyses"]
             expected = {*row.tables} - MADE_ELSEWHERE
             assert expected <= made.keys(), (expected, ran.stderr)
             assert all(made[name]["rows"] for name in expected)
+
+
+def numbered(cell: str) -> Iterator[tuple[str, str]]:
+    """Yield the tables and figures that a cell names, such as ``Tables 2, 9`` or ``5 to 7``."""
+    for kind, numbers in re.findall(r"(Table|Figure)s? ((?:A?\d+(?:, | to |\b))+)", cell):
+        for part in numbers.strip(", ").split(", "):
+            first, _, last = part.partition(" to ")
+            if not last:
+                yield kind, first
+                continue
+            for number in range(int(first), int(last) + 1):
+                yield kind, str(number)
+
+
+def test_every_table_and_figure_of_the_papers_is_on_the_page() -> None:
+    named: dict[str, set[tuple[str, str]]] = {}
+    paper = ""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            paper = line[3:].split(" ")[0]
+        elif line.startswith("| "):
+            named.setdefault(paper, set()).update(numbered(line.split("|")[1]))
+    for paper, (tables, figures, appendix) in OF_PAPERS.items():
+        every = {("Table", str(number)) for number in range(1, tables + 1)}
+        every |= {("Figure", str(number)) for number in range(1, figures + 1)}
+        every |= {("Table", f"A{number}") for number in range(1, appendix + 1)}
+        assert named[paper] == every, paper
 
 
 def test_every_analysis_is_on_the_page() -> None:

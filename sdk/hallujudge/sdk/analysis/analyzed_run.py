@@ -26,7 +26,8 @@ OptionValue: TypeAlias = "int | float | str | Path | Sequence[str] | None"
 """Value of an option."""
 
 _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
-_SHOWN_ROWS = 30
+# Longer tables are cut where several are shown together.
+_SHOWN_ROWS = 40
 _CELL_CHARS = 60
 
 
@@ -253,15 +254,23 @@ class AnalysisTable:
     chart: Chart | None = None
     """How the table is drawn; None where numbers say as much."""
 
-    def grid(self) -> Grid:
-        """Return the table as it is shown: its first rows, and all of its values."""
+    def grid(self, *, whole: bool = False) -> Grid:
+        """Return the table as it is shown, and all of its values.
+
+        Args:
+            whole: Whether all rows are shown, and not the first ones of a long table only.
+        """
         keys = tuple(self.rows[0]) if self.rows else ()
-        more = len(self.rows) - _SHOWN_ROWS
-        cut_off = f"; the first {_SHOWN_ROWS} of {len(self.rows):,} rows" if more > 0 else ""
+        shown = self.rows if whole else self.rows[:_SHOWN_ROWS]
+        cut_off = (
+            f"; the first {len(shown)} of {len(self.rows):,} rows: --table {self.name} shows all"
+            if len(shown) < len(self.rows)
+            else ""
+        )
         return Grid(
             title=f"{_words(self.name)} ({self.source}{cut_off})",
             headings=tuple(map(_words, keys)),
-            rows=tuple(tuple(_shown(row[key]) for key in keys) for row in self.rows[:_SHOWN_ROWS]),
+            rows=tuple(tuple(_shown(row[key]) for key in keys) for row in shown),
             keys=keys,
             values=tuple(tuple(row[key] for key in keys) for row in self.rows),
             chart=self.chart,
@@ -354,6 +363,8 @@ class Analysis(Shown):
     """The analyses that the runs allow, as tables."""
     notes: tuple[str, ...] = ()
     """Reasons for missing or partial analyses."""
+    whole: bool = False
+    """Whether tables are shown with all rows; else with the first ones."""
 
     def __getitem__(self, name: str) -> AnalysisTable:
         """Return the table with a name.
@@ -367,7 +378,7 @@ class Analysis(Shown):
         raise KeyError(name)
 
     def only(self, names: Sequence[str]) -> Analysis:
-        """Return the analysis with some tables alone.
+        """Return the analysis with some tables alone, which are shown with all rows.
 
         Raises:
             InvalidInputError: No table has one of the names.
@@ -378,14 +389,14 @@ class Analysis(Shown):
                 f"no table has the name {unknown[0]!r:.60}; these runs have {', '.join(known)}"
             )
         tables = tuple(self[name] for name in dict.fromkeys(names))
-        return Analysis(runs=self.runs, tables=tables, notes=self.notes)
+        return Analysis(runs=self.runs, tables=tables, notes=self.notes, whole=True)
 
     def page(self) -> Page:
         """Return the tables that have rows."""
         metrics = dict.fromkeys(f"{run['metric']} ({run['variant']})" for run in self.runs)
         return Page(
             title=f"{', '.join(metrics)}: analyses",
-            grids=tuple(table.grid() for table in self.tables if table.rows),
+            grids=tuple(table.grid(whole=self.whole) for table in self.tables if table.rows),
             notes=self.notes,
             sources=dict(self._sources()),
         )
@@ -401,12 +412,12 @@ class Analysis(Shown):
         """Return all tables in all formats: name of each file -> its text.
 
         ``analysis.json`` and ``analysis.html`` have all tables; each also has a file of its own as
-        CSV, with all digits, and as LaTeX.
+        CSV, with all digits, and as LaTeX, both with all rows.
         """
         page = self.page()
         made = {"analysis.json": self.to_text(), "analysis.html": PAGE_FORMATS["html"](page)}
-        for table, grid in zip((t for t in self.tables if t.rows), page.grids, strict=True):
-            alone = replace(page, grids=(grid,), notes=())
+        for table in (table for table in self.tables if table.rows):
+            alone = replace(page, grids=(table.grid(whole=True),), notes=())
             made[f"{table.name}.csv"] = PAGE_FORMATS["csv"](alone)
             made[f"{table.name}.tex"] = PAGE_FORMATS["latex"](alone)
         return made

@@ -39,6 +39,8 @@ from .given_judgements import evidence_of
 _PROBE = "dining table"
 _STEPS = tuple(range(10, 81, 10))
 _TENTHS = 10
+# The paper's Figure 2 begins with the most frequent object, whether or not it is hallucinated.
+_BY_RANK = Chart(kind="bars", x="object", y=("hallucinated",), order="rank")
 # Lengths are shown by ten words; longer captions than these share the last row.
 _WORDS_OF_A_ROW, _MOST_ROWS = 10, 30
 
@@ -215,7 +217,7 @@ def _frequent(captions: Sequence[ChairCaption], counts: ObjectCounts) -> Analysi
         name="frequent_objects",
         source="Li et al. (POPE), Figure 2: hallucination times of objects; rank: by frequency",
         rows=_objects(captions, counts.by_frequency(), counts.images),
-        chart=Chart(kind="bars", x="object", y=("hallucinated",)),
+        chart=_BY_RANK,
     )
 
 
@@ -228,23 +230,25 @@ def _cooccurring(
         source=f"Li et al. (POPE), Figure 2: hallucination times in images with {probe}; rank and "
         f"images: co-occurrence with {probe}",
         rows=_objects(with_probe, companions(probe, counts), together),
-        chart=Chart(kind="bars", x="object", y=("hallucinated",)),
+        chart=_BY_RANK,
     )
 
 
 def _objects(
     captions: Sequence[ChairCaption], ranked: Sequence[str], images: Mapping[str, int]
 ) -> tuple[Mapping[str, Cell], ...]:
-    """Return a row for each hallucinated object, the most hallucinated first."""
+    """Return a row for each object, the most hallucinated first."""
     times = Counter(name for caption in captions for name in caption.hallucinated)
+    times.update(dict.fromkeys((name for name in ranked if images.get(name)), 0))
     mentions = Counter(name for caption in captions for name in caption.mentioned)
     where = Counter(name for caption in captions for name in set(caption.hallucinated))
     rank = {name: place for place, name in enumerate(ranked, 1)}
+    every = times.total()
     return tuple(
         {
             "object": name,
             "hallucinated": count,
-            "share": count / times.total(),
+            "share": count / every if every else None,
             "captions": where[name],
             "mentions": mentions[name],
             "images": images.get(name, 0),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,20 +53,12 @@ def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
     own = runs_of(runs, "infact")
     tables, notes = run_by_run(_of_run, "infact")(own, options)
     if len(own) > 1:
-        tables = [_of_averages(table) for table in tables]
         tables += _reliability(own)
     else:
         notes.append(_ONE_MODEL)
     if options["audit"] is not None:
         tables.append(_audit(own[0], options["audit"]))
     return tables, notes
-
-
-def _of_averages(table: AnalysisTable) -> AnalysisTable:
-    """Return the taxonomy of several models with one bar for each, which can be told apart."""
-    if table.chart is None:
-        return table
-    return replace(table, chart=replace(table.chart, y=("average",)))
 
 
 def _of_run(run: AnalyzedRun, _options: Mapping[str, Any]) -> Tables:
@@ -199,7 +190,7 @@ def _reliability(runs: Sequence[AnalyzedRun]) -> Iterator[AnalysisTable]:
         name="reliability",
         source="Yang et al., Figure 4: base accuracy and modes II to IV, mean of the dimensions",
         rows=tuple(with_keys(run.keys, scores, "reliability") for run, scores in values),
-        chart=Chart(kind="points", x="base_accuracy", y=_RELIABILITY),
+        chart=Chart(kind="points", x="base_accuracy", y=_RELIABILITY, by=tuple(runs[0].keys)),
     )
     rows: list[Mapping[str, Cell]] = []
     for name in _RELIABILITY:

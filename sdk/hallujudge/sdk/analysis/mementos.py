@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 from hallujudge.judge_service.engine.resources import read_graph
@@ -15,7 +16,7 @@ from hallujudge.metrics.mementos.sequence_analyses import (
     recall_by_length,
     snowballing,
 )
-from hallujudge.synonym_graphs import SynonymGraph, shipped_graphs
+from hallujudge.synonym_graphs import shipped_graphs
 
 from ..archives.records import Record
 from ..errors import ArchiveError
@@ -49,19 +50,22 @@ class _Roots:
 
     def __init__(self, chosen: Mapping[str, str]) -> None:
         self._chosen = chosen
-        self._graphs: dict[str, SynonymGraph] = {}
+        self._roots: dict[str, Callable[[str], str]] = {}
 
     def of(self, domain: str) -> Callable[[str], str]:
         """Return the function that maps a behaviour to its root in a domain."""
-        if domain not in self._graphs:
-            self._graphs[domain] = read_graph(graph_source(self._name(domain)))
-        graph = self._graphs[domain]
+        if domain not in self._roots:
+            graph = read_graph(graph_source(self._name(domain)))
 
-        def root(word: str) -> str:
-            # A word with several roots is always mapped to the first one, so that both sides agree.
-            return next(iter(graph.roots_of(word)), word)
+            # Sequences repeat their words, and to look one up takes long.
+            @cache
+            def root(word: str) -> str:
+                # A word with several roots is always mapped to the first one, so that both sides
+                # agree.
+                return next(iter(graph.roots_of(word)), word)
 
-        return root
+            self._roots[domain] = root
+        return self._roots[domain]
 
     def _name(self, domain: str) -> str:
         if (chosen := self._chosen.get(domain, self._chosen.get(""))) is not None:

@@ -169,7 +169,9 @@ def _trend(judged: ClaimTable, words: Sequence[int]) -> AnalysisTable:
             {"words": k} | _joined([found[part] for part in _PARTS])
             for k, found in trend(judged, words)
         ),
-        chart=Chart(kind="lines", x="words", y=tuple(f"{part}hallu_i" for part in _PARTS)),
+        chart=Chart(
+            kind="lines", x="words", y=("hallu_i", "hallu_q", "object_hallu_i", "relation_hallu_i")
+        ),
     )
 
 

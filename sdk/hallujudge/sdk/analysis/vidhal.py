@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -427,6 +428,18 @@ def _people(videos: _Videos, path: Path) -> Iterator[AnalysisTable]:
         source="Choong et al., Figure 3: people who choose the annotated order, mean over videos",
         rows=tuple(rows),
         chart=Chart(kind="bars", x="aspect", y=("agreement",)),
+    )
+    # Rounded first: as floating point numbers, some tenths are below themselves.
+    tenths = Counter(min(int(round(value * 10, 6)), 9) for value in found.videos.values())
+    yield AnalysisTable(
+        name="agreement_distribution",
+        source="Choong et al., Figure 3: videos by the share of people who choose the annotated "
+        "order",
+        rows=tuple(
+            {"agreement": f"{tenth / 10:.1f} to {(tenth + 1) / 10:.1f}", "videos": tenths[tenth]}
+            for tenth in range(10)
+        ),
+        chart=Chart(kind="bars", x="agreement", y=("videos",)),
     )
     yield AnalysisTable(
         name="misaligned_videos",

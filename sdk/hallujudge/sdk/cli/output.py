@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
@@ -171,6 +171,7 @@ def show_page(page: Page, name: str) -> None:
     """Print a page in a format other than JSON; a table is as wide as the terminal."""
     from ..report.table_pages import PAGE_FORMATS, render_page
 
+    page = replace(page, notes=tuple(map(in_flags, page.notes)))
     text = render_page(page, width=output_width()) if name == "table" else PAGE_FORMATS[name](page)
     typer.echo(text, nl=False)
 

@@ -202,8 +202,8 @@ def table_grid(
     title: str, cells: Sequence[TableCell], rows: Sequence[str], columns: Sequence[str]
 ) -> Grid:
     """Return cells as a table; keys of columns that have one value in all of them are left out."""
-    across = _columns([c for c in cells if c.value is not None] or cells, columns)
-    names = list(dict.fromkeys(tuple(cell.keys[key] for key in rows) for cell in cells))
+    across = _in_blocks([c for c in cells if c.value is not None] or cells, columns)
+    names = _in_blocks(cells, rows)
     at = {(_key(cell, rows), _key(cell, columns)): cell for cell in cells}
     told = [place for place in range(len(columns)) if len({column[place] for column in across}) > 1]
     told = told or [len(columns) - 1]
@@ -233,9 +233,9 @@ def table_grid(
     )
 
 
-def _columns(cells: Sequence[TableCell], columns: Sequence[str]) -> list[_Key]:
-    """Return the columns, those with the same first keys next to each other."""
-    found = dict.fromkeys(_key(cell, columns) for cell in cells)
+def _in_blocks(cells: Sequence[TableCell], keys: Sequence[str]) -> list[_Key]:
+    """Return the rows or columns, those with the same first keys next to each other."""
+    found = dict.fromkeys(_key(cell, keys) for cell in cells)
     places: dict[_Key, int] = {}
     for key in found:
         for depth in range(len(key)):

@@ -16,15 +16,16 @@ Row: TypeAlias = "Mapping[str, str | int | float | bool | None]"
 # which is hard to see on white.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555")
 _WIDTH, _HEIGHT = 640, 320
-_LEFT, _RIGHT, _TOP = 72, 16, 14
+_LEFT, _RIGHT, _TOP = 72, 16, 28
 # Room for what is below the axis: slanted names need more.
 _BELOW, _BELOW_SLANTED = 46, 100
 _LEGEND_ROW = 18
 _NAME_CHARS, _LEGEND_CHARS = 14, 60
 # Slanted names are shorter, so that the first one ends inside the drawing and all above its label.
 _SLANTED_CHARS, _SLANT = 17, -40
-# Twice as many series as colors, half of them dashed; more could not be told apart.
-_MOST_SERIES, _MOST_BARS = 14, 40
+# Twice as many series as colors, half of them dashed or hollow; more could not be told apart.
+# Slanted names of more bars would overlap.
+_MOST_SERIES, _MOST_BARS = 14, 24
 _TICKS = 5
 
 
@@ -44,6 +45,8 @@ class Chart:
     """Column of the lower end of the interval of a single ``y``; empty without one."""
     high: str = ""
     """Column of the upper end."""
+    order: str = ""
+    """Column of numbers by which bars are ordered; empty for the order of the rows."""
 
     def split_by(self, keys: tuple[str, ...]) -> Chart:
         """Return the chart with one more series for each value of some columns."""
@@ -71,6 +74,7 @@ def chart_from(values: Mapping[str, Any] | None) -> Chart | None:
         by=tuple(map(str, values.get("by", ()))),
         low=str(values.get("low", "")),
         high=str(values.get("high", "")),
+        order=str(values.get("order", "")),
     )
 
 
@@ -83,14 +87,26 @@ class _Point(NamedTuple):
 
 
 def draw(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
-    """Return a table as a figure with a legend; nothing if no row has values to draw.
+    """Return a table as figures with a legend; nothing if no row has values to draw.
+
+    If columns split the rows into series, each column of values has a figure of its own, as in the
+    papers: with all of them in one, series could not be told apart.
 
     Args:
         chart: What is drawn.
         rows: The rows of the table.
         title: What the chart shows, for readers who can't see it.
     """
-    every = list(dict.fromkeys(str(row[chart.x]) for row in rows))
+    if not chart.by or len(chart.y) == 1:
+        return _figure(chart, rows, title)
+    return joined(
+        _figure(replace(chart, y=(column,)), rows, f"{title}: {_words(column)}")
+        for column in chart.y
+    )
+
+
+def _figure(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
+    every = _names_of_bars(chart, rows)
     names = every[:_MOST_BARS]
     at: Callable[[Row], float | None] = (
         (lambda row: _place(names, row[chart.x])) if chart.kind == "bars" else _number_in(chart.x)
@@ -100,31 +116,8 @@ def draw(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
     points = [point for some in series.values() for point in some]
     if not points:
         return Markup("")
-    whole = all(p.x.is_integer() for p in points)
-    across = _Scale.of([p.x for p in points], _LEFT, _WIDTH - _RIGHT, whole=whole)
-    if chart.kind == "bars":
-        across = _Scale(-0.5, len(names) - 0.5, _LEFT, _WIDTH - _RIGHT)
-    slanted = chart.kind == "bars" and _are_long(names)
-    floor = _HEIGHT - (_BELOW_SLANTED if slanted else _BELOW)
-    up = _Scale.of(
-        [end for p in points for end in (p.low, p.high)],
-        floor,
-        _TOP,
-        least=0.0 if chart.kind == "bars" else None,
-    )
-    drawn = [
-        _DRAWN[chart.kind](some, across, up, _COLORS[place % len(_COLORS)], (place, len(series)))
-        for place, some in enumerate(series.values())
-    ]
-    below = (
-        _names(names, across, floor, slanted=slanted)
-        if chart.kind == "bars"
-        else _axis_x(across, floor)
-    )
-    axes = [*_axis_y(up), *below]
-    label = _text(_WIDTH / 2, _HEIGHT - 4, chart.x.replace("_", " "))
     svg = element(
-        "svg", element("title", title), *axes, *drawn, label,
+        "svg", element("title", title), *_drawing(chart, series, names),
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", width="100%",
         font_family="sans-serif", font_size="11", fill="currentColor",
     )  # fmt: skip
@@ -141,6 +134,51 @@ def draw(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
     return element("figure", svg, legend, note)
 
 
+def _drawing(
+    chart: Chart, series: Mapping[str, Sequence[_Point]], names: Sequence[str]
+) -> Iterator[Markup]:
+    """Yield the axes with their labels, and the series."""
+    points = [point for some in series.values() for point in some]
+    bars = chart.kind == "bars"
+    across = (
+        _Scale(-0.5, len(names) - 0.5, _LEFT, _WIDTH - _RIGHT)
+        if bars
+        else _Scale.of(
+            [p.x for p in points],
+            _LEFT,
+            _WIDTH - _RIGHT,
+            whole=all(p.x.is_integer() for p in points),
+        )
+    )
+    slanted = bars and _are_long(names)
+    floor = _HEIGHT - (_BELOW_SLANTED if slanted else _BELOW)
+    ends = [end for p in points for end in (p.low, p.high)]
+    up = _Scale.of(ends, floor, _TOP, least=0.0 if bars else None)
+    yield from _axis_y(up)
+    yield from _names(names, across, floor, slanted=slanted) if bars else _axis_x(across, floor)
+    for place, some in enumerate(series.values()):
+        color = _COLORS[place % len(_COLORS)]
+        yield _DRAWN[chart.kind](some, across, up, color, (place, len(series)))
+    yield _text(_WIDTH / 2, _HEIGHT - 4, _words(chart.x))
+    if len(chart.y) == 1:
+        yield _text(4, 12, _words(chart.y[0]), anchor="start")
+
+
+def _names_of_bars(chart: Chart, rows: Sequence[Row]) -> list[str]:
+    """Return the names on the horizontal axis, in the chart's order."""
+    ordered: Sequence[Row] = rows
+    if chart.order:
+        numbers = [_number(row.get(chart.order)) for row in rows]
+        last = float("inf")
+        places = [last if number is None else number for number in numbers]
+        ordered = [rows[at] for at in sorted(range(len(rows)), key=places.__getitem__)]
+    return list(dict.fromkeys(str(row[chart.x]) for row in ordered))
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
 def _series(
     chart: Chart, rows: Sequence[Row], at: Callable[[Row], float | None]
 ) -> Iterator[tuple[str, list[_Point]]]:
@@ -148,15 +186,15 @@ def _series(
     for row in rows:
         parts = [str(row[key]) for key in chart.by]
         for column in chart.y:
-            name = " ".join([*parts, *([column.replace("_", " ")] if len(chart.y) > 1 else [])])
+            name = " ".join([*parts, *([_words(column)] if len(chart.y) > 1 else [])])
+            # Without values too, so that it has the same color in each figure of a table.
+            some = found.setdefault(name, [])
             x, y = at(row), _number(row[column])
             if x is None or y is None:
                 continue
             low, high = (_number(row.get(end)) for end in (chart.low, chart.high))
             label = f"{name} {row[chart.x]}: {y:.4g}".strip()
-            found.setdefault(name, []).append(
-                _Point(x, y, y if low is None else low, y if high is None else high, label)
-            )
+            some.append(_Point(x, y, y if low is None else low, y if high is None else high, label))
     yield from found.items()
 
 
@@ -261,14 +299,15 @@ def _interval(point: _Point, x: float, up: _Scale, color: str) -> list[Markup]:
 
 
 def _points(
-    points: Sequence[_Point], across: _Scale, up: _Scale, color: str, _of: tuple[int, int]
+    points: Sequence[_Point], across: _Scale, up: _Scale, color: str, of: tuple[int, int]
 ) -> Markup:
+    fill = color if of[0] < len(_COLORS) else "none"
     made = []
     for point in points:
         x = across(point.x)
         dot = element(
             "circle", element("title", point.label),
-            cx=f"{x:.1f}", cy=f"{up(point.y):.1f}", r="3.5", fill=color,
+            cx=f"{x:.1f}", cy=f"{up(point.y):.1f}", r="3.5", fill=fill, stroke=color,
         )  # fmt: skip
         made += [*_interval(point, x, up, color), dot]
     return joined(made)

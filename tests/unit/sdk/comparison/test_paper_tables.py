@@ -86,6 +86,11 @@ def test_groups_cross_models_with_their_own_values(models: dict[str, RunReport])
     assert grid.keys[1] == "adversarial accuracy"
 
 
+def test_rows_with_the_same_first_key_are_next_to_each_other(models: dict[str, RunReport]) -> None:
+    rows = table(models, rows=("category", "model")).page().grids[0].rows
+    assert [row[:2] for row in rows] == [(split, name) for split in SPLITS for name in models]
+
+
 def test_the_best_is_bold_and_marks_are_corrected_tests(models: dict[str, RunReport]) -> None:
     found = table(models, scores=("accuracy",))
     best = max(models, key=lambda name: models[name]["accuracy"].value or 0.0)

@@ -66,8 +66,46 @@ def test_json_round_trip() -> None:
 def test_what_is_not_drawn_is_said() -> None:
     rows: list[Row] = [{"name": f"n{n % 45}", "by": n // 45, "v": n} for n in range(45 * 16)]
     text = draw(Chart(kind="bars", x="name", y=("v",), by=("by",)), rows, "")
-    assert "2 more series are in the table only; 5 more names are in the table only" in text
+    assert "2 more series are in the table only; 21 more names are in the table only" in text
     assert "in the table only" not in draw(LINES, ROWS, "")
+
+
+def test_columns_of_several_series_have_a_figure_each() -> None:
+    rows: list[Row] = [
+        {"model": model, "k": k, "one": None if model == "a" else k, "other": k * 2}
+        for model in ("a", "b")
+        for k in (1, 2)
+    ]
+    chart = Chart(kind="lines", x="k", y=("one", "other"), by=("model",))
+    drawn = ElementTree.fromstring(f"<page>{draw(chart, rows, 'a title')}</page>")
+    figures = drawn.findall("figure")
+    titles = [[title.text for title in figure.iter("title")] for figure in figures]
+    assert titles == [
+        ["a title: one", "b 1: 1", "b 2: 2"],
+        ["a title: other", "a 1: 2", "a 2: 4", "b 1: 2", "b 2: 4"],
+    ]
+    first, second = (
+        {dot.findtext("title"): dot.attrib["stroke"] for dot in figure.iter("circle")}
+        for figure in figures
+    )
+    assert first["b 1: 1"] == second["b 1: 2"] != second["a 1: 2"]
+    together = draw(Chart(kind="lines", x="k", y=("one", "other")), rows, "")
+    assert together.count("<figure>") == 1
+
+
+def test_bars_have_the_order_of_a_column() -> None:
+    rows: list[Row] = [
+        {"name": "late", "v": 9, "rank": 10},
+        {"name": "never", "v": 5, "rank": None},
+        {"name": "early", "v": 1, "rank": 2},
+    ]
+    drawn = ElementTree.fromstring(
+        draw(Chart(kind="bars", x="name", y=("v",), order="rank"), rows, "")
+    )
+    names = [text.text for text in drawn.iter("text")]
+    assert [name for name in names if name in ("late", "never", "early")] == [
+        *("early", "late", "never"),
+    ]
 
 
 def test_names_do_not_cover_the_label_of_the_axis() -> None:
