@@ -174,3 +174,32 @@ def test_a_folder_of_clips_is_one_run_wherever_it_is(tmp_path: Path) -> None:
     }  # fmt: skip
     assert [run.report.coverage.items for run in overview.runs] == [4, 4]
     assert not overview.left_out
+
+
+PLAIN = {
+    "pope": {"question_id": 1, "image": "1.jpg", "text": "Is there a dog?", "label": "yes"},
+    "chair": {"image_id": 1, "caption": "A dog and a cat.", "reference_objects": ["dog"]},
+    "video-hallucer": {
+        **{"set": "temporal", "pair_id": 1, "video": "1.mp4", "question": "Is it?"},
+        **{"answer": "yes", "predict": "Yes."},
+    },
+    "vqa": {
+        **{"question_id": 1, "question": "What?", "direct_answers": ["cat"]},
+        **{"response": "A cat.", "judgement": "cat"},
+    },
+}
+
+
+@pytest.mark.parametrize("metric", list(PLAIN))
+def test_answers_that_carry_all_they_need_are_scored(metric: str, tmp_path: Path) -> None:
+    rows = [PLAIN[metric]]
+    if metric == "video-hallucer":
+        rows = [{**row, "role": role} for row in rows for role in ("basic", "hallucination")]
+    (tmp_path / "logs").mkdir()
+    more = {"answer": "No."} if metric == "pope" else {}
+    lines = [json.dumps({**row, **more}) for row in rows]
+    (tmp_path / "logs" / "model.jsonl").write_text("\n".join(lines))
+    overview = overview_of(tmp_path / "logs", tmp_path / "out")
+    assert [run.report.metric for run in overview.runs] == [metric]
+    if metric == "pope":
+        assert overview.runs[0].report.scores["accuracy"].value == 0, "the answer, not the question"

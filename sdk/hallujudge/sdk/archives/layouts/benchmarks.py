@@ -1,7 +1,4 @@
-"""Files of benchmarks and of their released scripts.
-
-Such as captions and outputs of the CHAIR scripts.
-"""
+"""Files of benchmarks and of their released scripts, such as outputs of the CHAIR scripts."""
 
 from __future__ import annotations
 
@@ -46,8 +43,15 @@ def _asks_yes_or_no(values: Mapping[str, object]) -> bool:
     return prompt.startswith(_YES_NO_QUESTIONS) or yes_or_no(str(values.get("text")).rstrip(". "))
 
 
+def _has_answer(values: Mapping[str, object]) -> bool:
+    """Return whether a record has an answer apart from its text, which then is the question."""
+    return not {"response", "output", "prediction", "answer"}.isdisjoint(values)
+
+
 def _is_question(values: Mapping[str, object]) -> bool:
-    """Return whether the text of a record is a question, not the answer to one."""
+    """Return whether a record is a question, under its text, without an answer."""
+    if _has_answer(values):
+        return False
     text = str(values.get("text"))
     return "?" in text or text.lstrip().casefold().startswith(_YES_NO_QUESTIONS)
 
@@ -150,6 +154,7 @@ _REFCHECKER = frozenset(
 # Keys of a response that is stored with the turns that led to it.
 _ANSWERS = frozenset(["response", "output", "prediction", "answer", "text", "caption", "input"])
 _POPE_ANSWER = frozenset(["question_id", "image", "question", "answer"])
+_IN_OTHERS = {"question", "claims", "label", "reference_objects", "objects", "gt_objects"}
 _GIVE_RESPONSES = "give the responses that it was made from"
 
 
@@ -202,7 +207,7 @@ READERS = (
         "image text label",
         "pope",
         fields="id=question_id response=text label=label",
-        matches=lambda values: yes_or_no(values.get("label")),
+        matches=lambda values: yes_or_no(values.get("label")) and not _has_answer(values),
     ),
     _references(
         "a LLaVA question file, which has no labels",
@@ -430,7 +435,8 @@ READERS = (
         "image_id caption",
         "chair",
         fields="id=image_id response=caption",
-        matches=lambda values: not {"question", "claims", "label"} & values.keys(),
+        # Captions with the objects of their images are plain records.
+        matches=lambda values: _IN_OTHERS.isdisjoint(values),
         any_metric=True,
         arguments=_OBJECTS,
     ),

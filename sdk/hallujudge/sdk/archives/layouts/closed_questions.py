@@ -1,4 +1,4 @@
-"""Files of benchmarks of closed questions: DASH-B, ELV-Halluc, and VidHalluc's four tasks."""
+"""Files of closed questions: DASH-B, ELV-Halluc, VideoHallucer, VQA, and VidHalluc's four tasks."""
 
 from __future__ import annotations
 
@@ -77,6 +77,18 @@ READERS = (
         keys=("caption_type", "aspect", "ref_answer", "model_response"),
         metrics=("elv-halluc",),
         fields={"id": "", "response": "model_response", "label": "ref_answer"},
+    ),
+    ArchiveReader(
+        name="VideoHallucer's questions, one a record",
+        keys=("pair_id", "role", "answer", "predict"),
+        metrics=("video-hallucer",),
+        fields={"id": "", "response": "predict", "label": "answer"},
+    ),
+    ArchiveReader(
+        name="answers with those of people, and judgements",
+        keys=("question_id", "direct_answers", "response", "judgement"),
+        metrics=("vqa",),
+        fields={"id": "question_id", "response": "response"},
     ),
     ArchiveReader(
         name="VidHalluc's binary questions",
