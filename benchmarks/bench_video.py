@@ -39,7 +39,9 @@ from hallujudge.sdk.video.reordering import Step  # noqa: E402
 from hallujudge.sdk.video.video_files import probe  # noqa: E402
 
 RATE = 30
-LEFT_OUT = ("adversarial_noise", "subtitle_corruption")
+LEFT_OUT = ("adversarial_noise",)
+# A subtitle is shown for most of this many seconds.
+SUBTITLE_SECONDS = 3
 
 
 def write_clip(path: Path, seconds: float, height: int) -> None:
@@ -66,12 +68,31 @@ def write_clip(path: Path, seconds: float, height: int) -> None:
         container.mux(stream.encode(None))
 
 
+def write_subtitles(path: Path, seconds: float) -> Path:
+    """Write subtitles that follow each other through a whole video."""
+    texts = ("The man opens the red door.", "He walks into the kitchen\nand sits down.")
+    cues = [
+        f"{number + 1}\n{stamp(start)} --> {stamp(start + SUBTITLE_SECONDS - 0.2)}\n"
+        f"{texts[number % 2]}\n"
+        for number, start in enumerate(range(0, max(1, int(seconds)), SUBTITLE_SECONDS))
+    ]
+    path.write_text("\n".join(cues))
+    return path
+
+
+def stamp(seconds: float) -> str:
+    """Return a time as SRT has it."""
+    minutes, rest = divmod(round(1000 * seconds), 60_000)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02},{rest % 1000:03}"
+
+
 def measure(operator: str, source: Path, out: Path) -> None:
     """Make one file in this process, and print the time it took and the memory."""
     info = probe(source)
     third = info.seconds / 3
     steps = [Step(start=third * place, end=third * (place + 1)) for place in range(3)]
-    settings = DegradeSettings(steps={source.name: steps})
+    subtitles = write_subtitles(out.with_suffix(".srt"), info.seconds)
+    settings = DegradeSettings(steps={source.name: steps}, subtitles={source.name: subtitles})
     before = resource.getrusage(resource.RUSAGE_SELF)
     make(Making(source=source, name=source.name, operator=operator, folder=out, settings=settings))
     after = resource.getrusage(resource.RUSAGE_SELF)

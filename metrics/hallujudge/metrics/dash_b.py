@@ -54,8 +54,8 @@ SIDES = {"neg": "no", "pos": "yes"}
 """Last word of the name of an image list -> label of its images."""
 
 
-def listed_images(name: str, content: Mapping[str, object]) -> Iterator[str]:
-    """Yield the ids of the questions about the images of a list: dataset -> object -> files.
+def listed_images(name: str, content: Mapping[str, object]) -> Iterator[Mapping[str, str]]:
+    """Yield the questions about the images of a list: dataset -> object -> files.
 
     Args:
         name: Name of the file without its ending, such as ``dash_benchmark_neg``.
@@ -64,20 +64,25 @@ def listed_images(name: str, content: Mapping[str, object]) -> Iterator[str]:
     Raises:
         ValueError: It is not such a list; with the next step.
     """
-    label = SIDES.get(name.casefold().rpartition("_")[2])
+    side = name.casefold().rpartition("_")[2]
+    label = SIDES.get(side)
     if label is None:
         raise ValueError(
             "the name does not say whether the images have the object",
             "Let it end in _pos or _neg, as dash_benchmark_neg.json",
         )
-    held = [each for each in content.values() if isinstance(each, Mapping)]
-    files = [pair for objects in held for pair in objects.items()]
-    if not files or any(not isinstance(names, list) for _, names in files):
+    held = [(name, each) for name, each in content.items() if isinstance(each, Mapping)]
+    files = [(dataset, *pair) for dataset, objects in held for pair in objects.items()]
+    if not files or any(not isinstance(names, list) for *_, names in files):
         raise ValueError(
             "not an object dataset -> object -> list of image files",
             "Give dash_benchmark_pos.json and dash_benchmark_neg.json",
         )
-    yield from (f"{label}_{shown}_{file}" for shown, names in files for file in names)
+    for dataset, shown, names in files:
+        for file in names:
+            # Folders tell equal names apart; those that a user does not have are left out.
+            path = f"{side}/{dataset}/{shown}/{file}"
+            yield {"img_id": file, "object_name": shown, "gt": label, "image": path}
 
 
 def _rate(name: str, label: str, images: str) -> AnswerScore:

@@ -349,9 +349,9 @@ class ClosedQuestions:
     """How files are named by sets; None if an archive has no file for each set."""
     question_files: bool = False
     """Whether what answers leave out may come in files of questions, which they are joined with."""
-    listed: Callable[[str, Mapping[str, object]], Iterable[str]] | None = None
-    """Yields the ids of bundles that a list has, of its file's name and content; raises as
-    ``complete`` does. Answers that no list has are noted, not refused."""
+    listed: Callable[[str, Mapping[str, object]], Iterable[Mapping[str, str]]] | None = None
+    """Yields the questions of a released list, as records, of its file's name and content; raises
+    as ``complete`` does. Answers that no list has are noted, not refused."""
     unfold: Unfold | None = None
     """Reads released files that hold many bundles in one record."""
     incomplete: bool = False

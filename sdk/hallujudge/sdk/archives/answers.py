@@ -24,6 +24,7 @@ from .question_files import (
     Question,
     Questions,
     asks_the_same,
+    bundle_id,
     id_of,
     label_of,
     labels_are_wrong,
@@ -179,11 +180,8 @@ def _notes_on_lists(
         lists = {path.stem: read_json(path) for path in paths}
     listed: set[str] = set()
     for name, content in lists.items():
-        try:
-            listed.update(declared.listed(name, content if isinstance(content, Mapping) else {}))
-        except ValueError as err:
-            fault, remedy = err.args
-            raise ArchiveError(f"{name}: {fault}. {remedy}") from err
+        records = listed_questions(declared, name, content)
+        listed.update(bundle_id(declared, record, InputOptions()) for record in records)
     if others := [each for each in answered if each not in listed]:
         yield (
             f"{len(others):,} of {len(answered):,} answers are not in the lists of the references, "
@@ -191,6 +189,26 @@ def _notes_on_lists(
         )
     if silent := len(listed - answered):
         yield f"{silent:,} of {len(listed):,} {declared.unit} in the references have no answer"
+
+
+def listed_questions(declared: ClosedQuestions, name: str, content: object) -> list[Record]:
+    """Return the questions of a released list.
+
+    Args:
+        declared: A benchmark with such lists.
+        name: The name of the list's file without its ending.
+        content: What the file holds.
+
+    Raises:
+        ArchiveError: It is not such a list.
+    """
+    assert declared.listed is not None, "asked only then"
+    try:
+        found = list(declared.listed(name, content if isinstance(content, Mapping) else {}))
+    except ValueError as err:
+        fault, remedy = err.args
+        raise ArchiveError(f"{name}: {fault}. {remedy}") from err
+    return [Record(values, position, name) for position, values in enumerate(found)]
 
 
 class Answers:

@@ -19,7 +19,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
 from .json_files import named, read_text, read_values
-from .question_files import bundle_id, known_questions, question_key
+from .question_files import bundle_id, by_columns, known_questions, question_key
 from .records import Record, canonical_id, choose_key, make_record, read_records, shown
 from .table_files import structured
 
@@ -95,6 +95,8 @@ class AskedQuestions:
             return record, ""
         key, values = "", record.values
         if self.questions:
+            if not self._records:
+                self._match_columns(record)
             key_of = bundle_id if self._by_id else question_key
             key = key_of(self._declared, record, self._options)
             if leave_out and self._leaves_out and key not in self.questions:
@@ -115,6 +117,17 @@ class AskedQuestions:
         if values is not record.values:
             record = make_record((values, record.position, record.place))
         return record, bundle
+
+    def _match_columns(self, first: Record) -> None:
+        """Take questions apart whose answers are in columns, if each is a record in the archive."""
+        columns = self._declared.bundle.columns
+        if not columns or any(column in first.values for column in columns):
+            return
+        self.references = self.questions = {
+            question_key(self._declared, record, self._options): record.values
+            for key, values in self.questions.items()
+            for record in by_columns(self._declared, make_record((values, 0, key)))
+        }
 
     def known(self, key: str) -> Mapping[str, object]:
         """Return what is known of a question, without verdicts on another model's answer to it."""

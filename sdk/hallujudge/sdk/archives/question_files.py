@@ -390,6 +390,22 @@ def unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> 
         raise ArchiveError(f"{listed[0].place}: {fault}. {remedy}") from err
 
 
+def by_columns(declared: ClosedQuestions, record: Record) -> Iterator[Record]:
+    """Yield a record for each answer of one that has them in columns, such as clip -> label."""
+    columns = {
+        single: held
+        for column, single in declared.bundle.columns.items()
+        if isinstance(held := record.values.get(column), Mapping)
+    }
+    names = dict.fromkeys(name for held in columns.values() for name in held)
+    if not names:
+        yield record
+    for name in names:
+        rest = {k: v for k, v in record.values.items() if k not in declared.bundle.columns}
+        own = {single: held[name] for single, held in columns.items() if name in held}
+        yield record._replace(values={**rest, declared.bundle.name[0]: name, **own})
+
+
 def question_key(declared: ClosedQuestions, record: Record, options: InputOptions) -> str:
     """Return what joins a record with its question: the place of the answer, or of the bundle."""
     bundle = declared.bundle

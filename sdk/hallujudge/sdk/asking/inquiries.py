@@ -11,12 +11,14 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFile
 from hallujudge.metrics.framework.asking import Asking
 from hallujudge.metrics.framework.claims import well_formed
 
+from ..archives.answer_records import Fault, remedies_of
+from ..archives.answers import listed_questions
 from ..archives.formats import read_format
 from ..archives.joins import read_mapping
-from ..archives.json_files import named, read_values
-from ..archives.question_files import options_of, unfolded
+from ..archives.json_files import named, read_json, read_values
+from ..archives.question_files import by_columns, options_of, unfolded
 from ..archives.records import Record, choose_key, no_records, read_records
-from ..archives.set_files import parts_of, split_of_file
+from ..archives.set_files import parts_of, set_in, split_of_file
 from ..errors import ArchiveError, InvalidInputError
 from .asked_benchmarks import Benchmark
 from .media_files import MediaFolder, is_address
@@ -108,32 +110,50 @@ def _records(
     for source in sources:
         if declared is None:
             yield from _plain_records(benchmark.asking, source)
-        elif declared.set_files is None:
-            splits = declared.split_files if len(sources) > 1 else None
-            split = split_of_file(splits, source) if splits is not None else ""
-            for record in unfolded(declared, read_records(read_format(source).source), "label"):
-                yield from _by_columns(declared, _marked(record, splits, split))
         else:
-            for part in parts_of(declared, source):
-                yield from (
-                    _marked(record, declared.set_files, part.name) for record in part.records
-                )
+            yield from _declared_records(declared, source, is_alone=len(sources) == 1)
 
 
-def _by_columns(declared: ClosedQuestions, record: Record) -> Iterator[Record]:
-    """Yield a record for each answer of one that has them in columns, such as clip -> label."""
-    columns = {
-        single: held
-        for column, single in declared.bundle.columns.items()
-        if isinstance(held := record.values.get(column), Mapping)
-    }
-    names = dict.fromkeys(name for held in columns.values() for name in held)
-    if not names:
-        yield record
-    for name in names:
-        rest = {k: v for k, v in record.values.items() if k not in declared.bundle.columns}
-        own = {single: held[name] for single, held in columns.items() if name in held}
-        yield record._replace(values={**rest, declared.bundle.name[0]: name, **own})
+def _declared_records(
+    declared: ClosedQuestions, source: Path, *, is_alone: bool
+) -> Iterator[Record]:
+    """Yield the questions of a file in a form in which the benchmark is released."""
+    if declared.set_files is not None:
+        for part in parts_of(declared, source):
+            yield from (_of_set(declared, record, part.name) for record in part.records)
+        return
+    if declared.listed is not None and _is_list(source):
+        yield from listed_questions(declared, source.stem, read_json(source))
+        return
+    splits = None if is_alone else declared.split_files
+    split = split_of_file(splits, source) if splits is not None else ""
+    for record in unfolded(declared, read_records(read_format(source).source), "label"):
+        yield from by_columns(declared, _marked(record, splits, split))
+
+
+def _is_list(source: Path) -> bool:
+    """Return whether a file holds no records, but names of files by what they show."""
+    content = read_format(source).source
+    first = next(iter(read_values(content)), None) if isinstance(content, Path) else None
+    held = first.value if first is not None else None
+    return (
+        isinstance(held, Mapping)
+        and bool(held)
+        and all(isinstance(value, Mapping) for value in held.values())
+        and not any(isinstance(inner, str) for value in held.values() for inner in value.values())
+    )
+
+
+def _of_set(declared: ClosedQuestions, record: Record, name: str) -> Record:
+    """Return a record with its set, without which its answer could not be scored."""
+    sets = declared.set_files
+    assert sets is not None, "asked only then"
+    marked = _marked(record, sets, name)
+    keys = declared.keys.fields.get(sets.field, (sets.field,))
+    if not any(set_in(sets, str(marked.values[key])) for key in keys if key in marked.values):
+        remedy = remedies_of(declared)[Fault.NO_SET]
+        raise ArchiveError(f"{record.place}: {Fault.NO_SET}. {remedy}")
+    return marked
 
 
 def _marked(record: Record, files: SetFiles | None, name: str) -> Record:
