@@ -19,6 +19,8 @@ from support.running import BIN, ServerProcess, assert_refused, cli, here, read_
 from support.threads import eventually
 from support.toll import Toll, verdicts
 
+from hallujudge.sdk.asking import asked_metrics
+
 QUESTIONS, IMAGES = 3_000, 500
 
 
@@ -117,7 +119,7 @@ def by_prompt(replies: dict[str, str]) -> llm.Step:
 
 
 def test_each_question_that_cannot_be_asked_or_answered_has_its_reason(tmp_path: Path) -> None:
-    images = folder_of(tmp_path / "images", ["a.png", "b.png", "c.png", "d.png"])
+    images = folder_of(tmp_path / "images", ["a.png", "b.png", "c.png", "d.png", "e.png"])
     (images / "text.jpg").write_text("no image")
     (images / "half.png").write_bytes(png(1)[:40])
     (tmp_path / "secret.png").write_bytes(png(9))
@@ -127,6 +129,7 @@ def test_each_question_that_cannot_be_asked_or_answered_has_its_reason(tmp_path:
         "a.png": "",
         "b.png": "MODEL_REFUSED",
         "c.png": "REPLY_TRUNCATED",
+        "e.png": "REPLY_TRUNCATED",
         "d.png": "MODEL_REQUEST_REFUSED",
         "gone.png": "MEDIA_MISSING",
         "../secret.png": "MEDIA_OUTSIDE",
@@ -147,6 +150,7 @@ def test_each_question_that_cannot_be_asked_or_answered_has_its_reason(tmp_path:
         png(1): llm.completion(None, refusal="I'd rather not."),
         png(2): llm.completion("Yes, and so", finish="length"),
         png(3): llm.error(400, "no such parameter"),
+        png(4): llm.completion("", finish="length"),
     }
 
     def step(_number: int, body: llm.Body) -> llm.Reply:
@@ -160,12 +164,14 @@ def test_each_question_that_cannot_be_asked_or_answered_has_its_reason(tmp_path:
     finally:
         stop()
     assert run.returncode == 3, run.stderr
-    assert len(server.requests) == 4
+    assert len(server.requests) == 5
     rows = read_rows(out)
     found = [row.get("unanswered", {}).get("reason", "") for row in rows]
     assert found == list(names.values())
     assert [row["response"] for row in rows] == ["Yes.", *[None] * (len(names) - 1)]
     assert rows[2]["steps"] == [{"step": "cut_off", "reply": "Yes, and so"}]
+    # A model that thinks may have no tokens left for a word.
+    assert rows[3]["steps"] == [{"step": "cut_off", "reply": ""}]
     listed = read_rows(tmp_path / "answers.unanswered.jsonl")
     assert [row["reason"] for row in listed] == list(names.values())[1:]
     scored = here("score", "pope", "-r", out, "-o", tmp_path / "scores", "-f", "json")
@@ -207,7 +213,9 @@ def test_frames_are_those_of_the_stated_sampling(tmp_path: Path, server: Server)
         assert len(server.requests) == 4
     rows = read_rows(out)
     assert rows[0]["basic"]["predict"] == "Yes."
-    assert rows[2]["basic"]["unanswered"]["reason"] == "VIDEO_UNREADABLE"
+    broken = rows[2]["basic"]["unanswered"]
+    assert broken["reason"] == "VIDEO_UNREADABLE"
+    assert "Errno" not in broken["detail"]
     scored = here("score", "video-hallucer", "-r", out, "-o", tmp_path / "s", "-f", "json")
     report = json.loads(scored.stdout)
     assert (report["coverage"]["scored"], report["coverage"]["unscored"]) == (2, 1)
@@ -328,6 +336,21 @@ def test_a_users_mistake_is_one_sentence(tmp_path: Path) -> None:
     finally:
         stop()
     assert_refused(done, "HALLUJUDGE_LLM_API_KEY is the model's")
+
+
+def test_a_mistake_names_options_and_promises_nothing(tmp_path: Path, server: Server) -> None:
+    given = one_question(tmp_path)
+    assert here(*ask(server, *given)).returncode == 0
+    other = here(*ask(server, *given), "--temperature", "0.5")
+    assert_refused(other, "pass --overwrite, or name another file")
+    assert "start the same command again" not in other.stderr
+    orders = here(*ask(server, "vidhal-mcqa", *given[1:-1], tmp_path / "other.jsonl"))
+    assert_refused(orders, "give --options")
+
+
+def test_the_help_lists_every_benchmark_that_can_be_asked() -> None:
+    said = " ".join(here("ask", "--help").stdout.split())
+    assert ", ".join(sorted(asked_metrics())) in said
 
 
 def test_the_estimate_and_the_prompts_are_printed_without_a_call(

@@ -389,7 +389,7 @@ class _Prepared:
         if differing:
             raise InvalidInputError(
                 f"{files.archive} exists, and was not asked in this way (other "
-                f"{', '.join(differing)}); pass overwrite=True, or name another file"
+                f"{', '.join(differing)}); pass AskRun(overwrite=True), or name another file"
             )
 
     def write(self, outcomes: Sequence[Answered], asker: Asker) -> None:

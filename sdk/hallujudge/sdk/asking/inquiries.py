@@ -203,10 +203,10 @@ def _with_options(
     benchmark: Benchmark, records: Iterable[Record], options: Path | None
 ) -> Iterator[Record]:
     if not _needs_options(benchmark):
-        raise InvalidInputError(f"{benchmark.name} does not use options=…; leave it out")
+        raise InvalidInputError(f"{benchmark.name} does not use AskRun(options=…); leave it out")
     if options is None:
         raise InvalidInputError(
-            f"{benchmark.name} needs the display order of its captions; give options=…"
+            f"{benchmark.name} needs the display order of its captions; give AskRun(options=…)"
         )
     shown = read_mapping(options, "display orders")
     for record in records:

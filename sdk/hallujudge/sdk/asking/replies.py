@@ -171,7 +171,8 @@ class Asker:
             return _outcome(replies, reason=err.reason, detail=err.detail)
         except _UnansweredError as err:
             if err.reply is not None:
-                replies.append(("cut_off" if err.reply.content else "refusal", err.reply))
+                cut_off = err.reply.finish_reason == "length"
+                replies.append(("cut_off" if cut_off else "refusal", err.reply))
             return _outcome(replies, reason=err.reason, detail=err.detail, failed=True)
         return _outcome(replies, response=response)
 

@@ -151,8 +151,7 @@ def frames_of(path: Path, settings: FrameSettings) -> list[ChatImage]:
                 for frame in _frames_at(container, stream, {shown[n] for n in numbers})
             ]
     except (av.FFmpegError, ValueError, MemoryError) as err:
-        detail = " ".join(str(err).split())[:200]
-        raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80}: {detail}") from err
+        raise _unreadable(path, err) from err
     if len(found) < len(numbers):
         raise MediaError(
             "VIDEO_UNREADABLE",
@@ -176,11 +175,17 @@ def estimated_frames(path: Path, settings: FrameSettings) -> list[ChatImage]:
             times = [time * (stream.time_base or 1) for time in _shown_at(container, stream)]
             width, height = stream.width, stream.height
     except (av.FFmpegError, ValueError) as err:
-        raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80}: {err}") from err
+        raise _unreadable(path, err) from err
     if not times:
         raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80} has no frames")
     empty = ChatImage(data=b"", media_type=f"image/{settings.format}", width=width, height=height)
     return [empty] * len(settings.sampling.chosen(times))
+
+
+def _unreadable(path: Path, err: Exception) -> MediaError:
+    # FFmpeg's errors begin with numbers that mean nothing to a reader.
+    said = str(getattr(err, "strerror", None) or err)
+    return MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80}: {' '.join(said.split())[:200]}")
 
 
 @contextmanager

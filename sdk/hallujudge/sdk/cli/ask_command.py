@@ -134,6 +134,11 @@ def ask(
 
     Images are sent as they are, videos as sampled frames. A stopped run goes on when the same
     command is started again. The API key is HALLUJUDGE_LLM_API_KEY.
+
+    Benchmarks: amber, chair, dash-b, elv-halluc, event-hallusion, hallusion-bench, infact,
+    mementos, mmhal, object-halbench, openchair, pope, tri-he, video-hallucer, vidhal-mcqa,
+    vidhal-ordering, vidhalluc-bqa, vidhalluc-mcq, vidhalluc-sth, vidhalluc-tsh, vqa, and those
+    that --benchmark declares.
     """
     if show_prompts:
         typer.echo(_prompts_of(benchmark), nl=False)
@@ -182,14 +187,17 @@ def ask(
 def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> ExitCode:
     from ..asking import ask
 
+    before = _kept_replies(run)
     try:
         with nullcontext(Progress(0)) if quiet else shown_progress(0, "answered") as progress:
             result = ask(run, progress)
     except KeyboardInterrupt as err:
         typer.echo(": ".join(filter(None, (f"stopped by {stopped_by(err)}", _kept(run)))), err=True)
         return ExitCode.FAILED
-    except BaseException:
-        if kept := _kept(run):
+    except BaseException as err:
+        # After a mistake in the command line, the same command would fail again.
+        is_mistake = isinstance(err, InvalidInputError) and _kept_replies(run) == before
+        if not is_mistake and (kept := _kept(run)):
             typer.echo(f"note: {kept}", err=True)
         raise
     for note in () if quiet else _notes(result):
@@ -200,14 +208,18 @@ def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> ExitCode:
 
 def _kept(run: AskRun) -> str:
     """Return how many replies the next run will find; empty if there are none."""
-    from hallujudge.judge_service.llm.cache_file import kept_replies
-
-    count = kept_replies(run.files.replies)
+    count = _kept_replies(run)
     if not count:
         return ""
     return (
         f"{count:,} replies are kept in {run.files.replies}; start the same command again to go on"
     )
+
+
+def _kept_replies(run: AskRun) -> int:
+    from hallujudge.judge_service.llm.cache_file import kept_replies
+
+    return kept_replies(run.files.replies)
 
 
 def _notes(result: AskResult) -> list[str]:

@@ -178,7 +178,7 @@ def show_page(page: Page, name: str) -> None:
 
 # Names of Python arguments in messages of the SDK, which Python users read as well.
 _ARGUMENT = re.compile(
-    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|Timeouts|Connection)\((?P<own>own=dict\()?(?P<name>\w+)=(?P<value>[^()]*)\)(?(own)\))|\b(?P<bare>references|baseline)=…"
+    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|AskRun|Timeouts|Connection)\((?P<own>own=dict\()?(?P<name>\w+)=(?P<value>[^()]*)\)(?(own)\))|\b(?P<bare>references|baseline)=…"
 )
 _OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
 # Settings of judges in this process; a server's have the same names, but are set elsewhere.
