@@ -31,7 +31,9 @@ from ..errors import InvalidInputError
 # A user's prompt file; a larger one is a mistake, such as a data file.
 _MOST_CHARS = 100_000
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
-_PART = re.compile(r"^--- (system|user|assistant) ---\n", re.MULTILINE)
+# Also those that no slot has, such as {{ question }}, which would be sent as they are.
+_ANY_SLOT = re.compile(r"\{\{([ \t]*\w+[ \t]*)\}\}")
+_PART = re.compile(r"^--- (system|user|assistant) ---[ \t]*\n", re.MULTILINE)
 FENCE_OPEN = "<<<{name}"
 """Opens a block of judged text."""
 
@@ -116,6 +118,8 @@ def own_template(text: str, slots: Sequence[str]) -> Template:
         raise InvalidInputError(
             f"the prompt has {len(text)} characters; at most {_MOST_CHARS} are allowed"
         )
+    # A file that was saved on Windows is the same prompt.
+    text = text.replace("\r\n", "\n")
     head, *pieces = _PART.split(text)
     parts = list(zip(pieces[::2], pieces[1::2], strict=True)) or [("user", text)]
     if pieces and head.strip():
@@ -123,7 +127,7 @@ def own_template(text: str, slots: Sequence[str]) -> Template:
             f"the prompt has text before its first message: {head.strip()[:60]!r}; move it below a "
             "line such as '--- user ---'"
         )
-    found = {slot for _, part in parts for slot in _SLOT.findall(part)}
+    found = {slot for _, part in parts for slot in _ANY_SLOT.findall(part)}
     if found != set(slots):
         wanted = ", ".join(f"{{{{{slot}}}}}" for slot in slots)
         slots = ", ".join(f"{{{{{slot}}}}}" for slot in sorted(found)) or "none"

@@ -44,9 +44,19 @@ def test_a_custom_prompt_has_messages_and_its_whole_hash() -> None:
     assert message == {"role": "user", "content": "a b?"}
 
 
+def test_a_prompt_is_the_same_however_its_lines_end() -> None:
+    text = "--- system ---\nGrade.\n--- user ---\n{{question}}\n{{answer}}\n"
+    template = own_template(text, ("question", "answer"))
+    assert own_template(text.replace("\n", "\r\n"), ("question", "answer")) == template
+    spaced = text.replace("---\n", "--- \n")
+    assert own_template(spaced, ("question", "answer")).parts == template.parts
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("{{question}} {{answer}} {{ more }}", r"it has .*\{\{ more \}\}"),
+        ("{{question}} {{answer}} {{Answer}}", r"it has .*\{\{Answer\}\}"),
         ("{{question}}", r"needs the slots \{\{question\}\}, \{\{answer\}\}; it has \{\{question"),
         ("", "it has none"),
         ("{{question}} {{answer}} {{more}}", r"it has .*\{\{more\}\}"),
