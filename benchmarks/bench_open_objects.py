@@ -16,18 +16,21 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import needs
 import numpy as np
 from numpy.typing import NDArray
 
+from hallujudge.judge_service.extractors.caption_objects import read_caption
 from hallujudge.judge_service.extractors.rules.rule_extractors import (
     RuleKeywordExtractor,
     RuleTripletExtractor,
 )
 from hallujudge.metrics import ItemResult
 from hallujudge.metrics.open_objects import OpenObjectsEvidence
+from hallujudge.metrics.open_objects import values_of as sentence_values
 from hallujudge.sdk import Client
 
 Array = NDArray[np.float64]
@@ -78,16 +81,14 @@ def flagged(results: Sequence[ItemResult], score: str) -> NDArray[np.bool_]:
     return np.array([bool(result.scores.get(score)) for result in results])
 
 
-def values_of(results: Sequence[ItemResult]) -> list[Array]:
-    """Return what speaks against each object of each caption."""
+def values_of(captions: Sequence[Mapping[str, Any]], results: Sequence[ItemResult]) -> list[Array]:
+    """Return what speaks against each sentence of each caption."""
     found = []
-    for result in results:
+    for row, result in zip(captions, results, strict=True):
         assert isinstance(result.evidence, OpenObjectsEvidence), result.reason
-        rows = [
-            (1 - o.similarity, 1 - o.closeness, o.gain, float(o.uncounted))
-            for o in result.evidence.objects
-        ]
-        found.append(np.array(rows or [(0.0, 0.0, 0.0, 0.0)]))
+        objects = iter(result.evidence.objects)
+        sentences = [list(islice(objects, len(s.objects))) for s in read_caption(row["caption"])]
+        found.append(np.array([sentence_values(each) for each in sentences or [[]]]))
     return found
 
 
@@ -108,7 +109,7 @@ def fitted(values: Sequence[Array], truth: NDArray[np.bool_]) -> Array:
 
 
 def doubts(values: Sequence[Array], weights: Array) -> Array:
-    """Return the largest doubt of each caption."""
+    """Return the largest doubt of a sentence of each caption."""
     return np.array([float((each @ weights).max()) for each in values])
 
 
@@ -202,7 +203,7 @@ def main() -> None:
     truth = np.array([row["contains_hallucination"] for row in captions], dtype=bool)
     settings = {"llm_url": given.llm_url, "llm_model": given.llm_model} if given.llm_url else None
     with Client.embedded(settings) as client:
-        values = values_of(scored(client, "open-objects", responses=captions))
+        values = values_of(captions, scored(client, "open-objects", responses=captions))
         print_folds(values, truth, given.repeats)
         print("\n| metric | agreement | kappa | found | specificity |\n|:---|---:|---:|---:|---:|")
         for name, flags in flags_of(client, captions, bool(given.llm_url)).items():

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
 
 # Fitted on the shown half of HAT by benchmarks/bench_open_objects.py, and rounded: the logistic
-# regression of "people marked a word" on the largest value of a caption's objects, in each of
-# unlike, far, gain and uncounted. docs/decisions/open-objects.md has the figures of held-out folds.
-WEIGHTS = (0.8, 4.7, 20.0, 2.5)
-THRESHOLDS = {"balanced": 1.8, "strict": 2.5}
-"""The doubt above which an object is hallucinated, before it is divided by the balanced one."""
+# regression of "people marked a word" on unlike, far, gain and uncounted of a sentence.
+# docs/decisions/open-objects.md has the figures of held-out folds.
+WEIGHTS = (0.3, 5.0, 22.0, 2.1)
+THRESHOLDS = {"balanced": 1.9, "strict": 2.7}
+"""The doubt above which a sentence is hallucinated, before it is divided by the balanced one."""
 # Without reference captions, there is no context: an object then needs this similarity.
 _ALONE = 0.6
 RECALLED_FROM = 0.6
@@ -64,9 +64,10 @@ class ComparedObject(NamedTuple):
     gain: float
     """By how much the closeness grows at most without a word about the object."""
     uncounted: bool
-    """Whether the caption states a number of it that no reference caption states."""
+    """Whether the caption states a number of it that fewer than half of the references state."""
     doubt: float = 0.0
-    """The weighted sum of what speaks against it; above 1, or 1.39 if strict: hallucinated."""
+    """The weighted sum of what speaks against it; the most doubtful object of a sentence has the
+    doubt of the sentence. Above 1, or 1.42 if strict: hallucinated."""
     hallucinated: bool = False
     """Whether the doubt is too large."""
 
@@ -108,7 +109,9 @@ class OpenObjectsMetric(Metric):
     (equal nouns and equal roots of the synonym graph: 1; two persons by WordNet: at least 0.9; else
     the cosine of the sentence encoder), 1 - closeness of its sentence to the mean of the reference
     captions, by how much the closeness grows at most without one of the words about the object, and
-    whether its number is in no reference caption. The weights are fitted to people's word labels.
+    whether fewer than half of the reference captions state its number. A *sentence's* doubt has the
+    sum of its objects' first values and the largest of the others; it is the doubt of its most
+    doubtful object. The weights are fitted to people's word labels.
 
     Differences from ALOHa: it extracts objects with GPT-3.5 and spaCy, adds a detector's objects,
     and takes 1 - the smallest similarity as a caption's score. It compares objects alone, while
@@ -196,7 +199,7 @@ class OpenObjectsMetric(Metric):
 
     def score_caption(
         self,
-        objects: Sequence[ComparedObject],
+        sentences: Sequence[Sequence[ComparedObject]],
         named: Mapping[str, bool],
         *,
         has_captions: bool,
@@ -204,11 +207,15 @@ class OpenObjectsMetric(Metric):
         """Return the statistics of one caption.
 
         Args:
-            objects: Its objects, without doubts.
+            sentences: The objects of each of its sentences, without doubts.
             named: Reference object -> whether the caption names it.
             has_captions: Whether it is compared with captions, or with objects alone.
         """
-        judged = tuple(self._judged(each, has_captions=has_captions) for each in objects)
+        judged = tuple(
+            self._judged(found, doubt)
+            for objects in sentences
+            for found, doubt in zip(objects, _doubts(objects, has_captions), strict=True)
+        )
         wrong = sum(each.hallucinated for each in judged)
         recalled = sum(named.values())
         return ScoredItem(
@@ -224,14 +231,8 @@ class OpenObjectsMetric(Metric):
             ),
         )
 
-    def _judged(self, found: ComparedObject, *, has_captions: bool) -> ComparedObject:
-        against = (1 - found.similarity, 1 - found.closeness, found.gain, float(found.uncounted))
-        balanced = THRESHOLDS["balanced"]
-        if has_captions:
-            doubt = sum(w * v for w, v in zip(WEIGHTS, against, strict=True)) / balanced
-        else:
-            doubt = against[0] / (1 - _ALONE)
-        wrong = doubt > THRESHOLDS[self.threshold or "balanced"] / balanced
+    def _judged(self, found: ComparedObject, doubt: float) -> ComparedObject:
+        wrong = doubt > THRESHOLDS[self.threshold or "balanced"] / THRESHOLDS["balanced"]
         return found._replace(
             similarity=round(found.similarity, _DIGITS),
             closeness=round(found.closeness, _DIGITS),
@@ -251,3 +252,29 @@ class OpenObjectsMetric(Metric):
             "recalled_objects": reference if best else 0.0,
             "reference_objects": reference,
         }
+
+
+def values_of(objects: Sequence[ComparedObject]) -> tuple[float, float, float, float]:
+    """Return what speaks against a sentence with these objects, in the order of the weights."""
+    unlike = {found.object: 1 - found.similarity for found in objects}
+    return (
+        sum(unlike.values()),
+        max((1 - found.closeness for found in objects), default=0.0),
+        max((found.gain for found in objects), default=0.0),
+        float(any(found.uncounted for found in objects)),
+    )
+
+
+def _doubts(objects: Sequence[ComparedObject], has_captions: bool) -> list[float]:
+    """Return the doubt of each object of a sentence; the largest is that of the sentence."""
+    if not has_captions:
+        return [(1 - found.similarity) / (1 - _ALONE) for found in objects]
+    doubts = [_doubt([found]) for found in objects]
+    if doubts:
+        doubts[doubts.index(max(doubts))] = _doubt(objects)
+    return doubts
+
+
+def _doubt(objects: Sequence[ComparedObject]) -> float:
+    weighted = (w * v for w, v in zip(WEIGHTS, values_of(objects), strict=True))
+    return sum(weighted) / THRESHOLDS["balanced"]

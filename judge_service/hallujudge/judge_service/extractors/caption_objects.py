@@ -11,7 +11,7 @@ from .rules.rule_extractors import shared_analyser
 from .rules.word_lists import MEDIUM_NOUNS, listed
 from .rules.words import Token
 
-LABEL = "objects-1"
+LABEL = "objects-2"
 """The version of the rules, increased when their results change."""
 
 # Nouns of places in the image and of kinds, which name nothing that it shows.
@@ -41,7 +41,7 @@ class CaptionObject(NamedTuple):
     end: int
     """Position after its last character."""
     number: int
-    """How many the phrase says there are; 0 if it does not, or one."""
+    """How many the words about it say there are; 0 if they do not, or one."""
     words: tuple[tuple[int, int], ...]
     """Places of the words about the object: its phrase, and what leads to it, such as its verb."""
 
@@ -100,14 +100,13 @@ def _owner(phrases: Sequence[NounPhrase], place: int) -> int:
 
 
 def _object(text: str, phrase: NounPhrase, words: Sequence[tuple[int, int]]) -> CaptionObject:
-    said = text[phrase.start : phrase.end]
     return CaptionObject(
         name=f"{phrase.modifier} {phrase.lemma}" if phrase.modifier else phrase.lemma,
         head=phrase.lemma,
         person=shared_analyser().lexicon.reading(phrase.lemma).person,
         start=phrase.start,
         end=phrase.end,
-        number=max(numbers_of(said), default=0),
+        number=max((_number(text[start:end]) for start, end in words), default=0),
         words=tuple(words),
     )
 

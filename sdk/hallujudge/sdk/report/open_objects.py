@@ -23,7 +23,7 @@ def _claim(found: ComparedObject) -> Claim:
         ("doubt", f"{found.doubt:.2f}"),
     ]
     if found.uncounted:
-        reasons.append(("number", "in no reference caption"))
+        reasons.append(("number", "in fewer than half of the reference captions"))
     return Claim(text=found.object, shade=_shade(found), reasons=reasons)
 
 

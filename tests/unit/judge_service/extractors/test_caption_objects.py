@@ -32,6 +32,7 @@ def test_names(text: str, found: list[str]) -> None:
         ("A couple of dogs.", 2),
         ("12 dogs.", 12),
         ("One dog.", 0),
+        ("Three pictures of a dog.", 3),
         ("Some dogs.", 0),
     ],
 )

@@ -5,6 +5,7 @@ References support an object of a caption by words, meaning and context.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -59,8 +60,8 @@ class Reference(NamedTuple):
     """Objects that it shows: given ones, and those of its captions, each name once."""
     captions: tuple[str, ...]
     """Its captions."""
-    numbers: frozenset[int]
-    """Numbers that its captions state."""
+    numbers: Mapping[int, int]
+    """Number -> how many of its captions state it."""
 
 
 def reference_of(captions: Sequence[str], names: Sequence[str]) -> Reference:
@@ -71,7 +72,7 @@ def reference_of(captions: Sequence[str], names: Sequence[str]) -> Reference:
         for name in map(str.lower, names)
     ]
     named = {each.name: each for each in (*found, *given)}
-    numbers = frozenset[int]().union(*map(numbers_of, captions))
+    numbers = Counter(number for text in captions for number in numbers_of(text))
     return Reference(tuple(named.values()), tuple(captions), numbers)
 
 
@@ -97,8 +98,8 @@ def compared(
     reference: Reference,
     vectors: Mapping[str, NDArray[np.float32]],
     root_of: RootOf,
-) -> tuple[list[ComparedObject], dict[str, bool]]:
-    """Return the objects of a caption, and for each reference object whether it is named.
+) -> tuple[list[list[ComparedObject]], dict[str, bool]]:
+    """Return the objects of each sentence, and for each reference object whether it is named.
 
     Args:
         sentences: The caption.
@@ -116,20 +117,22 @@ def compared(
         for o, row, at in zip(named, alike, assign(alike), strict=True)
     }
     found = [
-        ComparedObject(
-            object=o.name,
-            start=o.start,
-            end=o.end,
-            reference=partners[o.name][0],
-            similarity=partners[o.name][1],
-            closeness=near,
-            gain=gain,
-            uncounted=bool(o.number and reference.captions and o.number not in reference.numbers),
-        )
+        [
+            ComparedObject(
+                object=o.name,
+                start=o.start,
+                end=o.end,
+                reference=partners[o.name][0],
+                similarity=partners[o.name][1],
+                closeness=near,
+                gain=gain,
+                uncounted=_is_uncounted(o.number, reference),
+            )
+            for o, (near, gain) in zip(
+                sentence.objects, _contexts(sentence, reference, vectors), strict=True
+            )
+        ]
         for sentence in sentences
-        for o, (near, gain) in zip(
-            sentence.objects, _contexts(sentence, reference, vectors), strict=True
-        )
     ]
     best = [max((row[at] for row in alike), default=0.0) for at in range(len(reference.objects))]
     names = (other.name for other in reference.objects)
@@ -151,6 +154,11 @@ def _similarity(
         float(vectors[one.head] @ vectors[other.head]),
     )
     return max(cosine, _PERSONS) if one.person and other.person else min(cosine, 1.0)
+
+
+def _is_uncounted(number: int, reference: Reference) -> bool:
+    """Return whether fewer than half of the captions state a number."""
+    return bool(number) and 2 * reference.numbers.get(number, 0) < len(reference.captions)
 
 
 def _contexts(
@@ -311,8 +319,8 @@ class OpenObjectsPipeline(TextPipeline[OpenObjectsItem, OpenObjectsMetric]):
         reference = self._reference(item)
         sentences = read_caption(item.response or "")
         vectors = self._encoder.vectors(texts_of(sentences, reference))
-        objects, named = compared(sentences, reference, vectors, self._root_of)
-        return self.metric.score_caption(objects, named, has_captions=bool(reference.captions))
+        found, named = compared(sentences, reference, vectors, self._root_of)
+        return self.metric.score_caption(found, named, has_captions=bool(reference.captions))
 
     async def _in_thread(self, items: Sequence[OpenObjectsItem]) -> list[ItemResult]:
         return await in_thread(lambda: self._results(items))

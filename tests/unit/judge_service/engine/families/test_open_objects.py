@@ -43,7 +43,7 @@ def found(
     sentences, reference = read_caption(caption), reference_of(captions, names)
     known = vectors(texts_of(sentences, reference))
     objects, named = compared(sentences, reference, known, roots)
-    return {each.object: each for each in objects}, named
+    return {each.object: each for sentence in objects for each in sentence}, named
 
 
 def test_equal_nouns_and_equal_roots_are_alike() -> None:
@@ -71,7 +71,7 @@ def test_an_object_named_twice_is_the_same() -> None:
     reference = reference_of(("A dog runs near a cat.",), ())
     known = vectors(texts_of(sentences, reference))
     objects, named = compared(sentences, reference, known, roots)
-    assert [o.reference for o in objects] == ["dog", "dog"]
+    assert [[o.reference for o in sentence] for sentence in objects] == [["dog"], ["dog"]]
     assert named == {"dog": True, "cat": False}
 
 
@@ -83,10 +83,18 @@ def test_a_word_that_the_references_lack_gains() -> None:
 
 @pytest.mark.parametrize(
     ("caption", "uncounted"),
-    [("Two dogs.", False), ("Three dogs.", True), ("Dogs.", False), ("One dog.", False)],
+    [
+        ("Two dogs.", False),
+        ("Three dogs.", True),
+        ("Three pictures of dogs.", True),
+        ("Dogs.", False),
+        ("One dog.", False),
+    ],
 )
-def test_a_number_that_no_reference_states(caption: str, uncounted: bool) -> None:
-    objects, _ = found(caption, ("A pair of dogs.",))
+def test_a_number_that_fewer_than_half_of_the_references_state(
+    caption: str, uncounted: bool
+) -> None:
+    objects, _ = found(caption, ("A pair of dogs.", "Two dogs.", "Three dogs.", "Dogs."))
     assert objects["dog"].uncounted is uncounted
 
 
