@@ -2,7 +2,8 @@
 
 Lu et al., 2025; released script ``eval.py``. A triplet has a right caption, one with a detail of
 another event of the same video, and one with a detail from outside the video. The model says
-whether each is correct. Three records in their order are a triplet, and its number is its id.
+whether each is correct. Three records in their order are a triplet, and its number is its id; where
+records name their triplet, they may be in any order.
 
 * ``in_video_accuracy`` = triplets right about the right caption and the in-video one / triplets
 * ``out_video_accuracy`` = the same with the out-of-video caption
@@ -17,7 +18,7 @@ decides. In both, an answer without either is wrong.
 Differences from the released script: it drops one or two records at the end without a word, which
 here are an unscored triplet; it stops with a division by zero if all in-video answers are right,
 where the ratio here is None. A triplet that lacks a caption or has one twice, as after a lost
-record, is an error in both.
+record, or that has records of several videos or aspects, is an error in both.
 """
 
 from __future__ import annotations
@@ -99,7 +100,13 @@ BENCHMARK = ClosedQuestions(
         fields={"aspect": ("aspect",), "caption_type": ("caption_type", "type")},
     ),
     bundle=Bundling(
-        names=tuple(CAPTIONS), every=3, name=("caption_type",), known=CAPTIONS, cut=True
+        names=tuple(CAPTIONS),
+        every=3,
+        ids=("triplet_id", "pair_id", "group_id"),
+        name=("caption_type",),
+        known=CAPTIONS,
+        same=("aspect", "media"),
+        cut=True,
     ),
     variants=(
         AnswerVariant(

@@ -173,6 +173,9 @@ class Bundling:
     every: int = 0
     """How many consecutive records are a bundle, whatever their ids; 0 if their order says nothing.
     Without ``name``, they are named 1, 2, 3, ..."""
+    ids: tuple[str, ...] = ()
+    """Keys of a bundle's id. Where the first record has one, it says which records are a bundle, in
+    place of their order."""
     cut: bool = False
     """Whether fewer records at the end are a bundle that lacks answers, and so is unscored."""
     name: tuple[str, ...] = ()
@@ -180,7 +183,7 @@ class Bundling:
     known: Mapping[str, str] = field(default_factory=dict)
     """The names that records may have, however they are written -> meaning; empty if any."""
     same: tuple[str, ...] = ()
-    """Fields, or ``label``, whose values must agree within a bundle; a record may lack a field."""
+    """Fields, ``label`` or ``media`` that must agree within a bundle; a record may lack a field."""
     partial: bool = False
     """Whether a bundle counts with those of its answers that can be scored."""
     required: tuple[str, ...] = ()

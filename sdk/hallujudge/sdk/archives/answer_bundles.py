@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -16,6 +17,7 @@ from .answer_records import (
     AnswerMaker,
     Entry,
     Fault,
+    differing,
     has_any,
     has_strange_letters,
     make_entry,
@@ -31,6 +33,7 @@ from .json_files import named
 from .named_keys import fields_of
 from .question_files import bundle_id, place_of, unfolded
 from .records import (
+    ID_FLAG,
     Record,
     canonical_id,
     choose_key,
@@ -39,7 +42,7 @@ from .records import (
     shown,
 )
 from .set_files import Part, parts_of, set_in
-from .table_files import structured
+from .table_files import structured, values_by_name
 
 
 def read_bundles(
@@ -153,7 +156,7 @@ class _Bundles:
 
     def _is_cut(self, entries: Sequence[Entry]) -> bool:
         """Return whether a bundle of consecutive records has too few of them."""
-        return len(entries) < self._bundle.every
+        return not self._with_ids and len(entries) < self._bundle.every
 
     def _unanswered(self, key: str) -> Iterator[Entry]:
         """Yield the entries of a question without an answer."""
@@ -222,7 +225,7 @@ class _Bundles:
         """Yield the answers of a record's lists, or objects by name; missing ones are empty."""
         bundle = self._numbered(record)
         found = {key: structured(record.values[key]) for key in keys}
-        held = {key: _by_name(value) for key, value in found.items()}
+        held = {key: values_by_name(value) for key, value in found.items()}
         for key, column in held.items():
             listed = not isinstance(found[key], (dict, Mapping))
             if column is None or (listed and len(column) != len(held[keys[0]] or ())):
@@ -243,12 +246,16 @@ class _Bundles:
 
     def _numbered(self, record: Record) -> str:
         """Return the id of a record's bundle: its position from 1 if records have no ids."""
-        named = self._options.id_key or self._bundle.by or has_any(record, self._keys.id)
-        if self._with_ids is None:
-            self._with_ids = bool(named)
-        if self._with_ids:
+        if self._is_named(record, self._keys.id):
             return bundle_id(self._declared, record, self._options)
         return str(record.position + 1)
+
+    def _is_named(self, record: Record, keys: tuple[str, ...]) -> bool:
+        """Return whether records name their bundles, which the first one decides."""
+        if self._with_ids is None:
+            named = self._options.id_key or self._bundle.by or has_any(record, keys)
+            self._with_ids = bool(named)
+        return self._with_ids
 
     def _bundle_of(
         self, fields: Mapping[str, str], record: Record, known: str = ""
@@ -257,6 +264,9 @@ class _Bundles:
         prefix, every = self._prefix(fields), self._bundle.every
         if not every:
             return prefix + (known or bundle_id(self._declared, record, self._options)), ""
+        if self._is_named(record, self._bundle.ids):
+            key = choose_key(record, self._options.id_key, self._bundle.ids, "the id", ID_FLAG)
+            return prefix + canonical_id(record.values[key], record.place), ""
         number = self._counts[prefix] = self._counts.get(prefix, -1) + 1
         return f"{prefix}{number // every + 1}", str(number % every + 1)
 
@@ -297,16 +307,15 @@ class _Bundles:
             self._faults.add("duplicate line ids", identifier)
         self._line_ids.add(identifier)
 
-    def _check_same(self, entries: Sequence[Entry], answers: Sequence[Answer]) -> None:
+    def _check_same(
+        self, entries: Sequence[Entry], answers: Sequence[Answer], media: Sequence[str]
+    ) -> None:
         """Note values that differ within a bundle and must not."""
+        common = {"label": [answer.label for answer in answers], "media": media}
         for name in self._bundle.same:
-            found = {
-                answer.label if name == "label" else _value_of(entry, answer, name)
-                for entry, answer in zip(entries, answers, strict=True)
-            }
-            if len(found) > 1 and len({each.strip().casefold() for each in found if each}) > 1:
-                fault = f"{self._declared.unit} have lines with another {name}"
-                self._faults.add(fault, entries[0].bundle)
+            found = common.get(name) or map(_value_of, entries, answers, repeat(name))
+            if len({each.strip().casefold() for each in {*found} if each}) > 1:
+                self._faults.add(differing(self._declared, name), entries[0].bundle)
 
     def _named(self, fields: Mapping[str, str], record: Record) -> Iterator[Entry]:
         """Yield the answers under the declared names, unless one is missing."""
@@ -417,12 +426,12 @@ class _Bundles:
             if entry.empty:
                 continue
             if entry.name in answers:
-                twice = Fault.SHIFTED if self._bundle.every else Fault.TWICE
-                self._faults.add(twice, placed(entry))
+                by_order = self._bundle.every and not self._with_ids
+                self._faults.add(Fault.SHIFTED if by_order else Fault.TWICE, placed(entry))
             answers[entry.name] = self._maker.answer(entry)
             media.append(self._media_of(entry))
         if self._bundle.same and len(answers) == len(entries):
-            self._check_same(entries, tuple(answers.values()))
+            self._check_same(entries, tuple(answers.values()), media)
         lacking = [name for name in self._needed if name not in answers]
         if lacking and not self._is_cut(entries):
             fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
@@ -484,14 +493,6 @@ class _Bundles:
 
 def _value_of(entry: Entry, answer: Answer, name: str) -> str:
     return entry.fields.get(name, "") or answer.fields.get(name, "")
-
-
-def _by_name(value: object) -> Mapping[str, object] | None:
-    """Return the values of an object by name, or of a list by number; None of anything else."""
-    if isinstance(value, (dict, Mapping)):
-        return value
-    numbered = enumerate(value, 1) if isinstance(value, (list, tuple)) else None
-    return None if numbered is None else {str(number): each for number, each in numbered}
 
 
 def _are_objects(value: object) -> bool:

@@ -347,8 +347,7 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
         Fault.OTHER_COLUMNS: "Write "
         f"{named(list(declared.bundle.columns))} with a value for each answer",
         Fault.CUT: "Give every record, in the order of the benchmark",
-        Fault.SHIFTED: f"Give every record once: {declared.bundle.every} in their order count "
-        "together",
+        **dict.fromkeys(_faults_of_order(declared), _in_order(declared)),
         Fault.NO_ANSWER: f"Write each record as an object with {names}",
         Fault.TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",
@@ -356,6 +355,24 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
         Fault.UNKNOWN_NAME: f"Use one of {', '.join(declared.bundle.known)}",
         Fault.SILENT: "Give their answers, or pass InputOptions(allow_missing=True)",
     }
+
+
+def differing(declared: ClosedQuestions, name: str) -> str:
+    """Return the fault of bundles whose records differ in what must be equal."""
+    what = (declared.keys.media[0] if declared.keys.media else "image") if name == "media" else name
+    return f"{declared.unit} have lines with another {what}"
+
+
+def _faults_of_order(declared: ClosedQuestions) -> list[str]:
+    """Return the faults of bundles that another order than the benchmark's makes."""
+    same = declared.bundle.same if declared.bundle.every else ()
+    return [Fault.SHIFTED, *(differing(declared, name) for name in same)]
+
+
+def _in_order(declared: ClosedQuestions) -> str:
+    bundle = declared.bundle
+    ids = f", unless the records have the same {bundle.ids[0]!r}" if bundle.ids else ""
+    return f"Give every record once: {bundle.every} in their order count together{ids}"
 
 
 _NO_LABEL_REMEDY = (

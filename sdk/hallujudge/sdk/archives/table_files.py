@@ -326,3 +326,11 @@ def _cut_cells(records: Iterable[Record], path: Path) -> Iterator[str]:
             f"{path}: cells of {EXCEL_CELL_CHARS:,} characters, where Excel cuts texts off, in "
             f"{named(cut)}"
         )
+
+
+def values_by_name(value: object) -> Mapping[str, object] | None:
+    """Return the values of an object by name, or of a list by number; None of anything else."""
+    if isinstance(value, (dict, Mapping)):
+        return value
+    numbered = enumerate(value, 1) if isinstance(value, (list, tuple)) else None
+    return None if numbered is None else {str(number): each for number, each in numbered}

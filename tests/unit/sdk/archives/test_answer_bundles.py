@@ -246,6 +246,30 @@ def test_captions_of_a_triplet_may_be_in_any_order_and_their_number_is_the_id() 
     assert names == [list(CAPTIONS), list(CAPTIONS), ["in_video"]]
 
 
+def test_captions_of_triplets_with_ids_may_be_in_any_order() -> None:
+    rows = [
+        {**row, "triplet_id": triplet, "video_id": f"v{triplet}"}
+        for triplet in "ab"
+        for row in captions(*CAPTIONS)
+    ]
+    items = list(read_items("elv-halluc", rows[::-2] + rows[::2], None))
+    assert sorted(item.id for item in items) == ["a", "b"]
+    assert {item.group_id for item in items} == {"va", "vb"}
+    with pytest.raises(ArchiveError, match="answered more than once"):
+        read_items("elv-halluc", [*rows, rows[0]], None)
+    with pytest.raises(ArchiveError, match="have no ground_truth answer"):
+        read_items("elv-halluc", rows[1:], None)
+
+
+@pytest.mark.parametrize("key", ["video_id", "aspect"])
+def test_captions_of_several_videos_or_aspects_are_no_triplet(key: str) -> None:
+    rows = [{**row, key: place} for row, place in zip(captions(*CAPTIONS), "aab", strict=True)]
+    with pytest.raises(
+        ArchiveError, match=rf"triplets have lines with another {key}: 1.*triplet_id"
+    ):
+        read_items("elv-halluc", rows, None)
+
+
 def test_lists_of_images_must_be_the_benchmarks(tmp_path: Path) -> None:
     rows = [{"img_id": "1.jpg", "object_name": "cup", "gt": "no", "response": "No."}]
     for name, content, said in (
