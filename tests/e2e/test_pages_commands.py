@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from support import documentation
+from support.documentation import PAGES, ROOT
 from support.running import assert_refused, here
 
 from hallujudge.sdk.archives.archive_examples import example_archives, write_example
-
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 # Words of commands that need more than the files of an example. Their own tests run such commands.
 ELSEWHERE = {
@@ -40,14 +39,15 @@ ELSEWHERE = {
     "files of one's own": {"build", "graph", "keys", "--benchmark", "--object-graph", "FILE"},
     "several different runs": {"subaspect", "runs/vqa", "shard-1"},
     "a tracker": {"--to"},
-    "a shell": {"--install-completion"},
+    "a shell": {"--install-completion", "$protocol.jsonl"},
 }
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    joined = re.sub(r"\\\n\s*", "", text)
-    for line in re.findall(r"^    (hallujudge .*)$", joined, re.MULTILINE):
-        yield shlex.split(line.partition(" > ")[0], comments=True)[1:]
+    for words in documentation.commands(text):
+        # What follows is for a shell.
+        ends = [words.index(mark) for mark in (">", "&", "|", ";") if mark in words]
+        yield words[1 : min(ends, default=None)]
 
 
 def runnable(words: Sequence[str]) -> bool:
