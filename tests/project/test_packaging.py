@@ -224,11 +224,21 @@ def test_the_generator_stays_older_than_the_oldest_runtime() -> None:
     assert all("Protobuf Python Version: 5.27.2" in header for header in headers)
 
 
+@pytest.mark.parametrize("name", ["ci", "release"])
+def test_workflows_name_actions_by_commit(name: str) -> None:
+    text = (ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8")
+    used = re.findall(r"\buses: (.+)", text)
+    assert used
+    moving = [each for each in used if not re.fullmatch(r"\S+@[0-9a-f]{40} # v[\d.]+", each)]
+    assert moving == []
+
+
 @pytest.mark.parametrize(
     "name",
     [
         ".github/workflows/ci.yml",
         ".github/workflows/release.yml",
+        ".github/dependabot.yml",
         ".github/ISSUE_TEMPLATE/bug.yml",
         ".github/ISSUE_TEMPLATE/benchmark.yml",
         ".pre-commit-config.yaml",
