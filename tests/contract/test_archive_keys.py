@@ -567,6 +567,21 @@ def test_a_question_of_a_video_that_is_twice_in_a_file_is_an_error() -> None:
         read_items("event-hallusion", [*rows, first], None)
 
 
+@pytest.mark.parametrize("label", [1, True, "yes", "N/A", "A. running", "a", "AE"])
+def test_labels_of_choices_are_letters(label: object) -> None:
+    for known in ("A", "AC", "A, C", "B and D", " A,B,C,D ", "None"):
+        assert len(read_items("vidhalluc-mcq", [{**CHOICE, "Correct Answer": known}], None)) == 1
+    with pytest.raises(ArchiveError, match="labels are not letters A to D"):
+        read_items("vidhalluc-mcq", [{**CHOICE, "Correct Answer": label}], None)
+
+
+@pytest.mark.parametrize("texts", [{}, {"1": "yes", "2": "no"}, ["yes"], "yes", 1])
+def test_judge_texts_are_a_list_as_objects_are(texts: object) -> None:
+    [row] = ARCHIVES["openchair"][1]
+    with pytest.raises(ArchiveError, match="judge_texts of"):
+        read_items("openchair", [{**row, "judge_texts": texts}], None)
+
+
 def test_labels_that_some_judged_answers_lack_are_noted() -> None:
     [first] = ARCHIVES["hallusion-bench, judged"][1]
     rows = [{**first, "gt_answer": "1"}, {**first, "question_id": "1"}]

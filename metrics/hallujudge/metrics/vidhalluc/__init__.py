@@ -103,8 +103,17 @@ def _letters_of(answer: Answer) -> set[str]:
     return {a for a, one in named.items() if not any(one in b and one != b for b in longer)}
 
 
+_LABEL = re.compile(r"\s*(?:(?:[A-D][\s,;&]*(?:and\s+)?)+|none\b.*|None\b.*)")
+
+
 def with_order(answer: Answer, _record: Mapping[str, object]) -> Answer:
-    """Return an answer with the order of its choices, where the file has another than letters."""
+    """Return an answer with the order of its choices, where the file has another than letters.
+
+    Raises:
+        ValueError: The label is not letters.
+    """
+    if answer.label and not _LABEL.fullmatch(answer.label):
+        raise ValueError("labels are not letters A to D", "Correct them", answer.label)
     if sorted(answer.options) == [*answer.options]:
         return answer
     return answer._replace(fields={"order": " ".join(answer.options)})

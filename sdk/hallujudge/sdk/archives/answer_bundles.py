@@ -226,18 +226,16 @@ class _Bundles:
         bundle = self._numbered(record)
         found = {key: structured(record.values[key]) for key in keys}
         held = {key: values_by_name(value) for key, value in found.items()}
-        for key, column in held.items():
-            listed = not isinstance(found[key], (dict, Mapping))
-            if column is None or (listed and len(column) != len(held[keys[0]] or ())):
+        sizes = [len(held[k] or ()) if isinstance(found[k], (list, tuple)) else -1 for k in keys]
+        for key, size in zip(keys, sizes, strict=True):
+            if held[key] is None or size != sizes[0]:
                 what = f"{key} of {shown(record.values[key])}"
                 self._faults.add(Fault.OTHER_COLUMNS, f"{record.place} ({what})")
                 return
         rest = {key: value for key, value in record.values.items() if key not in held}
         columns = [(self._bundle.columns[key], held[key] or {}) for key in keys]
         for name in held[keys[0]] or ():
-            own = dict(rest)
-            for key, values in columns:
-                own[key] = "" if (value := values.get(name)) is None else value
+            own = {**rest, **{k: "" if (v := of.get(name)) is None else v for k, of in columns}}
             mapped = self._mapped(own, {}) if self._options.key_map else own
             inner = make_record((mapped, record.position, bundle))
             yield make_entry((bundle, name, fields, rest, inner, False))
