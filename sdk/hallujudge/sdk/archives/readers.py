@@ -9,7 +9,6 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
@@ -41,7 +40,6 @@ from .named_keys import mapped_keys, refuse_unused_keys, with_named_keys
 from .records import Record, Records, read_records, unwrapped
 from .table_files import read_frame
 
-_Source = TypeVar("_Source", bound="Responses | References | None")
 # How many records are searched for the keys that an error lists.
 _RECORDS_LOOKED_AT = 100
 
@@ -88,7 +86,10 @@ def read_items(
     family = None if declared is not None else family_module(metric)
     if declared is None and family is None:
         raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
-    responses, references = _single(responses), _single(references)
+    if isinstance(responses, list):
+        responses = _single(responses)
+    if isinstance(references, list):
+        references = _single(references)
     if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
         raise ArchiveError("both responses and references are standard input; give one as a file")
     options = options or InputOptions()
@@ -164,8 +165,8 @@ def _files_of(family: ModuleType | ClosedQuestions | None, path: Path) -> tuple[
     return () if reads is None else reads(path)
 
 
-def _single(source: _Source) -> _Source | Responses:
-    """Return the only file of a list with one file; other values as they are.
+def _single(source: list[object]) -> Responses:
+    """Return the only file of a list with one file; other lists as they are.
 
     Raises:
         ArchiveError: A file is given twice.
@@ -234,13 +235,13 @@ def open_responses(responses: Responses, metric: str) -> Opened:
     Raises:
         ArchiveError: It can't be read, or belongs to another metric; the message names it.
     """
+    if isinstance(responses, Mapping):
+        return Opened(source=unwrapped(responses))
     if are_paths(responses):
         files = [file for path in responses for file in found_files(path)]
         return _opened_files(files, ", ".join(map(str, responses)), metric, are_named=True)
     if isinstance(responses, (str, Path)):
         return _opened_path(responses, metric)
-    if isinstance(responses, Mapping):
-        return Opened(source=unwrapped(responses))
     return _opened_records(_listed(responses, "responses"), metric)
 
 

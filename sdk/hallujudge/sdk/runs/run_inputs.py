@@ -72,7 +72,7 @@ class PreparedRun:
             run.metric,
             run.responses,
             run.references,
-            options=_inputs_of(run, spec),
+            options=_read_options(run.inputs, spec),
             group_by=tuple(run.group_by),
             metric_groups=group_keys(run.metric, ()),
             check=checked or workers,
@@ -80,13 +80,13 @@ class PreparedRun:
         return cls(run=run, spec=spec, items=items, workers=workers)
 
 
-def _inputs_of(run: ScoreRun, spec: ScoreSpec) -> InputOptions | None:
+def _read_options(given: InputOptions | None, spec: ScoreSpec) -> InputOptions | None:
     """Return the options for reading a run's archive, with what its variant says of them."""
-    declared = benchmark_named(run.metric)
+    declared = benchmark_named(spec.metric)
     variants = () if declared is None else declared.variants
     if any(each.drops_unknown for each in variants if each.name == spec.variant):
-        return replace(run.inputs or InputOptions(), drop_unknown=True)
-    return run.inputs
+        return replace(given or InputOptions(), drop_unknown=True)
+    return given
 
 
 def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:

@@ -144,7 +144,9 @@ class ScoreRun:
         from hallujudge.metrics.families import DECLARATION, declaration_hash
 
         given = {name: _text(value) for name, value in (self.options or {}).items()}
-        options = {**asking_of(self.responses), **given}
+        # Only files say how their model was asked.
+        asked = {} if isinstance(self.responses, Mapping) else asking_of(self.responses)
+        options = {**asked, **given}
         if own := declaration_hash(self.metric):
             options[DECLARATION] = own
         return ScoreSpec(
