@@ -46,6 +46,8 @@ class WatchedEngine(Engine):
         self.held = asyncio.Event()
         """Set when a batch waits."""
         self.failure: HallujudgeError | None = None
+        self.sizes: list[int] = []
+        """How many items each evaluation had."""
         self.callers: set[str] = set()
         """For whom items were evaluated."""
 
@@ -63,6 +65,7 @@ class WatchedEngine(Engine):
                     await asyncio.Event().wait()
                 self.allowed -= 1
             self.evaluated.update(item.id for item in items)
+            self.sizes.append(len(items))
             return await evaluate(items)
 
         session.evaluate = watched  # type: ignore[method-assign]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.cables import Cable
 from support.engines import WatchedEngine
 from support.messages import expected_message
 
@@ -57,6 +58,23 @@ async def test_a_report_covers_what_was_scored_before_and_after() -> None:
     assert set(first.evaluated | second.evaluated) == {str(n) for n in range(COUNT)}
     assert sum(twice.values()) <= sum(first.evaluated.values()) == 3 * 64
     assert max(second.evaluated.values()) == 1
+
+
+async def test_batches_are_sent_as_they_were_where_only_the_connection_broke() -> None:
+    engine = WatchedEngine()
+    engine.allowed = 3
+    server = await start(ServerSettings(port=0), engine)
+    try:
+        async with Cable(server.port) as cable, AsyncClient(cable.address) as client:
+            run = asyncio.ensure_future(client.score(**RUN))
+            await engine.held.wait()
+            engine.allowed = None
+            cable.cut()
+            report = await run
+    finally:
+        await server.stop(0)
+    assert report.coverage.items == COUNT
+    assert set(engine.sizes) == {64}, "no item is sent alone"
 
 
 class OtherEngine(Engine):

@@ -41,11 +41,13 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     Args:
         engine: The engine.
         settings: The limits of calls.
+        start_id: Another one after each start of the server.
     """
 
-    def __init__(self, engine: Engine, settings: ServerSettings) -> None:
+    def __init__(self, engine: Engine, settings: ServerSettings, start_id: str = "") -> None:
         self._calls = Calls(engine, settings)
         self._settings = settings
+        self._start_id = start_id
 
     async def Score(self, request: pb.ScoreRequest, context: Context) -> pb.ScoreResponse:
         """Score a small batch in one call."""
@@ -135,6 +137,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
             graphs=shipped_graphs(),
             max_message_bytes=self._settings.max_message_bytes,
             max_batch_items=self._settings.max_batch_items,
+            start_id=self._start_id,
         )
 
     async def _score_batch(

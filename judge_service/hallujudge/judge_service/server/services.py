@@ -6,6 +6,7 @@ HTTP registers the same services, with the same interceptors, at routes of its o
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +70,8 @@ class Services:
     """Worker processes for scoring without models, or None if this process does it."""
     scheduler: CpuScheduler = field(default_factory=CpuScheduler)
     """How callers share the processor."""
+    start_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Another one after each start of the server."""
     admission: Admission = field(init=False)
     """The limits of concurrent calls."""
     calls: RunningCalls = field(init=False)
@@ -121,7 +124,7 @@ class Services:
 
     def register(self, server: Any) -> None:
         """Register the methods at a gRPC server, or at the routes of HTTP."""
-        judge = JudgeServicer(self.engine, self.settings)
+        judge = JudgeServicer(self.engine, self.settings, self.start_id)
         judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(judge, server)
         jobs = JobsServicer(self.jobs, self.settings)
         jobs_pb2_grpc.add_ScoringJobServiceServicer_to_server(jobs, server)

@@ -1125,12 +1125,17 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     GRAPHS_FIELD_NUMBER: builtins.int
     MAX_MESSAGE_BYTES_FIELD_NUMBER: builtins.int
     MAX_BATCH_ITEMS_FIELD_NUMBER: builtins.int
+    START_ID_FIELD_NUMBER: builtins.int
     version: builtins.str
     """Version of the server, such as 0.1.0."""
     max_message_bytes: builtins.int
     """Largest message that the server takes, in bytes."""
     max_batch_items: builtins.int
     """Largest number of items in one message."""
+    start_id: builtins.str
+    """Another one after each start of the server. A client whose connection was lost knows by it
+    whether the server died.
+    """
     @property
     def graphs(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Graphs that ship with the server."""
@@ -1142,7 +1147,8 @@ class GetServerInfoResponse(google.protobuf.message.Message):
         graphs: collections.abc.Iterable[builtins.str] | None = ...,
         max_message_bytes: builtins.int = ...,
         max_batch_items: builtins.int = ...,
+        start_id: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["graphs", b"graphs", "max_batch_items", b"max_batch_items", "max_message_bytes", b"max_message_bytes", "version", b"version"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["graphs", b"graphs", "max_batch_items", b"max_batch_items", "max_message_bytes", b"max_message_bytes", "start_id", b"start_id", "version", b"version"]) -> None: ...
 
 Global___GetServerInfoResponse: typing_extensions.TypeAlias = GetServerInfoResponse

@@ -1,7 +1,8 @@
 """Recovery of a run from a lost or stuck server: unanswered batches, progress, reconnection.
 
 An item may be what ends a server. What was under way when it died is therefore sent again one by
-one, and an item that was alone at two deaths is not scored.
+one, and an item that was alone at two deaths is not scored. A connection may also break while the
+server works on, which its start id shows: then batches are sent again as they were.
 
 Nothing here does I/O, and clocks are passed in, so that tests need neither a server nor time.
 """
@@ -153,6 +154,40 @@ class Outbox:
         """Wake everything that waits for a change."""
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+class Losses:
+    """Decides whether lost connections mean that what was under way may have ended the server.
+
+    Args:
+        start_id: The start id of the server that is called; empty if it is unknown.
+    """
+
+    def __init__(self, start_id: str) -> None:
+        self._start_id = start_id
+        self._count = 0
+        self._new = False
+
+    def add(self) -> None:
+        """Record that a connection was lost; attempts to open it again may fail more often."""
+        self._new = True
+
+    def answered(self) -> None:
+        """Record that the server answered a batch."""
+        self._count = 0
+
+    def are_deadly(self, start_id: str) -> bool:
+        """Return whether items may be the cause: the server died, or is lost again and again.
+
+        An item may also make a server so slow that it is taken for lost.
+
+        Args:
+            start_id: The start id of the server that answers now.
+        """
+        new, self._new = self._new, False
+        self._count += new
+        before, self._start_id = self._start_id, start_id
+        return new and (not before or before != start_id or self._count > 1)
 
 
 class WaitLog:

@@ -62,7 +62,7 @@ from .channel import (
     responses_of,
     trace_headers,
 )
-from .recovery import LOST, Outbox, ProgressWatch, Reconnecting, WaitLog
+from .recovery import LOST, Losses, Outbox, ProgressWatch, Reconnecting, WaitLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -158,6 +158,7 @@ class RemoteBackend:
         self._keepalive_ms = int(keepalive * 1000)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._greeted = False
+        self._start_id = ""
         self._waits = WaitLog()
         renew_after_fork(self._renew)
 
@@ -193,25 +194,28 @@ class RemoteBackend:
     ) -> AsyncGenerator[BatchResult | RunProgress, None]:
         """Yield the results of each batch in input order, and progress in between.
 
-        If the connection is lost, it is opened again and unanswered batches are sent again, one
-        item at a time. An item that was alone when the connection was lost twice is unscored.
+        If the connection is lost, it is opened again and unanswered batches are sent again: one
+        item at a time if the server died, or if it has answered nothing between two losses. An item
+        that was alone at two of these is unscored.
 
         Raises:
             DeadlineError: The server made no progress for ``progress_timeout`` seconds.
             UnavailableError: The server was away for ``reconnect_timeout`` seconds.
             VersionMismatchError: It came back with other judges or another release.
         """
-        reconnecting = self.reconnecting()
-        lost = False
+        reconnecting, lost, losses = self.reconnecting(), False, Losses(self._start_id)
         async with Outbox(distinct(batches, ids_of), MAX_CONCURRENCY) as outbox:
             while True:
                 try:
                     if lost:
                         await self._check_same(spec, header)
+                        if losses.are_deadly(self._start_id):
+                            outbox.died()
                     async with aclosing(self._results(spec, outbox)) as parts:
                         async for part in parts:
                             if isinstance(part, BatchResult):
                                 reconnecting.back()
+                                losses.answered()
                             else:
                                 reconnecting.progress(part.answers)
                             yield part
@@ -222,7 +226,7 @@ class RemoteBackend:
                         raise
                     pause = reconnecting.lost(err)
                     if err.reason == "SERVER_UNREACHABLE":
-                        outbox.died()
+                        losses.add()
                     lost = lost or not isinstance(err, OverloadedError)
                 yield RunProgress(waiting=reconnecting.waiting)
                 await asyncio.sleep(pause)
@@ -334,6 +338,7 @@ class RemoteBackend:
     async def server_info(self) -> ServerInfo:
         """Return the server's release and its graphs."""
         info = await self.called(self._connect().GetServerInfo, pb.GetServerInfoRequest())
+        self._start_id = info.start_id
         return ServerInfo(version=info.version, graphs=tuple(info.graphs))
 
     async def _unary(self, name: str, request: Any) -> Any:

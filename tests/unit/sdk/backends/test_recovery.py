@@ -12,7 +12,7 @@ from support.messages import expected_message
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.metrics import Item
-from hallujudge.sdk.backends.recovery import Outbox, ProgressWatch, Reconnecting
+from hallujudge.sdk.backends.recovery import Losses, Outbox, ProgressWatch, Reconnecting
 from hallujudge.sdk.errors import (
     CancelledError,
     DeadlineError,
@@ -92,6 +92,33 @@ async def test_an_item_that_was_alone_at_two_deaths_is_fatal() -> None:
         await anext(outbox.connect())
         assert not outbox.fatal
         outbox.answered()
+
+
+def test_a_lost_connection_is_a_death_where_the_server_was_started_again() -> None:
+    losses = Losses("one")
+    assert not losses.are_deadly("one"), "the server only refused a call"
+    losses.add()
+    assert not losses.are_deadly("one")
+    losses.answered()
+    losses.add()
+    assert losses.are_deadly("two")
+    losses.answered()
+    losses.add()
+    assert not losses.are_deadly("two")
+
+
+def test_a_server_that_is_lost_twice_without_an_answer_may_suffer_from_an_item() -> None:
+    losses = Losses("one")
+    losses.add()
+    assert not losses.are_deadly("one")
+    losses.add()
+    assert losses.are_deadly("one")
+
+
+def test_a_server_without_a_start_id_is_taken_for_dead() -> None:
+    losses = Losses("")
+    losses.add()
+    assert losses.are_deadly("")
 
 
 async def test_a_run_of_one_item_is_alone_from_the_beginning() -> None:
