@@ -82,6 +82,11 @@ ODD: tuple[tuple[str, tuple[str | int, ...], str, str], ...] = (
     ("report.json", ("coverage", "items"), "-5", "leaderboard"),
     ("items.jsonl", ("statistics", "mentioned"), "-1", "leaderboard"),
     ("items.jsonl", ("statistics", "mentioned"), "Infinity", "leaderboard"),
+    ("items.jsonl", ("statistics", "hallucinated"), "1000000000", "leaderboard"),
+    ("items.jsonl", ("statistics", "hallucinated"), "1000000000", "table"),
+    ("items.jsonl", ("statistics",), "{}", "table"),
+    ("items.jsonl", ("outcome",), "[]", "analyze"),
+    ("items.jsonl", ("outcome",), "{}", "compare"),
     ("items.jsonl", ("evidence", "mentioned_spans", 0, 0), "-Infinity", "label plan"),
     ("manifest.json", ("inputs", "responses"), '"x"', "rescore"),
     ("manifest.json", ("settings", "group_by"), "5", "merge"),
@@ -101,11 +106,14 @@ def test_odd_values_in_stored_files_are_named(
 ) -> None:
     runs = chair(captions, "a"), chair(captions, "b")
     more = {
+        "analyze": (runs[0],),
+        "compare": runs,
         "label plan": (runs[0], "-n", "2"),
         "leaderboard": runs,
         "merge": (*runs, "-o", captions / "merged"),
         "report": (runs[0],),
         "rescore": (runs[0], "--variant", "corrected", "-o", captions / "corrected"),
+        "table": runs,
     }
     path = runs[0] / file
     first, *others = path.read_text().splitlines() if file == "items.jsonl" else [path.read_text()]

@@ -207,7 +207,8 @@ class AnalyzedRun:
         count = 0
         for record in self.lines():
             count += 1
-            if (outcome := record.values.get("outcome")) not in _OUTCOMES:
+            outcome = record.values.get("outcome")
+            if not isinstance(outcome, str) or outcome not in _OUTCOMES:
                 raise ArchiveError(
                     f"{record.place}: the outcome is {outcome!r:.60}; give a folder that "
                     "hallujudge score wrote"

@@ -86,10 +86,8 @@ def read_items(
     family = None if declared is not None else family_module(metric)
     if declared is None and family is None:
         raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
-    if isinstance(responses, list):
-        responses = _single(responses)
-    if isinstance(references, list):
-        references = _single(references)
+    responses = _single(responses) if isinstance(responses, list) else responses
+    references = _single(references) if isinstance(references, list) else references
     if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
         raise ArchiveError("both responses and references are standard input; give one as a file")
     options = options or InputOptions()

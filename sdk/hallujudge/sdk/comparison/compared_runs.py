@@ -29,7 +29,7 @@ from hallujudge.metrics.framework.signature import (
 )
 
 from ..backends import metric_of
-from ..errors import InvalidInputError
+from ..errors import ArchiveError, InvalidInputError
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run
 from .results import RunLabel
@@ -102,10 +102,16 @@ class RunData:
         return self.results[identifier].outcome is Outcome.SCORED
 
     def report(self, confidence: float, group_by: Sequence[str] = ()) -> Report:
-        """Return the report of its results, with intervals of a confidence."""
-        tally = Tally.of(self.metric, self.results.values(), group_by, signed=False)
+        """Return the report of its results, with intervals of a confidence.
+
+        Raises:
+            ArchiveError: A score is out of its range, so that the items were changed by hand.
+        """
         settings = IntervalSettings(confidence=confidence)
-        return tally.finish(settings, version=self.fields.get("v", ""))
+        tally = Tally.of(self.metric, self.results.values(), group_by, signed=False)
+        items = Path(self.label.source, "items.jsonl")
+        with ArchiveError.of_content(f"{items}: not the items of a run", "score it again"):
+            return tally.finish(settings, version=self.fields.get("v", ""))
 
 
 def read_runs(

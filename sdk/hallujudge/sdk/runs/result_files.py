@@ -182,12 +182,15 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
     statistics = line.get("statistics")
     names = {column.name for column in columns}
     try:
-        if not isinstance(statistics, Mapping) or (statistics and set(statistics) != names):
+        outcome = _outcome(line["outcome"])
+        # Only unscored items may have none.
+        needed = bool(statistics) or outcome is Outcome.SCORED
+        if not isinstance(statistics, Mapping) or (needed and set(statistics) != names):
             raise ValueError(f"the statistics are {json.dumps(statistics)[:80]}")
         return ItemResult(
             id=_text(line, "id"),
             group_id=_text(line, "group_id"),
-            outcome=_outcome(line["outcome"]),
+            outcome=outcome,
             reason=line.get("reason", ""),
             detail=line.get("detail", ""),
             statistics=tuple(
