@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import grpc
 import pytest
@@ -49,21 +50,25 @@ def items_of(said: str, count: int, first: int = 0) -> list[TriHeItem]:
 
 @asynccontextmanager
 async def serving(
-    folder: Path, judge: llm.ScriptedLlm, places: int = 64, cache: str = ""
+    folder: Path, judge: llm.ScriptedLlm, places: int = 64, **settings: Any
 ) -> AsyncIterator[RunningServer]:
     """Run a server with keys, jobs and an LLM judge, as ``serve`` builds it."""
-    async with serving_judge(folder, judge, places, cache) as (server, _):
+    async with serving_judge(folder, judge, places, **settings) as (server, _):
         yield server
 
 
 @asynccontextmanager
 async def serving_judge(
-    folder: Path, judge: llm.ScriptedLlm, places: int, cache: str = ""
+    folder: Path, judge: llm.ScriptedLlm, places: int, cache: str = "", **settings: Any
 ) -> AsyncIterator[tuple[RunningServer, JudgeFactory]]:
     """Run the same server with the factory of its judge, whose calls have so many places."""
     ledger = Ledger(folder / "spending.sqlite")
     judges = JudgeSettings(
-        llm_url=judge.url, llm_model="tiny", llm_max_concurrency=places, verdict_cache=cache
+        llm_url=judge.url,
+        llm_model="tiny",
+        llm_max_concurrency=places,
+        verdict_cache=cache,
+        **settings,
     )
     factory = JudgeFactory(judges, ledger=ledger)
     engine = Engine(Resources(lambda: factory))
@@ -186,10 +191,16 @@ async def test_refused_prompts_cost_their_own_claims_only(tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize(
-    ("status", "problem"), [(401, "JUDGE_AUTH_FAILED"), (404, "JUDGE_MODEL_UNKNOWN")]
+    ("status", "problem", "cache"),
+    [
+        (401, "JUDGE_AUTH_FAILED", ""),
+        # A judge refuses prompts with 403 as well; the cache says that it answered before.
+        (403, "JUDGE_NO_PROGRESS", "verdicts.sqlite"),
+        (404, "JUDGE_MODEL_UNKNOWN", ""),
+    ],
 )
 async def test_a_job_with_scores_waits_for_the_judge_after_a_restart(
-    tmp_path: Path, status: int, problem: str
+    tmp_path: Path, status: int, problem: str, cache: str
 ) -> None:
     replies, stopped = {"now": "answer"}, asyncio.Event()
 
@@ -201,19 +212,20 @@ async def test_a_job_with_scores_waits_for_the_judge_after_a_restart(
         return replace(llm.by_scene_graph(number, body), hold=stopped if held else None)
 
     key, items = key_of(tmp_path, "ana"), items_of("riding", 84)
+    cache = cache and str(tmp_path / cache)
     async with llm.ScriptedLlm(step) as judge:
-        async with serving(tmp_path, judge) as server:
+        async with serving(tmp_path, judge, cache=cache) as server:
             await watched_job(server, key, items, lambda job: job.scored > 0)
         replies["now"] = "reject"
         stopped.set()
-        async with serving(tmp_path, judge) as server:
+        async with serving(tmp_path, judge, cache=cache, give_up_after=1.0) as server:
             job = await watched_job(server, key, items, lambda job: bool(job.problem))
             assert (job.state, job.problem) == (
                 jobs_pb2.JobState.JOB_STATE_QUEUED, problem
             )  # fmt: skip
             assert "key is being exchanged" in job.problem_detail
         replies["now"] = "well"
-        async with serving(tmp_path, judge) as server:
+        async with serving(tmp_path, judge, cache=cache) as server:
             job = await watched_job(server, key, items)
     assert (job.state, job.scored) == (jobs_pb2.JobState.JOB_STATE_DONE, 84)
 
