@@ -55,8 +55,26 @@ def reading(path: Path) -> Iterator[None]:
         problem = f"{err.strerror or err}; check the path"
         raise ArchiveError(f"{path}: {problem}", metadata={"path": str(path)}) from err
     except UnicodeDecodeError as err:
-        problem = f"not UTF-8 text ({err.reason} at byte {err.start}); save it as UTF-8"
-        raise ArchiveError(f"{path}: {problem}", metadata={"path": str(path)}) from err
+        place = f"{path} line {line}" if (line := _line_of_fault(path)) else f"{path}"
+        problem = f"not UTF-8 text ({err.reason}); save it as UTF-8"
+        raise ArchiveError(f"{place}: {problem}", metadata={"path": str(path)}) from err
+
+
+def _line_of_fault(path: Path) -> int:
+    """Return the number of the first line that is not UTF-8; 0 if it can't be found again."""
+    # Readers decode some bytes at a time, and none of them counts lines.
+    decoder, lines = codecs.getincrementaldecoder("utf-8")(), 1
+    try:
+        with open_binary(path) as file:
+            while piece := file.read(_COPIED_PIECE):
+                decoder.decode(piece)
+                lines += piece.count(b"\n")
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError as err:
+        return lines + err.object.count(b"\n", 0, err.start)
+    except (ArchiveError, MissingExtraError, OSError):
+        pass
+    return 0
 
 
 _watch: ContextVar[Callable[[Path, BinaryIO], None] | None] = ContextVar("watch", default=None)

@@ -124,7 +124,7 @@ def test_binary_junk_after_good_lines(tmp_path: Path) -> None:
     path.write_bytes(LINE.encode() + b"\x00\xff\xfe" * 99)
     assert "binary data" in refused(path)
     path.write_bytes(LINE.encode() * 500 + b"\xff\xfe" * 99)
-    assert f"{path}: not UTF-8 text" in refused(path)
+    assert f"{path} line 501: not UTF-8 text" in refused(path)
 
 
 def false_size(data: bytes, name: bytes, size: int) -> bytes:
