@@ -161,6 +161,13 @@ def test_bad_videos_are_named_and_others_are_made(tmp_path: Path) -> None:
     assert "not made: reverse: " in run.stderr
     assert "text.mp4" in run.stderr
     assert [line["video"] for line in manifest(tmp_path / "out", "reverse")] == ["clip0.mp4"]
+    # A video that can't be read fails under each operator for one reason.
+    (source / "more.mp4").write_text("no video")
+    both = ("--operator", "reverse", "--operator", "shuffle")
+    more = build(tmp_path / "more", source, *both, code=3)
+    said = [line for line in more.stderr.splitlines() if line.startswith("not made")]
+    assert len(said) == 2
+    assert all(line.startswith("not made: reverse, shuffle: ") for line in said)
     left = sorted(path.name for path in (tmp_path / "out" / "reverse").iterdir())
     assert left == ["clip0.mp4", "manifest.jsonl"], "something half written"
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _PROCEDURAL = "procedural_counterfactual"
 _MADE = (*(name for name in OPERATORS if name not in ("base", "text_only")), _PROCEDURAL)
 _SUBTITLES = (".srt", ".vtt")
-_SHOWN = 5
+_SHOWN = 20
 
 Questions = Annotated[
     Path, input_option("--references", "-R", metavar="FILE", help="Questions with labels.")
@@ -215,10 +215,14 @@ def _made(
 def _say(found: Degraded, out: Path) -> None:
     kept = f", {found.kept:,} kept" if found.kept else ""
     typer.echo(f"{found.made:,} videos written to {out}{kept}")
-    for sentence in found.failed[:_SHOWN]:
-        typer.echo(f"not made: {sentence}", err=True)
-    if len(found.failed) > _SHOWN:
-        typer.echo(f"not made: {len(found.failed) - _SHOWN:,} more", err=True)
+    # A video that can't be read fails under each operator.
+    operators: dict[str, list[str]] = {}
+    for operator, sentence in found.failed:
+        operators.setdefault(sentence, []).append(operator)
+    for sentence, names in [*operators.items()][:_SHOWN]:
+        typer.echo(f"not made: {', '.join(names)}: {sentence}", err=True)
+    if len(operators) > _SHOWN:
+        typer.echo(f"not made: {len(operators) - _SHOWN:,} more", err=True)
     if found.changed:
         typer.echo(
             f"note: {len(found.changed)} files differ from their manifest, such as "

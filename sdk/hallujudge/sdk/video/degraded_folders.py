@@ -57,8 +57,8 @@ class Degraded:
     """Number of files."""
     kept: int
     """Number of files that were there."""
-    failed: tuple[str, ...]
-    """A sentence for each file that could not be made."""
+    failed: tuple[tuple[str, str], ...]
+    """Operator and a sentence for each file that could not be made."""
     changed: tuple[str, ...]
     """Files made from a manifest whose bytes differ from it."""
 
@@ -192,14 +192,14 @@ def degrade(makings: Sequence[Making], *, workers: int, resume: bool) -> Degrade
     kept = _kept(makings, resume=resume)
     left = [making for making in makings if _key(making) not in kept]
     progress = _Progress(len(left))
-    failed: list[str] = []
+    failed: list[tuple[str, str]] = []
     changed: list[str] = []
     made = 0
     with shown_line(progress):
         for making, line in _results(left, workers):
             progress.done += 1
             if isinstance(line, str):
-                failed.append(f"{making.operator}: {line}")
+                failed.append((making.operator, line))
                 progress.failed += 1
                 continue
             made += 1

@@ -93,22 +93,37 @@ def compress(info: VideoInfo, target: Path, parameters: Parameters) -> Encoding:
         UnsupportedError: The encoder refuses the video.
     """
     wanted = aim = parameters["bit_rate"]
+    found: dict[int, float] = {}
     with TemporaryDirectory(prefix="hallujudge-") as folder:
         log = Path(folder) / "pass.log"
         _encode(info, Path(folder) / "first.mp4", _pass(1, log, aim))
-        _encode(info, target, _pass(2, log, aim))
-        for _ in range(1, _ATTEMPTS):
-            found = probe(target).bit_rate
-            if abs(found / wanted - 1) <= _TOLERANCE:
+        while aim not in found and len(found) < _ATTEMPTS:
+            try:
+                _encode(info, target, _pass(2, log, aim))
+            except UnsupportedError:
+                # x264 refuses less than its own estimate of the least: an attempt before stays.
+                if not found:
+                    raise
                 break
-            lower = max(_LEAST_BITS, round(aim * wanted / found))
-            # x264 refuses less than its own estimate of the least: the attempt before stays.
-            with suppress(UnsupportedError):
-                _encode(info, target, _pass(2, log, lower))
-                aim = lower
-                continue
-            break
-    return Encoding(options={"preset": _PRESET, "passes": "2"}, bit_rate=aim)
+            found[aim] = probe(target).bit_rate
+            if abs(found[aim] / wanted - 1) <= _TOLERANCE:
+                break
+            aim = _next_aim(found, wanted)
+        closest = min(found, key=lambda tried: abs(found[tried] - wanted))
+        if closest != [*found][-1]:
+            _encode(info, target, _pass(2, log, closest))
+    return Encoding(options={"preset": _PRESET, "passes": "2"}, bit_rate=closest)
+
+
+def _next_aim(found: Mapping[int, float], wanted: int) -> int:
+    """Return the bitrate to ask for after some attempts, asked for -> found."""
+    below = max(((rate, aim) for aim, rate in found.items() if rate < wanted), default=None)
+    above = min(((rate, aim) for aim, rate in found.items() if rate >= wanted), default=None)
+    if below and above:
+        share = (wanted - below[0]) / (above[0] - below[0])
+        return max(_LEAST_BITS, round(below[1] + share * (above[1] - below[1])))
+    aim, rate = [*found.items()][-1]
+    return max(_LEAST_BITS, round(aim * wanted / rate))
 
 
 def _encode(info: VideoInfo, target: Path, encoding: Encoding) -> None:

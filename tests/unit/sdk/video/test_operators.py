@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.video_clips import Frame, clip, counted, shown, times, write_clip
+from support.video_clips import Frame, clip, counted, picture, shown, times, write_clip
 
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.video.captions import IRRELEVANT_LINES, CaptionSettings, captions, draw_captions
@@ -143,6 +143,20 @@ def test_compression_keeps_its_share_of_the_bitrate(tmp_path: Path) -> None:
     assert found.bit_rate / info.bit_rate == pytest.approx(0.1519, rel=0.05)
     before, after = np.stack(shown(source)[::25]), np.stack(shown(tmp_path / "b.mp4")[::25])
     assert np.abs(before.astype(int) - after).mean() > 1, "nothing was lost"
+
+
+@pytest.mark.parametrize("count", [40, 60])
+def test_compression_of_a_short_noisy_clip_comes_close(tmp_path: Path, count: int) -> None:
+    """The encoder jumps between bitrates there, so that a later attempt may be further away."""
+    draw = np.random.default_rng(0)
+
+    def frame(index: int) -> Frame:
+        moved = picture(index, 640, 360).astype(int) + draw.integers(-4, 5, (360, 640, 3))
+        return moved.clip(0, 255).astype(np.uint8)
+
+    info = probe(write_clip(tmp_path / "a.mp4", map(frame, range(count)), crf=14))
+    compress(info, tmp_path / "b.mp4", compression_parameters(info, 0.1519))
+    assert probe(tmp_path / "b.mp4").bit_rate / info.bit_rate == pytest.approx(0.1519, rel=0.04)
 
 
 def reordered(source: Path, operator: str, parameters: dict[str, Any]) -> list[int]:
