@@ -30,6 +30,11 @@ EXTRAS = "http,postgres,otel,top,llm,openai,matcher-onnx,draw,plots,tables,remot
 # With every synonym graph, prompt and table; see docs/decisions/dependencies.md.
 MOST_BYTES = 3 << 20
 IN_WHEEL = ("LICENSE", "THIRD_PARTY.md", "LICENSE.wordnet", "py.typed", "app.js", "lexicon.txt.gz")
+# Files that quote the version, and how.
+QUOTES = {
+    "CITATION.cff": r"^version: (.+)$",
+    "deploy/kubernetes/overlays/*/kustomization.yaml": r"newName: \S+/hallujudge, newTag: ([\w.]+)",
+}
 # The names of licences that would oblige users of the package to publish their own code.
 _COPYLEFT = re.compile(r"\b(A?GPL|GNU (Affero )?General Public)", re.IGNORECASE)
 _LICENCES = """
@@ -85,9 +90,11 @@ def last_tag() -> str:
 def check_version(tag: str) -> str:
     """Check that the files which quote the version agree, and the tag if one is given."""
     now = version()
-    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    if cited is None or cited[1] != now:
-        raise FailedError(f"CITATION.cff does not cite {now}")
+    for name, pattern in QUOTES.items():
+        for path in [*ROOT.glob(name)] or [ROOT / name]:
+            quoted = re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
+            if quoted != [now]:
+                raise FailedError(f"{path.relative_to(ROOT)} quotes {quoted}, not {now}")
     if tag and tag != f"v{now}":
         raise FailedError(f"the tag is {tag}, and pyproject.toml has {now}")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
