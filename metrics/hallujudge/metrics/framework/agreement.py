@@ -272,13 +272,18 @@ def krippendorff_alpha(
 
     Source: Krippendorff, Computing Krippendorff's Alpha-Reliability (2011).
     """
-    rated = [unit for unit in units if len(unit) > 1]
-    totals = Counter(value for unit in rated for value in unit)
+    # Of many units, most have ratings that others have too.
+    rated = Counter(tuple(unit) for unit in units if len(unit) > 1)
+    totals = Counter[Hashable]()
+    for unit, times in rated.items():
+        for value in unit:
+            totals[value] += times
     difference = _difference(level, totals)
     if len(totals) < 2 or (level == "ratio" and any(_number(value) < 0 for value in totals)):
         return None
     observed = math.fsum(
-        _disagreement(Counter(unit), difference) / (len(unit) - 1) for unit in rated
+        times * _disagreement(Counter(unit), difference) / (len(unit) - 1)
+        for unit, times in rated.items()
     )
     expected = _disagreement(totals, difference) / (totals.total() - 1)
     # Squares of tiny differences underflow to zero, so `expected` may be zero for unequal ratings.

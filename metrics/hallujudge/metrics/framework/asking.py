@@ -7,7 +7,7 @@ the benchmark's reader reads. Prompts have slots such as ``{{question}}``; they 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 
 ANSWER = "answer"
@@ -43,11 +43,6 @@ class AskingProtocol:
     pairs: bool = False
     """Whether the order of options is found by questions about two of them at a time. The
     slot ``options`` then has the two."""
-
-    def with_prompts(self, prompts: Mapping[str, str]) -> AskingProtocol:
-        """Return the protocol with some of its prompts replaced, by the names of the steps."""
-        steps = tuple(replace(s, prompt=prompts.get(s.name, s.prompt)) for s in self.steps)
-        return replace(self, steps=steps)
 
     @property
     def prompt_hashes(self) -> str:

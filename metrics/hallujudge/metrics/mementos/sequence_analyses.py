@@ -15,7 +15,6 @@ import numpy as np
 
 from ..framework.agreement import pearson
 from ..framework.columns_and_scores import mean_of_known
-from . import MementosEvidence
 
 _MEASURES = ("recall", "precision", "f1")
 # Half the width of a normal 95 % interval, in standard errors.
@@ -36,17 +35,6 @@ class ScoredSequence:
     """Reference behaviours that the description names."""
     hallucinated_behaviors: tuple[str, ...] = ()
     """Hallucinated behaviours."""
-
-    @classmethod
-    def of(cls, scores: Mapping[str, float | None], evidence: MementosEvidence) -> ScoredSequence:
-        """Return the sequence of a result."""
-        return cls(
-            domain=evidence.domain,
-            scores=scores,
-            episode_length=evidence.episode_length,
-            true_behaviors=tuple(pair.reference for pair in evidence.behaviors.matched),
-            hallucinated_behaviors=evidence.behaviors.hallucinated,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,8 +63,8 @@ def checked_options(
     for name, value in given.items():
         if name not in known:
             raise InvalidInputError(
-                f"no analysis of these runs has the option {name} = {value!r:.60}; known: "
-                f"{', '.join(known) or 'none'}"
+                f"no analysis of these runs has the option {name} (given {str(value)!r:.60}); "
+                f"known: {', '.join(known) or 'none'}"
             )
         if known[name].kind == "count" and not (isinstance(value, int) and value >= 1):
             raise InvalidInputError(

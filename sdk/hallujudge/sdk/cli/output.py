@@ -178,7 +178,7 @@ def show_page(page: Page, name: str) -> None:
 
 # Names of Python arguments in messages of the SDK, which Python users read as well.
 _ARGUMENT = re.compile(
-    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|AskRun|Timeouts|Connection)\((?P<own>own=dict\()?(?P<name>\w+)=(?P<value>[^()]*)\)(?(own)\))|\b(?P<bare>references|baseline)=…"
+    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|AskRun|Timeouts|Connection)\((?P<own>own=dict\()?(?P<name>\w+)=(?P<value>[^()]*)\)(?(own)\))|\b(?P<bare>references|baseline|group_by)=…"
 )
 _OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
 # Settings of judges in this process; a server's have the same names, but are set elsewhere.
@@ -256,7 +256,7 @@ def _flag_of(name: str) -> str:
 
 def _flag(match: re.Match[str]) -> str:
     if match["bare"]:
-        return f"--{match['bare']}"
+        return _flag_of(match["bare"])
     own = own_inputs().get(match["name"]) if match["own"] else None
     flag = _flag_of(match["name"]) if own is None else own.flag
     return flag if match["value"] in ("…", "True") else f"{flag} {match['value']}".replace("'", "")

@@ -281,7 +281,7 @@ def _refuse_unknown(
     if unknown := [key for key in shown if key not in keys]:
         raise InvalidInputError(
             f"no run and no item has the key {unknown[0]!r:.40}; known are {named(list(keys))}. "
-            "Score with the key in group_by, or name the runs key=value"
+            "Score with the key in group_by=…, or name the runs key=value"
         )
     scores = dict.fromkeys(score.name for run in data for score in run.metric.scores)
     if unknown := [name for name in options.scores if name not in scores]:

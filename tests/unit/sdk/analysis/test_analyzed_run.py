@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from hallujudge.sdk import Analysis, AnalysisTable
+from hallujudge.sdk.analysis.analyzed_run import checked_options
+from hallujudge.sdk.errors import InvalidInputError
 
 ROWS = tuple({"k": number, "share": number / 100} for number in range(100))
 LONG = AnalysisTable(name="long", source="a paper", rows=ROWS)
@@ -21,3 +27,8 @@ def test_files_of_a_table_have_all_rows() -> None:
     files = Analysis(runs=(), tables=(LONG,)).files()
     assert files["long.csv"].splitlines()[-1] == "99,0.99"
     assert r"99 & 0.9900 \\" in files["long.tex"]
+
+
+def test_an_option_of_other_runs_is_named_with_its_value() -> None:
+    with pytest.raises(InvalidInputError, match=r"pairs \(given 'pairs.jsonl'\); known: none"):
+        checked_options({"pairs": Path("pairs.jsonl")}, [])
