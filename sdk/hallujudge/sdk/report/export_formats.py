@@ -20,6 +20,7 @@ from .report_text import (
     GROUP_LIMIT,
     calibration_sentences,
     clean,
+    counts_among,
     coverage_sentence,
     cut,
     group_text,
@@ -104,13 +105,15 @@ def _markdown_groups(
     key: str, values: Mapping[str, Mapping[str, Score]], calibration: Calibration | None
 ) -> str:
     names = list(next(iter(values.values()), {}))
+    counts = counts_among(values.values())
     rows = [
         [
             markdown_text(value) or "(none)",
             *(
                 f"{f.value} {f.interval} n {f.n} {more}".replace("  ", " ").strip()
                 for name, score in scores.items()
-                for f, more in [(shown(score), group_text(calibration, key, value, name))]
+                for f in [shown(score, is_count=name in counts)]
+                for more in [group_text(calibration, key, value, name)]
             ),
         ]
         for value, scores in islice(values.items(), GROUP_LIMIT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -84,11 +84,27 @@ class Shown:
     """Bounds from unscored items; empty if everything is scored."""
 
 
-def shown(score: Score, bound: Bound | None = None) -> Shown:
-    """Format a score: fractions with four decimals, lengths and counts with two."""
+def counts_among(groups: Iterable[Mapping[str, Score]]) -> frozenset[str]:
+    """Return the scores that are above 1 in a group, and so are no fractions in any of them."""
+    return frozenset(
+        name
+        for scores in groups
+        for name, score in scores.items()
+        if score.value is not None and abs(score.value) > 1
+    )
+
+
+def shown(score: Score, bound: Bound | None = None, *, is_count: bool = False) -> Shown:
+    """Format a score: fractions with four decimals, lengths and counts with two.
+
+    Args:
+        score: The score.
+        bound: Its best and worst case.
+        is_count: Whether it is a length or a count, even if its own value is at most 1.
+    """
     ends = (score.ci_low, score.ci_high)
     numbers = [number for number in (score.value, *ends) if number is not None]
-    digits = 2 if any(abs(number) > 1 for number in numbers) else 4
+    digits = 2 if is_count or any(abs(number) > 1 for number in numbers) else 4
     return Shown(
         value=_figure(score.value, digits),
         interval=f"[{_figure(ends[0], digits)}, {_figure(ends[1], digits)}]"

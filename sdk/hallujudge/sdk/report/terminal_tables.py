@@ -17,6 +17,7 @@ from .report_text import (
     broken,
     calibration_sentences,
     clean,
+    counts_among,
     coverage_sentence,
     cut,
     group_cells,
@@ -177,16 +178,17 @@ def _print_short_groups(console: Console, report: Report) -> None:
         if fitting:
             console.print()
             console.print(title, style="bold")
-            console.print(_short_table(names, islice(values.items(), fitting)))
+            console.print(_short_table(names, dict(islice(values.items(), fitting))))
     console.print()
     more = f", and {' and '.join(hidden)}" if hidden else ""
     console.print(f"--all-rows prints all scores with intervals{more}.")
 
 
-def _short_table(names: Sequence[str], groups: Iterable[tuple[str, Mapping[str, Score]]]) -> Table:
+def _short_table(names: Sequence[str], groups: Mapping[str, Mapping[str, Score]]) -> Table:
     table = score_table("group", *(broken(name, _HEADING_CHARS) for name in names), "n")
-    for value, scores in groups:
-        figures = [shown(scores[name]) for name in names]
+    counts = counts_among(groups.values())
+    for value, scores in groups.items():
+        figures = [shown(scores[name], is_count=name in counts) for name in names]
         label = cut(clean(value), _NAME_CHARS) or "(none)"
         table.add_row(label, *(figure.value for figure in figures), figures[0].n)
     return table
@@ -238,9 +240,10 @@ def _groups_table(
             "group", "score", "value", "interval", *group_headings(calibration, key), "n"
         )
     )
+    counts = counts_among(values.values())
     for value, scores in islice(values.items(), GROUP_LIMIT):
         label = cut(clean(value), _NAME_CHARS) or "(none)"
-        figures = {name: shown(score) for name, score in scores.items()}
+        figures = {name: shown(score, is_count=name in counts) for name, score in scores.items()}
         if wide:
             corrected = (group_text(calibration, key, value, name) for name in figures)
             table.add_row(label, *map(_value_cell, figures.values(), corrected))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -23,6 +23,7 @@ from ..report_text import (
     corrected_cells,
     corrected_headings,
     counted,
+    counts_among,
     coverage_sentence,
     cut,
     group_text,
@@ -221,23 +222,27 @@ def _group_table(
     def corrected(value: str) -> dict[str, str]:
         return {name: group_text(calibration, key, value, name) for name in names}
 
+    counts = counts_among(values.values())
     rows = (
-        [cut(value, _NAME_CHARS) or "(none)", *_group_cells(scores, corrected(value))]
+        [cut(value, _NAME_CHARS) or "(none)", *_group_cells(scores, corrected(value), counts)]
         for value, scores in islice(values.items(), GROUP_LIMIT)
     )
     return html_table([key, *names], rows)
 
 
-def _group_cells(scores: Mapping[str, Score], corrected: Mapping[str, str]) -> Iterator[Content]:
+def _group_cells(
+    scores: Mapping[str, Score], corrected: Mapping[str, str], counts: Container[str]
+) -> Iterator[Content]:
     """Yield a cell for each score, with the text of its corrected one if there is any."""
     for name, text in corrected.items():
         if name not in scores:
             yield ""
             continue
-        figures = shown(scores[name])
+        figures = shown(scores[name], is_count=name in counts)
         small = element("small", f"{figures.interval} n\u00a0{figures.n}".strip())
         below = [element("small", text)] if text else []
-        yield joined([element("b", figures.value), score_bar(scores[name]), small, *below])
+        bar = score_bar(scores[name], is_count=name in counts)
+        yield joined([element("b", figures.value), bar, small, *below])
 
 
 def heading(report: Report, about: PageAbout) -> Markup:

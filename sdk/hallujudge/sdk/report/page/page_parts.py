@@ -98,10 +98,10 @@ def digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def score_bar(score: Score) -> Markup:
+def score_bar(score: Score, *, is_count: bool = False) -> Markup:
     """Draw value and interval on a line from 0 to 1; draw nothing for lengths and counts."""
     ends = [end for end in (score.ci_low, score.ci_high, score.value) if end is not None]
-    if score.value is None or not all(0 <= end <= 1 for end in ends):
+    if is_count or score.value is None or not all(0 <= end <= 1 for end in ends):
         return Markup("")
     low, high = min(ends) * _BAR_WIDTH, max(ends) * _BAR_WIDTH
     return element(

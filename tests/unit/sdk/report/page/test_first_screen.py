@@ -6,6 +6,7 @@ from support import report_samples as samples
 from support.pages import Page
 
 from hallujudge.sdk.report import HtmlPage
+from hallujudge.sdk.report.export_formats import render_markdown
 from hallujudge.sdk.report.page.first_screen import render_notebook
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -39,3 +40,12 @@ def test_hostile_text_stays_text_in_a_notebook() -> None:
     assert HOSTILE in shown.text
     assert shown.scripts == []
     assert all(not name.startswith("on") for name, _ in shown.attributes)
+
+
+def test_a_score_above_one_in_a_group_is_a_count_in_all() -> None:
+    few, many = (samples.score("chair_i", value, None, None) for value in (1.0, 4.0))
+    report = samples.report(groups={"type": {"few": {"chair_i": few}, "many": {"chair_i": many}}})
+    shown = render_notebook(report)
+    assert "<b>1.00</b>" in shown
+    for text in (shown, render_markdown(report)):
+        assert "1.0000" not in text
