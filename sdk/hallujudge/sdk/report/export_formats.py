@@ -56,6 +56,7 @@ _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 _LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
+_LATEX_BREAK = re.compile(re.escape(_LATEX["|"]) + "|[,/]")
 # A number, which may have an interval and a mark of significance.
 _LATEX_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?( \[\S+ \S+\])?\*?|<?\d\.\d+|–|")
 _LATEX_CELL_CHARS = 200
@@ -252,9 +253,12 @@ def _footnotes(notes: Iterable[str], sources: Mapping[str, str]) -> list[str]:
 
 
 def _latex_code(text: str) -> str:
-    """Return a signature in typewriter letters that may break after its bars."""
-    bar = _LATEX["|"]
-    return rf"\texttt{{{latex_text(text).replace(bar, bar + chr(92) + 'allowbreak ')}}}"
+    """Return a signature in typewriter letters that may break after its bars, commas and slashes.
+
+    The settings of a judge have no bars, and would be longer than a line.
+    """
+    broken = _LATEX_BREAK.sub(r"\g<0>\\allowbreak ", latex_text(text))
+    return rf"\texttt{{{broken}}}"
 
 
 def csv_text(keys: Iterable[str], rows: Iterable[Iterable[str | float | bool | None]]) -> str:

@@ -60,6 +60,12 @@ def test_latex_is_escaped_and_quotes_the_signature(report: Report) -> None:
     assert text.endswith("\\end{threeparttable}\n")
 
 
+def test_long_settings_of_a_signature_break_in_latex() -> None:
+    text = latex_table(("a",), [("1",)], sources={"run": "tri-he|judge:minilm/onnx,top=3"})
+    settings = r"judge:minilm/\allowbreak onnx,\allowbreak top=3"
+    assert rf"\item run: \texttt{{tri-he\textbar{{}}\allowbreak {settings}}}" in text
+
+
 def test_every_printed_format_ends_with_a_line_feed(report: Report) -> None:
     assert sorted(PRINTED) == ["csv", "json", "latex", "markdown"]
     assert all(render(report).endswith("\n") for render in PRINTED.values())
