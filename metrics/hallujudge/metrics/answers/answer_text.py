@@ -111,12 +111,12 @@ def reply_text(held: object) -> str | None:
         ValueError: It is something else; with the fault, the next step and what was found.
     """
     found = held
-    if isinstance(found, Mapping):
+    if isinstance(found, (dict, Mapping)):
         choices = found.get("choices")
         if isinstance(choices, list):
             found = choices[0] if choices else None
         for key in ("message", "content", "review", "text"):
-            if isinstance(found, Mapping) and key in found:
+            if isinstance(found, (dict, Mapping)) and key in found:
                 found = found[key]
     if found is None or isinstance(found, str):
         return found

@@ -69,8 +69,6 @@ class AnswersMetric(SoftMetric):
     """Whether answers of a partial bundle that do not count widen the bounds."""
     all_variants: ClassVar[OtherVariants | None]
     """The variants that may parse what another one can't; None without a choice."""
-    _counts_alone: ClassVar[bool]
-    """Whether a bundle is one answer, of which nothing but response and label counts."""
 
     judge: str = ""
 
@@ -80,7 +78,7 @@ class AnswersMetric(SoftMetric):
     _made: dict[tuple[object, ...], ScoredItem[AnswersEvidence]] = field(
         init=False, repr=False, compare=False
     )
-    _alone: dict[tuple[str | None, str], ScoredItem[AnswersEvidence]] = field(
+    _alone: dict[tuple[object, ...], ScoredItem[AnswersEvidence]] = field(
         init=False, repr=False, compare=False
     )
 
@@ -136,14 +134,18 @@ class AnswersMetric(SoftMetric):
         """Parse an answer that has a response."""
         if answer.options:
             return self._read_now(answer)
-        seen, said = self.benchmark.seen, (answer.response, answer.label, answer.name)
-        key = (*said, *map(answer.fields.get, seen)) if seen else said
+        key = self._seen_of(answer)
         if (known := self._read.get(key)) is not None:
             return known
         read = self._read_now(answer)
         if len(answer.response or "") <= MAX_KEPT_CHARS and len(self._read) < _MOST_KEPT:
             self._read[key] = read
         return read
+
+    def _seen_of(self, answer: Answer) -> tuple[str | None, ...]:
+        """Return all that parsers and counts see of an answer without choices."""
+        said, seen = (answer.response, answer.label, answer.name), self.benchmark.seen
+        return (*said, *map(answer.fields.get, seen)) if seen else said
 
     def _read_now(self, answer: Answer) -> ReadAnswer:
         value, right, how, unsure = self.parse(answer)
@@ -196,16 +198,15 @@ class AnswersMetric(SoftMetric):
 
     def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of a bundle whose answers all have a response and a label."""
-        if self._counts_alone:
-            [answer] = item.answers
-            key = (answer.response, answer.label)
-            if (known := self._alone.get(key)) is not None:
-                return known
+        if len(item.answers) > 1 or not item.answers or item.answers[0].options:
+            return self._placed(item, self._scored_once(tuple(map(self.read, item.answers))))
+        [answer] = item.answers
+        key = self._seen_of(answer)
+        if (known := self._alone.get(key)) is None:
             known = self._scored((self.read(answer),))
             if len(answer.response or "") <= MAX_KEPT_CHARS and len(self._alone) < _MOST_KEPT:
                 self._alone[key] = known
-            return known
-        return self._placed(item, self._scored_once(tuple(map(self.read, item.answers))))
+        return self._placed(item, known)
 
     def _scored_once(self, bundle: tuple[ReadAnswer, ...]) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of answers, which many bundles have."""
@@ -481,8 +482,6 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "codes": codes,
         "open_columns": open_columns,
         "all_variants": others,
-        "_counts_alone": benchmark.bundle.alone
-        and not (benchmark.seen or means or benchmark.choices),
         # Tables of published figures are found by the family's module.
         "__module__": f"{__package__.rpartition('.')[0]}.{family}",
     }

@@ -107,7 +107,7 @@ class DataSums:
 
     def add(self, results: Iterable[ItemResult]) -> None:
         """Add items, scored and unscored ones."""
-        number = int.from_bytes
+        number, items, references = int.from_bytes, 0, 0
         for result in results:
             if not (reference := result.reference_hash):
                 self._unknown += 1
@@ -117,9 +117,11 @@ class DataSums:
                 group = media_name(group)
             # Lengths tell apart records whose texts are the same one after another.
             item = f"{len(name)},{len(group)},{name}{group}{result.question_hash}".encode(*_UTF8)
-            self._items += number(blake2b(item, digest_size=_SUM_BYTES).digest())
+            items += number(blake2b(item, digest_size=_SUM_BYTES).digest())
             record = f"{name}{reference}".encode(*_UTF8)
-            self._references += number(blake2b(record, digest_size=_SUM_BYTES).digest())
+            references += number(blake2b(record, digest_size=_SUM_BYTES).digest())
+        self._items += items
+        self._references += references
 
     def merge(self, other: DataSums) -> None:
         """Add the sums of another part."""

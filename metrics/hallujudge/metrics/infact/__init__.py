@@ -34,6 +34,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, ClassVar
 
 from ..answers.answer_scores import (
@@ -286,6 +287,9 @@ def _confidence(text: str) -> float | None:
     return number if math.isfinite(number) and 0 <= number <= 1 else None
 
 
+_LETTERS = frozenset(ascii_uppercase)
+
+
 def _problem(item: AnswersItem) -> tuple[UnscoredReason, str] | None:
     """Return why a question can't be scored, or None if it can."""
     names = [answer.name for answer in item.answers]
@@ -312,6 +316,9 @@ def _label_problem(answer: Answer, base: str) -> str:
         return "the label is empty"
     if answer.label != base:
         return f"the labels {base!r:.40} and {answer.label!r:.40} are of one question"
+    # Nearly all labels are such a letter, which every parser reads.
+    if answer.label in _LETTERS and answer.label in answer.options:
+        return ""
     if answer.options and _chosen(answer.label, tuple(sorted(answer.options.items()))) is None:
         known = ", ".join(sorted(answer.options))
         return f"the label {answer.label[:80]!r} is not one of the options {known}"

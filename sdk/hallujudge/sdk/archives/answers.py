@@ -288,7 +288,7 @@ class Answers:
     def _held(self, held: list[AnswersItem], record: Record, key: str) -> list[AnswersItem] | None:
         """Return the items with one more; None if they are to be read again to save memory."""
         try:
-            held.append(self._item(record, self._name(key)))
+            held.append(self._item(record, key, self._name(key)))
         except HallujudgeError:
             # It is raised when the items are read again: first come errors of the archive.
             return None
@@ -355,10 +355,10 @@ class Answers:
             keys = (self._key(record) for record in read_records(self._responses))
             names = numbered(self._name(key) for key in keys if key not in self._left_out)
             for record, identifier in zip(records, names, strict=True):
-                yield self._item(record, identifier)
+                yield self._item(record, self._key(record), identifier)
         else:
             for record in records:
-                yield self._item(record, self._name(self._key(record)))
+                yield self._item(record, key := self._key(record), self._name(key))
         assert self._questions is not None or not missing, "only questions can lack an answer"
         for key in missing:
             question = self._questions.table[key]  # type: ignore[union-attr]  # see above
@@ -368,11 +368,10 @@ class Answers:
         known = self._questions.table.get(key) if self._questions is not None else None
         return known.identifier if known is not None else key
 
-    def _item(self, record: Record, identifier: str) -> AnswersItem:
+    def _item(self, record: Record, key: str, identifier: str) -> AnswersItem:
         text = text_of(record, self._text_key)
         if self._questions is not None:
-            unknown = Question(identifier, "", "", "", {})
-            question = self._questions.table.get(self._key(record), unknown)
+            question = self._questions.table.get(key) or Question(identifier, "", "", "", {})
             return self._made(question, identifier, text, record)
         answer = Answer(
             text,
