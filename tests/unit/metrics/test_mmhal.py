@@ -165,3 +165,11 @@ def test_objects_of_a_table_are_those_of_a_list() -> None:
     cell = scored([record(0, review="Rating: 4", image_content='["Cap", "Hydrant"]')])
     assert cell.signature == listed.signature, "with the hash of the references"
     assert scored([record(0, review="Rating: 4", image_content="[sic")]).signature != cell.signature
+
+
+def test_ratings_that_only_corrected_reads_are_noted() -> None:
+    """Judges often write the rating in bold, which the released script counts as 0."""
+    report = scored([record(n, review=f"**Rating:** {n}") for n in (3, 5)])
+    assert report.scores["average_score"].value == 0
+    assert "can parse 2 of 2 answers (100.0%) that published can't" in report.notes[1]
+    assert "with them average_score is 4.0000, not 0.0000" in report.notes[1]

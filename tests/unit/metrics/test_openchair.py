@@ -70,3 +70,9 @@ def test_captions_without_objects_add_nothing_and_those_without_texts_are_unscor
     report = run(([], []), (["dog"], None), (["dog", "cat"], ["yes", "no"]))
     assert report.coverage.reasons == {"VERDICT_NULL": 1}
     assert report["openchair"].value == 0.5
+
+
+def test_judge_texts_that_only_corrected_reads_are_noted() -> None:
+    report = run((["dog", "cat", "sea"], ["yes", "no", "No!"]))
+    assert report["openchair"].value == 0.5
+    assert any("with them openchair is 0.6667, not 0.5000" in note for note in report.notes)

@@ -7,6 +7,7 @@ import pytest
 from hallujudge.metrics import Answer
 from hallujudge.metrics.answers.orders import ndcg_of
 from hallujudge.metrics.vidhal import ORDERING, VidhalMcqaMetric, VidhalOrderingMetric
+from hallujudge.sdk import Client, InputOptions
 
 RIGHT = "B, A, C"
 
@@ -62,3 +63,27 @@ def test_an_invalid_order_is_compared_as_published_only(variant: str, said: str)
     totals = metric.totals(metric.rows([said], [RIGHT]))
     assert (totals["invalid"], totals["ndcg"], totals["commonest_order_1"]) == (1, 0, 0)
     assert (totals["hm_2_1"], totals["compared_2_1"]) == (0, int(variant == "published"))
+
+
+def test_the_note_on_sentences_has_the_score_that_corrected_gives() -> None:
+    """Many models answer in a sentence, of which the released script reads nothing."""
+    orders = ["B, A, C", "C, B, A", "A, C, B"]
+    rows = [{"video": f"v_{n}", "response": f"The order is: {o}."} for n, o in enumerate(orders)]
+    shown = [{"video": row["video"], "captions": ["one", "two", "three"]} for row in rows]
+    options = {row["video"]: {"A": 2, "B": 1, "C": 3} for row in rows}
+    with Client.embedded() as client:
+        published, corrected = (
+            client.score(
+                "vidhal-ordering",
+                responses=rows,
+                references=shown,
+                variant=variant,
+                inputs=InputOptions(own={"options": options}),
+            )
+            for variant in ("published", "corrected")
+        )
+    assert published.scores["ndcg"].value == 0
+    value = corrected.scores["ndcg"].value
+    assert value is not None
+    assert "corrected can parse 3 of 3 answers (100.0%)" in published.notes[0]
+    assert f"with them ndcg is {value:.4f}, not 0.0000" in published.notes[0]

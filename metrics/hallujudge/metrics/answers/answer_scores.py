@@ -63,7 +63,9 @@ class ReadAnswer(NamedTuple):
         if self.elsewhere is None:
             return self
         value, right = self.elsewhere
-        return self._replace(value=value, right=right, unparsed="", counted=True, elsewhere=None)
+        # What this variant's parser says of it is not true of the other one's.
+        known = self._replace(value=value, right=right, how="")
+        return known._replace(unparsed="", counted=True, elsewhere=None)
 
 
 make_read = cast("Callable[[tuple[object, ...]], ReadAnswer]", partial(tuple.__new__, ReadAnswer))

@@ -50,8 +50,10 @@ def read_order_published(response: str, options: Mapping[str, str]) -> ParsedOrd
     by_text = _by_text(response, options)
     if by_text is not None:
         return _judged(by_text, options)
+    # Of a sentence, such as "The order is B, A, C.", single letters are not what was meant.
+    are_letters = all(len(part) < 2 for part in parts)
     return ParsedOrder(
-        tuple(part for part in parts if part in options),
+        tuple(part for part in parts if part in options and are_letters),
         "partial" if len(parts) < len(options) else "unknown",
     )
 

@@ -40,6 +40,8 @@ class OtherVariants:
     """The unit, whose sum is the number of answers where bundles have one each."""
     counts_answers: bool
     """Whether bundles have several answers."""
+    integral: bool
+    """Whether what answers add to the score's columns are whole numbers."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -48,8 +50,14 @@ class OtherVariants:
         return (
             *((responses,) if self.counts_answers else ()),
             Column(name=READ, meaning="answers that only another variant can parse"),
-            Column(name=ABOVE, meaning=f"what these would add to the numerator of {self.score}"),
-            Column(name=BELOW, meaning=f"what these would add to the denominator of {self.score}"),
+            *(
+                Column(
+                    name=name,
+                    meaning=f"what these would add to the {side} of {self.score}",
+                    integral=self.integral,
+                )
+                for name, side in ((ABOVE, "numerator"), (BELOW, "denominator"))
+            ),
         )
 
     def seen_from(self, variant: AnswerVariant) -> OtherVariants:
@@ -124,8 +132,15 @@ def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
     A variant that parses an empty response, as a yes for example, or the word "unknown", as a no by
     its letters, can't tell an answer from other text, and is left out.
     """
-    first = benchmark.trial.answers[0]
-    no_answers = [first._replace(response=text) for text in _NO_ANSWERS]
+    first, judged = benchmark.trial.answers[0], benchmark.judged
+    # A verdict in the files is what is parsed of a judged answer.
+    verdict = judged.verdict if judged is not None and judged.verdict in first.fields else ""
+    no_answers = [
+        first._replace(
+            response=text, fields={**first.fields, verdict: text} if verdict else first.fields
+        )
+        for text in _NO_ANSWERS
+    ]
     known = [
         each
         for each in reversed(benchmark.variants)
@@ -143,5 +158,6 @@ def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
                 ratio=ratio,
                 unit=benchmark.unit,
                 counts_answers=not benchmark.bundle.alone,
+                integral=all(each.integral for each in score.counts),
             )
     return None
