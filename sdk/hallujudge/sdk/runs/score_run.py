@@ -14,30 +14,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.engine.resources import read_graph
-from hallujudge.judge_service.engine.spec import (
-    GraphLayout,
-    GraphSource,
-    InlineGraph,
-    ScoreSpec,
-    ShippedGraph,
-)
 from hallujudge.metrics import IntervalSettings, Item
 from hallujudge.metrics.framework.signature import ASKED, PROMPTS
-from hallujudge.synonym_graphs import (
-    GraphError,
-    is_pickle,
-    read_released_pickle,
-    released_json,
-    shipped_graphs,
-    table_notes,
-)
 
 from ..errors import InvalidInputError, NotFoundError
 
+# Importing a client loads this module, and neither the engine nor the graphs.
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.engine.spec import GraphLayout, GraphSource, ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
 
     from ..archives import InputOptions, References, Responses
@@ -217,6 +201,8 @@ def graph_sources(
         NotFoundError: The metric or a graph is unknown.
         InvalidInputError: A graph file can't be read.
     """
+    from hallujudge.judge_service.engine.registry import metric_entry
+
     entry = metric_entry(metric)
     if isinstance(graph, (str, Path)):
         graph = dict.fromkeys(entry.graph_roles[:1] or ("objects",), str(graph))
@@ -229,6 +215,8 @@ def group_keys(metric: str, group_by: Sequence[str]) -> tuple[str, ...]:
     Raises:
         NotFoundError: The metric is unknown.
     """
+    from hallujudge.judge_service.engine.registry import metric_entry
+
     if isinstance(group_by, str):
         raise InvalidInputError(f"group_by is the text {group_by!r}; give a list, [{group_by!r}]")
     return tuple(dict.fromkeys((*metric_entry(metric).group_by, *group_by)))
@@ -253,6 +241,9 @@ def graph_source(name_or_path: str) -> GraphSource:
         NotFoundError: The name is neither a shipped graph nor a file.
         InvalidInputError: The file can't be read.
     """
+    from hallujudge.judge_service.engine.spec import InlineGraph, ShippedGraph
+    from hallujudge.synonym_graphs import shipped_graphs
+
     if name_or_path in shipped_graphs():
         return ShippedGraph(name=name_or_path)
     path = Path(name_or_path)
@@ -277,6 +268,10 @@ def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
     Raises:
         InvalidInputError: A graph is broken.
     """
+    from hallujudge.judge_service.engine.resources import read_graph
+    from hallujudge.judge_service.engine.spec import InlineGraph
+    from hallujudge.synonym_graphs import table_notes
+
     notes: list[str] = []
     for source in spec.graphs.values():
         if isinstance(source, InlineGraph):
@@ -291,6 +286,8 @@ def input_notes(spec: ScoreSpec, items: Iterable[Item]) -> tuple[str, ...]:
         spec: How the items are scored.
         items: The items; those of an archive know the words of its references.
     """
+    from hallujudge.judge_service.engine.registry import metric_entry
+
     entry = metric_entry(spec.metric)
     names: frozenset[str] = getattr(items, "reference_names", frozenset)()
     about_references = entry.reference_notes(spec, names) if names else ()
@@ -299,6 +296,13 @@ def input_notes(spec: ScoreSpec, items: Iterable[Item]) -> tuple[str, ...]:
 
 def _graph_text(path: Path) -> str:
     """Return a graph file as text; a released pickle is converted to JSON."""
+    from hallujudge.synonym_graphs import (
+        GraphError,
+        is_pickle,
+        read_released_pickle,
+        released_json,
+    )
+
     try:
         if path.stat().st_size > _MAX_GRAPH_BYTES:
             raise InvalidInputError(
