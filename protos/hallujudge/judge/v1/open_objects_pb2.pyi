@@ -82,7 +82,7 @@ class ComparedObject(google.protobuf.message.Message):
     gain: builtins.float
     """By how much the closeness grows at most without a word about the object."""
     uncounted: builtins.bool
-    """Whether the caption states a number of it that no reference caption states."""
+    """Whether fewer than half of the reference captions state the number that the caption states."""
     doubt: builtins.float
     """The weighted sum of what speaks against it."""
     hallucinated: builtins.bool
