@@ -35,7 +35,7 @@ from hallujudge.sdk.video.degrading import (  # noqa: E402
     Making,
     make,
 )
-from hallujudge.sdk.video.reordering import Step  # noqa: E402
+from hallujudge.sdk.video.frame_operators import Step  # noqa: E402
 from hallujudge.sdk.video.video_files import probe  # noqa: E402
 
 RATE = 30

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hallujudge.metrics import ScoreDefinition
+from hallujudge.metrics.calibration import Effects, JudgedClaims
 from hallujudge.metrics.calibration.judge_accuracy import judge_accuracy, rogan_gladen
-from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims
 from hallujudge.metrics.calibration.prediction_powered import expected_errors, prediction_powered
 from hallujudge.metrics.framework.columns_and_scores import ratio
 from hallujudge.sdk.calibration.label_plans import allocate, drawn_places

@@ -16,8 +16,7 @@ from support.messages import expected_message
 from hallujudge.judge.v1 import answers_pb2, chair_pb2, tri_he_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.wire import convert
-from hallujudge.judge_service.wire.kinds import has_messages
+from hallujudge.judge_service.wire import convert, has_messages
 from hallujudge.metrics import (
     AnswersEvidence,
     AnswersItem,

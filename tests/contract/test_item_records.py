@@ -11,7 +11,7 @@ from support.metric_runs import RUNS
 
 from hallujudge.judge_service.engine.pipelines import record_hash
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
-from hallujudge.judge_service.wire.kinds import item_types
+from hallujudge.judge_service.wire import item_types
 from hallujudge.metrics import Answer, AnswersItem, Item
 from hallujudge.metrics.amber.descriptions import AmberObject
 from hallujudge.metrics.framework.claims import Triplet

@@ -22,8 +22,8 @@ from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.metrics import Answer
 from hallujudge.metrics.answers.closed_questions import AnswersItem
+from hallujudge.metrics.calibration import JudgedClaims
 from hallujudge.metrics.calibration.calibrated_scores import learn_cascade
-from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 from hallujudge.metrics.event_hallusion import DESCRIPTION, parse_judgement
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.sdk.archives import read_items

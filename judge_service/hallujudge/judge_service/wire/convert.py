@@ -20,11 +20,10 @@ from hallujudge.metrics.tri_he import TriHeEvidence
 from ..engine.registry import FoundClaim
 from ..engine.spec import GraphLayout, GraphSource, InlineGraph, ScoreSpec, ShippedGraph
 from ..errors import InvalidInputError
-from . import tri_he
+from . import evidence_types, item_types, tri_he
 from .codec import Codecs
 from .field_loops import inner_reader_of, inner_writer_of, writer_of
 from .fields import Codec, Convert, Field, Fill, MalformedError, Rearranged, invalid, message_of
-from .kinds import evidence_types, item_types
 
 TASKS = item_types()
 """Task -> the type of its items."""

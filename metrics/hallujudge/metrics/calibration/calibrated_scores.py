@@ -27,7 +27,7 @@ from .judge_accuracy import JudgeAccuracy, beta_quantile
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
-    from .judged_claims import JudgedClaims
+    from . import JudgedClaims
 
 
 _STEPS = 20

@@ -45,15 +45,15 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from ..framework.intervals import upper_t
+from . import Effects, JudgedClaims
 from .judge_accuracy import jeffreys_interval
-from .judged_claims import Effects, JudgedClaims
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from ..framework.columns_and_scores import FloatArray
-    from .judged_claims import Codes
+    from . import Codes
 
 
 LEAST_IN_CELL = 2

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hallujudge.metrics.calibration import Effects, JudgedClaims, effects_of
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
-from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims, effects_of
 
 from .human_labels import Label, MatchedLabels
 from .label_plans import By, LabelPlan, Unit, units_of

@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import Literal
 
 from hallujudge.metrics import Metric, Score
+from hallujudge.metrics.calibration import JudgedClaims
 from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Choice, ScoreEstimate
 from hallujudge.metrics.calibration.judge_accuracy import (
     LEAST_INFORMATION,
@@ -15,7 +16,6 @@ from hallujudge.metrics.calibration.judge_accuracy import (
     RoganGladen,
     rogan_gladen,
 )
-from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 from hallujudge.metrics.calibration.prediction_powered import (
     Corrected,
     ExpectedErrors,

@@ -27,7 +27,7 @@ from .output import write_file, write_lines
 if TYPE_CHECKING:
     from ..video.degraded_folders import Degraded
     from ..video.degrading import DegradeSettings, Making
-    from ..video.reordering import Step
+    from ..video.frame_operators import Step
 
 # As hallujudge.sdk.video.degrading has them, which needs PyAV.
 _PROCEDURAL = "procedural_counterfactual"
@@ -126,7 +126,7 @@ def build_infact(
     from ..video.captions import CAPTION_KINDS, CaptionSettings
     from ..video.degraded_folders import makings_again, makings_of, videos_of
     from ..video.degrading import DegradeSettings
-    from ..video.pixel_operators import BlurSettings, NoiseSettings
+    from ..video.frame_operators import BlurSettings, NoiseSettings
     from ..video.subtitles import SubtitleSettings
 
     kind = next((known for known in CAPTION_KINDS if known == captions), None)
@@ -248,7 +248,7 @@ def _procedures(path: Path | None, videos: Mapping[str, Path]) -> dict[str, _Pro
 
 
 def _procedure(path: Path, name: str, value: Any) -> _Procedure:
-    from ..video.reordering import Step
+    from ..video.frame_operators import Step
 
     with ArchiveError.of_content(
         f"{path}: the steps of {name!r:.60} are not a list of [start, end] in seconds",

@@ -281,7 +281,7 @@ def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
 
 
 def _type_named(name: str) -> type:
-    from hallujudge.judge_service.wire.kinds import type_named
+    from hallujudge.judge_service.wire import type_named
 
     return type(None) if name == type(None).__name__ else type_named(name)
 
@@ -336,7 +336,7 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
 
 
 def _are_known(pairs: Sequence[tuple[Item, ItemResult]]) -> bool:
-    from hallujudge.judge_service.wire.kinds import has_messages
+    from hallujudge.judge_service.wire import has_messages
 
     return all(has_messages(item) for item, _ in pairs)
 

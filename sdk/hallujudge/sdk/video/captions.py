@@ -23,7 +23,7 @@ from .video_files import frame_of_planes, planes_of
 if TYPE_CHECKING:
     from av import VideoFrame
 
-    from .pixel_operators import FrameChange, Parameters
+    from .frame_operators import FrameChange, Parameters
     from .video_files import VideoInfo
 
 CaptionKind: TypeAlias = Literal["mixed", "irrelevant", "misleading"]

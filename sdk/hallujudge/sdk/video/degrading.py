@@ -36,17 +36,20 @@ from hallujudge.metrics.infact.operators import BASE, OPERATORS
 
 from ..errors import ArchiveError, InvalidInputError, UnsupportedError
 from .captions import CaptionSettings, captions, checked_letters, draw_captions
-from .pixel_operators import (
+from .frame_operators import (
     BlurSettings,
     FrameChange,
     NoiseSettings,
     Parameters,
+    Step,
     blur,
     draw_blur,
     draw_noise,
+    draw_shuffle,
+    draw_steps,
     noise,
+    reorder,
 )
-from .reordering import Step, draw_shuffle, draw_steps, reorder
 from .subtitles import SubtitleSettings, corrupted, draw_corruption, plain_text, read_subtitles
 from .video_files import (
     Encoding,
@@ -62,7 +65,7 @@ from .video_files import (
 if TYPE_CHECKING:
     from av import VideoFrame
 
-    from .pixel_operators import Parameters
+    from .frame_operators import Parameters
     from .video_files import VideoInfo
 
 

@@ -19,7 +19,7 @@ from ..archives.local_files import read_bytes
 from ..errors import ArchiveError
 
 if TYPE_CHECKING:
-    from .pixel_operators import Parameters
+    from .frame_operators import Parameters
 
 SUFFIXES = (".srt", ".vtt")
 """Kinds of subtitle files."""

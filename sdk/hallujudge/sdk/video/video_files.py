@@ -19,28 +19,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-import av
-from av.codec.context import Flags
-from av.error import ExternalError, FFmpegError
-
 from ..errors import ArchiveError, MissingExtraError, OutputError, UnsupportedError
-
-if TYPE_CHECKING:
-    from av import VideoFrame
-    from av.container import OutputContainer
-    from av.video.stream import VideoStream
-
 
 with MissingExtraError.unless_installed("reading videos", "video"):
     import av
-    from av.error import FFmpegError
+    from av.codec.context import Flags
+    from av.error import ExternalError, FFmpegError
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from av import VideoFrame
-    from av.container import InputContainer
+    from av.container import InputContainer, OutputContainer
     from av.video.stream import VideoStream
 
 Pixels: TypeAlias = NDArray[np.uint8]

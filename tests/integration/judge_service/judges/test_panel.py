@@ -16,8 +16,8 @@ from support.llm_judges import CLAIMS, item, judge_of
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.panel import Panel, PanelRule
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
-from hallujudge.metrics.calibration.judge_accuracy import dawid_skene, weights_of_labels
 from hallujudge.metrics.framework.claims import Verdict
+from hallujudge.sdk.calibration.panel_card import dawid_skene, weights_of_labels
 
 
 def saying(answers: Mapping[str, str]) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hallujudge.metrics.calibration import JudgedClaims
 from hallujudge.metrics.calibration.calibrated_scores import Cascade, learn_cascade
-from hallujudge.metrics.calibration.judged_claims import JudgedClaims
 
 
 def drawn(

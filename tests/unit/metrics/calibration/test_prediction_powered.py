@@ -11,8 +11,8 @@ import pytest
 from oracles.prediction_powered import ppi_mean, tuned
 
 from hallujudge.metrics import ScoreDefinition, TriHeMetric
+from hallujudge.metrics.calibration import Effects, JudgedClaims, effects_of
 from hallujudge.metrics.calibration.judge_accuracy import RoganGladen, judge_accuracy, rogan_gladen
-from hallujudge.metrics.calibration.judged_claims import Effects, JudgedClaims, effects_of
 from hallujudge.metrics.calibration.prediction_powered import (
     Corrected,
     expected_errors,

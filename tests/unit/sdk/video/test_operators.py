@@ -19,16 +19,19 @@ from support.video_clips import Frame, clip, counted, picture, shown, times, wri
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.video.captions import IRRELEVANT_LINES, CaptionSettings, captions, draw_captions
 from hallujudge.sdk.video.degrading import compress, compression_parameters
-from hallujudge.sdk.video.pixel_operators import (
+from hallujudge.sdk.video.frame_operators import (
     BlurSettings,
     NoiseSettings,
+    Step,
     blur,
     draw_blur,
     draw_noise,
+    draw_shuffle,
+    draw_steps,
     line_kernel,
     noise,
+    reorder,
 )
-from hallujudge.sdk.video.reordering import Step, draw_shuffle, draw_steps, reorder
 from hallujudge.sdk.video.video_files import (
     Encoding,
     VideoWriter,

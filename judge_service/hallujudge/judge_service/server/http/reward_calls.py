@@ -24,7 +24,7 @@ from ...access.memory import call_memory
 from ...engine.registry import metric_entry
 from ...engine.responses import response_in
 from ...errors import InvalidInputError
-from ...wire.kinds import task_of
+from ...wire import task_of
 from ..request_checks import check_count
 from ..request_reader import counted
 from .json_messages import JsonForm, worked
