@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import resource
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -160,6 +161,11 @@ def test_bad_videos_are_named_and_others_are_made(tmp_path: Path) -> None:
     run = build(tmp_path / "out", source, "--operator", "reverse", code=3)
     assert "not made: reverse: " in run.stderr
     assert "text.mp4" in run.stderr
+    whole = clip(tmp_path / "whole.mkv", 80).read_bytes()
+    (source / "damaged.mkv").write_bytes(whole[:30_000] + bytes(600) + whole[30_600:])
+    damaged = build(tmp_path / "damaged", source, "--operator", "reverse", code=3)
+    assert re.search(r"damaged.mkv: .* about \d+ of \d+ frames can't be read", damaged.stderr)
+    (source / "damaged.mkv").unlink()
     assert [line["video"] for line in manifest(tmp_path / "out", "reverse")] == ["clip0.mp4"]
     # A video that can't be read fails under each operator for one reason.
     (source / "more.mp4").write_text("no video")

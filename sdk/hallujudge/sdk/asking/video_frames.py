@@ -218,18 +218,17 @@ def _video_stream(container: InputContainer, path: Path) -> VideoStream:
 
 def _shown_at(container: InputContainer, stream: VideoStream) -> list[int]:
     """Return when each frame is shown, in order, without decoding any."""
+    from ..video.video_files import packets_of
+
     times: set[int] = set()
     packets = 0
-    for packet in container.demux(stream):
+    for packet in packets_of(container, stream):
         time = packet.pts if packet.pts is not None else packet.dts
         packets += bool(packet.size)
         if time is not None and packet.size and not packet.is_discard:
             times.add(time)
         if packets > _MOST_PACKETS:
             raise ValueError("it has too many frames")
-    # The header of a file that is cut off still says how many frames there were.
-    if packets < stream.frames:
-        raise ValueError(f"it is cut off: {packets} of {stream.frames} frames are there")
     return sorted(times)
 
 
@@ -241,7 +240,9 @@ def _frames_at(
     for frame in container.decode(stream):
         if frame.pts in left:
             left.discard(frame.pts)
-            yield frame
+            # A decoder guesses what damaged frames show; such a frame is left out.
+            if not frame.is_corrupt:
+                yield frame
         if not left:
             return
 

@@ -24,7 +24,7 @@ from ..runs.processes import Processes, Work
 from ..runs.progress_bar import shown_line
 from ..runs.worker import DiedError
 from .degrading import MADE, PROCEDURAL, DegradeSettings, Making, link_base, make, settings_of
-from .video_files import Encoding
+from .video_writer import Encoding
 
 MANIFEST = "manifest.jsonl"
 """Name of an operator's manifest."""

@@ -51,16 +51,8 @@ from .frame_operators import (
     reorder,
 )
 from .subtitles import SubtitleSettings, corrupted, draw_corruption, plain_text, read_subtitles
-from .video_files import (
-    Encoding,
-    VideoInfo,
-    VideoWriter,
-    frame_of,
-    probe,
-    read_frames,
-    rgb_of,
-    write_whole,
-)
+from .video_files import VideoInfo, frame_of, probe, read_frames, rgb_of
+from .video_writer import Encoding, VideoWriter, write_whole
 
 if TYPE_CHECKING:
     from av import VideoFrame

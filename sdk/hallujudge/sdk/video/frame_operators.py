@@ -31,16 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInputError, OutputError
-from .video_files import (
-    Encoding,
-    Pixels,
-    VideoWriter,
-    frame_of,
-    frame_of_planes,
-    planes_of,
-    read_frames,
-    rgb_of,
-)
+from .video_files import Pixels, frame_of, frame_of_planes, planes_of, read_frames, rgb_of
+from .video_writer import Encoding, VideoWriter
 
 if TYPE_CHECKING:
     from av import VideoFrame

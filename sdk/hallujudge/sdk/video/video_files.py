@@ -1,37 +1,31 @@
-"""Video files: what a file holds, its frames one by one, and new files made of frames.
+"""Video files: what a file holds, and its frames one by one.
 
 Frames are in yuv420p or in red, green and blue. They are upright: a rotation that the file asks for
 is applied. No more than one frame is held while a file is read.
-
-Files are written as H.264 in MP4, with one thread, so that equal frames give equal bytes. A file
-gets its name when it is complete. Until then it has another name in the same folder, and is removed
-when anything fails.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from ..errors import ArchiveError, MissingExtraError, OutputError, UnsupportedError
+from ..errors import ArchiveError, MissingExtraError
 
 with MissingExtraError.unless_installed("reading videos", "video"):
     import av
-    from av.codec.context import Flags
-    from av.error import ExternalError, FFmpegError
+    from av.error import FFmpegError
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from av import VideoFrame
-    from av.container import InputContainer, OutputContainer
+    from av import Packet, VideoFrame
+    from av.container import InputContainer
     from av.video.stream import VideoStream
 
 Pixels: TypeAlias = NDArray[np.uint8]
@@ -48,6 +42,12 @@ EXACT = (
 _UNREADABLE = "is not a video that FFmpeg can read"
 _DEFAULT_RATE = Fraction(25)
 # Playlists and scripts are formats too, and would open further files and addresses.
+_WITH_DURATION = ("matroska", "mov", "flv")
+"""Formats whose header has the duration; that of others is estimated from what can be read."""
+# Bytes between two blocks of Matroska: about 10, with 30 more where a cluster begins.
+_MOST_OVERHEAD = 1024
+# Sound and video may end at different times.
+_TAIL = 0.5
 _CONTAINERS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,gif"
 
 
@@ -84,8 +84,8 @@ def probe(path: Path) -> VideoInfo:
         frames = size = 0
         first: int | None = None
         last = 0
-        for packet in container.demux(stream):
-            if not packet.size:
+        for packet in packets_of(container, stream):
+            if not packet.size or packet.is_discard:
                 continue
             frames += 1
             size += packet.size
@@ -104,6 +104,91 @@ def probe(path: Path) -> VideoInfo:
         seconds=spanned if spanned > 0 else float(frames / rate),
         video_bytes=size,
     )
+
+
+class LostFramesError(ValueError):
+    """Frames of a damaged file can't be read."""
+
+    def __init__(self, lost: int, read: int) -> None:
+        # Times and rates are rounded, so that the number may be off by a few.
+        super().__init__(
+            f"it is damaged or cut off: about {lost} of {lost + read} frames can't be read"
+        )
+
+
+def packets_of(container: InputContainer, stream: VideoStream) -> Iterator[Packet]:
+    """Yield the packets of a stream, and the empty ones by which a decoder ends.
+
+    FFmpeg reads on behind damaged bytes without an error. A video that lacks a part without a word
+    would be sampled at other moments, and degraded in another way, than the whole one. A user who
+    wants what is left converts the file: the new one promises no more than it has.
+
+    Raises:
+        LostFramesError: The file promises more frames than it has, or bytes were passed over.
+    """
+    seen = _Seen()
+    for packet in container.demux():
+        seen.add(packet, is_shown=packet.stream.index == stream.index)
+        if packet.stream.index == stream.index:
+            yield packet
+    if seen.frames and (lost := seen.lost(container, stream)) > 0:
+        raise LostFramesError(lost, seen.frames)
+
+
+class _Seen:
+    """What the packets of a file cover: frames, time, and bytes."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+        self._has_hole = self._is_corrupt = False
+        self._end = 0.0
+        self._times: list[float] = []
+        self._place = self._end_place = -1
+
+    def add(self, packet: Packet, *, is_shown: bool) -> None:
+        """Add a packet; those of other streams show where the file goes on."""
+        if not packet.size:
+            return
+        if packet.pts is not None and packet.time_base is not None:
+            time = float(packet.pts * packet.time_base)
+            self._end = max(self._end, time + float((packet.duration or 0) * packet.time_base))
+            if is_shown:
+                self._times.append(time)
+        self.frames += is_shown
+        self._is_corrupt |= is_shown and packet.is_corrupt
+        if packet.pos is None or packet.pos < self._place:
+            return
+        if packet.pos == self._place:
+            # Several packets of sound may share a block.
+            self._end_place += packet.size
+            return
+        self._has_hole |= self._place >= 0 and packet.pos - self._end_place > _MOST_OVERHEAD
+        self._place, self._end_place = packet.pos, packet.pos + packet.size
+
+    def lost(self, container: InputContainer, stream: VideoStream) -> int:
+        """Return how many frames are missing, as far as the file's header tells."""
+        kind = container.format.name
+        # Where an edit list leaves out a part, the index is shorter than the header says.
+        indexed = len(stream.index_entries) if kind.startswith("mov") else stream.frames
+        if stream.frames:
+            promised: int = min(indexed, stream.frames)
+            return promised - self.frames
+        times, rate = sorted(self._times), _rate(stream)
+        if len(times) < 2:
+            return 0
+        longest = max(after - before for before, after in pairwise(times))
+        seconds = (container.duration or 0) / av.time_base
+        # The last frame of a variable rate may be shown for long.
+        if kind.startswith(_WITH_DURATION) and seconds - self._end > max(_TAIL, longest):
+            spanned = seconds - times[0]
+        elif (self._has_hole and kind.startswith("matroska")) or (
+            # Joined recordings have flags like damaged ones, but lack no time.
+            self._is_corrupt and kind == "mpegts" and longest > 1.5 / rate
+        ):
+            spanned = times[-1] - times[0] + float(1 / rate)
+        else:
+            return 0
+        return max(1, round(spanned * float(rate)) - self.frames)
 
 
 def read_frames(path: Path) -> Iterator[VideoFrame]:
@@ -161,7 +246,7 @@ def _decoded(path: Path) -> Iterator[VideoFrame]:
         start: int | None = None
         last = -step
         with _of_file(path, lambda: f"frame {index + 2} can't be decoded"):
-            for index, frame in enumerate(container.decode(stream)):
+            for index, frame in enumerate(_whole_frames(container, stream)):
                 given = frame.pts
                 if start is None:
                     start = given or 0
@@ -172,6 +257,35 @@ def _decoded(path: Path) -> Iterator[VideoFrame]:
                 yield frame
     if index < 0:
         raise ArchiveError(f"{path} has no frames; give a video with at least one frame")
+
+
+def _whole_frames(container: InputContainer, stream: VideoStream) -> Iterator[VideoFrame]:
+    """Yield decoded frames.
+
+    Raises:
+        LostFramesError: A decoder left out a packet, or guessed what a frame shows.
+    """
+    # Packets that led to no frame yet; before the first frame, recordings may have some for which
+    # nothing to start from is known.
+    due: set[int] = set()
+    count = guessed = 0
+    for packet in packets_of(container, stream):
+        if packet.pts is not None and not packet.is_discard and not _is_hidden(packet, stream):
+            due.add(packet.pts)
+        for frame in cast("list[VideoFrame]", packet.decode()):
+            if frame.pts is not None:
+                due = due if count else {time for time in due if time >= frame.pts}
+                due.discard(frame.pts)
+            count += 1
+            guessed += frame.is_corrupt
+            yield frame
+    if count and (lost := len(due) + guessed):
+        raise LostFramesError(lost, count - guessed)
+
+
+def _is_hidden(packet: Packet, stream: VideoStream) -> bool:
+    """Return whether a packet has no frame of its own, but helps others: VP8 has such ones."""
+    return stream.codec_context.name in ("vp8", "libvpx") and not bytes(packet)[0] & 0x10
 
 
 def _upright(frame: VideoFrame, path: Path) -> VideoFrame:
@@ -261,165 +375,12 @@ def _of_file(path: Path, what: Callable[[], str] = lambda: _UNREADABLE) -> Itera
     """Turn errors of FFmpeg into errors about a file."""
     try:
         yield
+    except LostFramesError as err:
+        raise ArchiveError(
+            f"{path}: {err}; get a whole copy, or convert it to H.264 in MP4 to use what is left"
+        ) from err
     except (FFmpegError, OSError) as err:
         said = getattr(err, "strerror", None) or str(err)
         raise ArchiveError(
             f"{path}: {what()} ({said}); check the file, or convert it to H.264 in MP4"
         ) from err
-
-
-# Without it FFmpeg writes its version and the time into the file.
-_BITEXACT = {"fflags": "+bitexact"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
-    """How frames are encoded."""
-
-    codec: str = "libx264"
-    """FFmpeg's name of the encoder."""
-    options: Mapping[str, str] = field(default_factory=lambda: {"preset": "ultrafast", "crf": "18"})
-    """Its options. Noise is hard to compress, so that slower presets gain little."""
-    bit_rate: int | None = None
-    """Bits per second; None for a constant quality."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the form in a manifest."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Return the encoding of a manifest."""
-        return cls(**value)
-
-
-class VideoWriter:
-    """Writes the frames of a video; a context manager.
-
-    Args:
-        path: The file.
-        like: The video whose rate and unit of time the file gets.
-        encoding: How frames are encoded.
-    """
-
-    def __init__(self, path: Path, like: VideoInfo, encoding: Encoding) -> None:
-        self._path = path
-        self._like = like
-        self._encoding = encoding
-        self._part = part_of(path)
-        self._container: OutputContainer | None = None
-        self._stream: VideoStream | None = None
-        self.frames = 0
-        """Number of frames that were written."""
-
-    def __enter__(self) -> Self:
-        """Create the file."""
-        with _of_output(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._container = av.open(
-                str(self._part), "w", format="mp4", container_options=_BITEXACT
-            )
-        return self
-
-    def write(self, frame: VideoFrame) -> None:
-        """Write the next frame; its time is later than that of the frame before it.
-
-        Raises:
-            OutputError: The disk is full, or another error of the system.
-            UnsupportedError: FFmpeg has no such encoder, or it refuses the video.
-        """
-        assert self._container is not None
-        with _of_output(self._path):
-            if self._stream is None:
-                self._stream = self._started(self._container, frame)
-            # Encoders would otherwise keep the kinds of frames that the decoder saw.
-            frame.pict_type = 0
-            self._container.mux(self._stream.encode(frame))
-        self.frames += 1
-
-    def _started(self, container: OutputContainer, frame: VideoFrame) -> VideoStream:
-        encoding = self._encoding
-        if encoding.codec not in av.codecs_available:
-            raise UnsupportedError(
-                f"PyAV has no encoder {encoding.codec}; install the package av from its wheels"
-            )
-        stream: VideoStream = container.add_stream(  # type: ignore[assignment]  # any codec's
-            encoding.codec, rate=self._like.rate, options=dict(encoding.options)
-        )
-        stream.width, stream.height, stream.pix_fmt = frame.width, frame.height, "yuv420p"
-        context = stream.codec_context
-        context.time_base = self._like.time_base
-        # With more threads, frames are encoded in another way each time.
-        context.thread_count = 1
-        context.flags |= Flags.bitexact
-        context.colorspace = frame.colorspace
-        if encoding.bit_rate is not None:
-            context.bit_rate = encoding.bit_rate
-        return stream
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Complete the file, or remove it after an error."""
-        container = self._container
-        assert container is not None
-        try:
-            with _of_output(self._path):
-                if kind is None and self._stream is not None:
-                    container.mux(self._stream.encode(None))
-                    container.close()
-                    _flush(self._part)
-                    self._part.replace(self._path)
-        finally:
-            with suppress(FFmpegError, OSError):
-                container.close()
-            self._part.unlink(missing_ok=True)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file of any kind, which has its name only when it is complete.
-
-    Raises:
-        OutputError: The disk is full, or another error of the system.
-    """
-    part = part_of(path)
-    with _of_output(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_bytes(data)
-            _flush(part)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-
-
-def part_of(path: Path) -> Path:
-    """Return the name that a file has until it is complete."""
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
-
-
-def _flush(path: Path) -> None:
-    """Write a file to the disk, which may be full without that anything said so yet."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
-@contextmanager
-def _of_output(path: Path) -> Iterator[None]:
-    """Turn errors of FFmpeg and the system into errors about a file to write."""
-    try:
-        yield
-    except OSError as err:
-        raise OutputError.of(
-            path, err, "free space or give another --out, then go on with --resume"
-        ) from err
-    except ExternalError as err:
-        raise UnsupportedError(
-            f"the encoder refuses {path.name}: its bitrate would be below the least that it can "
-            "reach, or its size is not allowed; leave the video out"
-        ) from err
-    except FFmpegError as err:
-        raise OutputError(f"can't write {path}: FFmpeg says {err}") from err

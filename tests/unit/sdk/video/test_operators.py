@@ -32,14 +32,8 @@ from hallujudge.sdk.video.frame_operators import (
     noise,
     reorder,
 )
-from hallujudge.sdk.video.video_files import (
-    Encoding,
-    VideoWriter,
-    planes_of,
-    probe,
-    read_frames,
-    rgb_of,
-)
+from hallujudge.sdk.video.video_files import planes_of, probe, read_frames, rgb_of
+from hallujudge.sdk.video.video_writer import Encoding, VideoWriter
 
 LOSSLESS = Encoding(options={"preset": "ultrafast", "qp": "0"})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 import wave
 from fractions import Fraction
 from pathlib import Path
@@ -100,6 +102,62 @@ def test_bad_files_have_a_sentence_each(tmp_path: Path) -> None:
         assert "not a video that FFmpeg can read" in said[name], name
     assert "no video stream (streams: audio)" in said["sound"]
     assert "is not a file" in said["absent"]
+
+
+def _damaged(path: Path, share: float, size: int = 0) -> Path:
+    """Return a copy with other bytes at a place, or cut off there if there is no size."""
+    data = path.read_bytes()
+    at = int(len(data) * share)
+    end = data[at + size :] if size else b""
+    copy = path.with_name(f"damaged-{path.name}")
+    copy.write_bytes(data[:at] + bytes(range(1, 251)) * (size // 250) + end)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "share", "size"),
+    [
+        pytest.param("a.mkv", "libx264", 0.3, 1000, id="the reader goes on at the next cluster"),
+        pytest.param("a.mkv", "libx264", 0.95, 1000, id="the reader stops before the end"),
+        pytest.param("a.mkv", "libx264", 0.6, 0, id="matroska that is cut off"),
+        pytest.param("a.webm", "libvpx", 0.6, 0, id="webm that is cut off"),
+        pytest.param("a.avi", "libx264", 0.6, 0, id="avi that is cut off"),
+        pytest.param("a.ts", "libx264", 0.5, 3000, id="a stream of which packets are broken"),
+    ],
+)
+def test_frames_that_are_lost_in_a_damaged_file_are_named(
+    tmp_path: Path, name: str, codec: str, share: float, size: int
+) -> None:
+    path = clip(tmp_path / name, 400, codec=codec)
+    assert probe(path).frames == len(list(read_frames(path))) == 400
+    damaged = _damaged(path, share, size)
+    with pytest.raises(ArchiveError, match=r"about \d+ of \d+ frames can't be read") as caught:
+        probe(damaged)
+    assert str(damaged) in str(caught.value)
+    lost, total = map(int, re.findall(r"(\d+) of (\d+) frames", str(caught.value))[0])
+    assert 0 < lost < 400
+    assert total == pytest.approx(400, abs=3)
+    with pytest.raises(ArchiveError, match=r"can't be (read|decoded)"):
+        list(read_frames(damaged))
+
+
+def test_frames_that_a_decoder_guessed_are_lost_too(tmp_path: Path) -> None:
+    path = _damaged(clip(tmp_path / "a.mp4", 80), 0.5, 250)
+    # Its packets are whole: only their content is wrong.
+    assert probe(path).frames == 80
+    with pytest.raises(ArchiveError, match=r"can't be (read|decoded)"):
+        list(read_frames(path))
+
+
+def test_a_part_that_an_edit_list_leaves_out_is_not_lost(tmp_path: Path) -> None:
+    path = clip(tmp_path / "a.mp4", 600)
+    data = bytearray(path.read_bytes())
+    entry = data.index(b"elst") + 12
+    # Frames 300 to 399, in units of the film and of the stream.
+    data[entry : entry + 8] = struct.pack(">Ii", 4000, 12 * 12800)
+    path.write_bytes(data)
+    assert probe(path).frames == 100
+    assert [counted(rgb_of(frame)) for frame in read_frames(path)] == list(range(300, 400))
 
 
 def test_a_video_without_frames(tmp_path: Path) -> None:
