@@ -112,8 +112,9 @@ _NEGATIVE = _rate("true_negative_rate", "no", "without the object")
 
 def _question(record: Mapping[str, object]) -> Mapping[str, str]:
     """Return the question of a record without one: the lists of images name the object alone."""
-    name = str(record.get("object_name", record.get("object", "")))
-    return {} if "question" in record else {"question": f"Does this image show a {name}?"}
+    name = str(record.get("object_name") or record.get("object") or "").strip()
+    question = f"Does this image show a {name}?" if name else ""
+    return {} if "question" in record else {"question": question}
 
 
 BENCHMARK = ClosedQuestions(

@@ -436,9 +436,13 @@ _REWRITTEN = (
 def _pairs(record: Mapping[str, object]) -> Mapping[str, str]:
     """Return the questions and answers of a record as lines of a prompt."""
     held = record.get("qa", record.get("questions"))
-    pairs = [each for each in held if isinstance(each, Mapping)] if isinstance(held, list) else []
-    lines = (f"Question: {p.get('question', '')}\nAnswer: {p.get('answer', '')}" for p in pairs)
-    return {"pairs": "\n".join(lines)}
+    records = [each for each in held if isinstance(each, Mapping)] if isinstance(held, list) else []
+    texts = (
+        [str(each.get(key) or "").strip() for key in ("question", "answer")] for each in records
+    )
+    # A question without its answer says nothing that a description could be made of.
+    pairs = (f"Question: {asked}\nAnswer: {answer}" for asked, answer in texts if asked and answer)
+    return {"pairs": "\n".join(pairs)}
 
 
 ASKING = {

@@ -22,8 +22,8 @@ from ..archives.json_files import named
 from ..errors import InvalidInputError, NotFoundError
 
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
-# Slots that a user's prompt may leave out.
-_OPTIONAL_SLOTS = frozenset({"instruction"})
+OPTIONAL_SLOTS = frozenset({"instruction"})
+"""Slots that a user's prompt may leave out, and that may be empty."""
 WHOLE = "whole"
 """The step for the answer about a whole bundle."""
 
@@ -51,8 +51,12 @@ class Benchmark:
     @property
     def needs_question(self) -> bool:
         """Whether a prompt has the question."""
-        texts = (text for step in self.templates.values() for _, text in step.parts)
-        return any("{{question}}" in text for text in texts)
+        return any("question" in self.slots_of(step) for step in self.templates)
+
+    def slots_of(self, step: str) -> list[str]:
+        """Return the names of the slots of a step's prompt, in order."""
+        parts = self.templates[step].parts
+        return [name for _, text in parts for name in _SLOT.findall(text)]
 
 
 def asked_metrics() -> tuple[str, ...]:
@@ -148,7 +152,7 @@ def _template(what: str, text: str, own: str | None) -> Template:
     if own is None:
         return replace(own_template(text, sorted(slots)), name=what.replace(", ", "-"), version="1")
     given = set(_SLOT.findall(own))
-    wanted = slots - _OPTIONAL_SLOTS | given & slots
+    wanted = slots - OPTIONAL_SLOTS | given & slots
     try:
         return own_template(own, sorted(wanted))
     except InvalidInputError as err:

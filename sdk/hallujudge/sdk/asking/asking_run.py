@@ -174,7 +174,13 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
                 progress.waits(_state(client))
 
             workers = min(client.settings.all_concurrency, max(1, progress.total))
-            await run_bounded(range(progress.total), work, workers)
+            # One call shows whether key, model and prompt are right, before many are paid for.
+            left = iter(range(progress.total))
+            for place in left:
+                await work(place)
+                if client.statistics.calls or client.statistics.reused:
+                    break
+            await run_bounded(left, work, workers)
         finally:
             await cancel_all(ticking)
         statistics = client.statistics
@@ -330,7 +336,12 @@ class _Prepared:
                     self.folder,
                     frames=self.frames,
                     max_tokens=self.max_tokens,
-                    names=[each.media for each in self.inquiries.asked if each.media],
+                    names=[
+                        name
+                        for each in self.inquiries.asked
+                        for name in (each.media, each.address)
+                        if name
+                    ],
                 ),
                 client,
             )

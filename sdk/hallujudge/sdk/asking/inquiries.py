@@ -21,7 +21,7 @@ from ..archives.records import Record, choose_key, no_records, read_records
 from ..archives.set_files import parts_of, set_in, split_of_file
 from ..errors import ArchiveError, InvalidInputError
 from .asked_benchmarks import Benchmark
-from .media_files import MediaFolder, is_address
+from .media_files import MediaFolder, is_address, path_of_address
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +36,8 @@ class Inquiry:
     """The shown options; empty if there are none."""
     media: str | None
     """Name of the image or video; None if the model is to see none."""
+    address: str = ""
+    """Path of an address of it, which may end in its name too; empty without."""
     condition: str
     """The condition, such as a degraded video's operator; empty if there is one."""
     into: dict[str, object]
@@ -374,6 +376,7 @@ class _Maker:
             },
             options=options,
             media=self._media_of(values),
+            address=self._path_of_address(values),
             condition=str(out.get(self._asking.conditions.field, ""))
             if self._asking.conditions
             else "",
@@ -387,8 +390,12 @@ class _Maker:
 
     def _shown(self, record: Record, values: Mapping[str, object]) -> Mapping[str, str]:
         if self._asking.options is not None:
-            with ArchiveError.of_content(f"{record.place}: its options", "correct them"):
+            try:
                 return self._asking.options(values)
+            except ValueError as err:
+                # What is wrong, what to do about it, and perhaps an example.
+                fault, remedy, *_ = (*err.args, "Correct its options")
+                raise ArchiveError(f"{record.place}: {fault}. {remedy}") from err
         if self._declared is None:
             return {}
         return options_of(record._replace(values=values), self._declared.keys.options)
@@ -402,6 +409,11 @@ class _Maker:
         found = [str(name) for key in self._media if _is_name(name := values.get(key))]
         # No address is called. Where a record has one, its file is named by another key, or the id.
         return next((name for name in found if not is_address(name)), (*found, "")[0])
+
+    def _path_of_address(self, values: Mapping[str, object]) -> str:
+        """Return host and path of an address: files are often saved under its last part."""
+        found = [name for key in self._media if isinstance(name := values.get(key), str)]
+        return next((path for name in found if (path := path_of_address(name))), "")
 
 
 def _is_name(value: object) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
+from urllib.parse import unquote
 
 from hallujudge.judge_service.llm.chat import ChatImage
 
@@ -254,6 +255,15 @@ def shared_ends(names: Iterable[str]) -> frozenset[str]:
 def is_address(name: str) -> bool:
     """Return whether a name is an address, or holds data, and so is no path."""
     return _ADDRESS.match(name) is not None
+
+
+def path_of_address(name: str) -> str:
+    """Return host and path of an address as a path; empty if it is none, or has no file."""
+    if not is_address(name) or name[:5].lower() == "data:":
+        return ""
+    host, _, path = re.split(r"[?#]", name.partition("://")[2])[0].partition("/")
+    parts = [part for part in unquote(path).split("/") if part not in ("", ".", "..")]
+    return "/".join([host.replace(":", "_"), *parts]) if parts else ""
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:

@@ -25,7 +25,7 @@ from hallujudge.metrics.framework.asking import AskingStep
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.vidhal.order_analyses import RelativeOrdering
 
-from .asked_benchmarks import WHOLE, Benchmark
+from .asked_benchmarks import OPTIONAL_SLOTS, WHOLE, Benchmark
 from .inquiries import Inquiry, shown_options
 from .media_files import Media, MediaError, MediaFolder, open_regular, read_image, shared_ends
 from .video_frames import MOST_FRAMES, FrameSettings, estimated_frames, frames_of
@@ -159,6 +159,7 @@ class Asker:
         """
         replies: list[tuple[str, Reply]] = []
         try:
+            self._check_slots(inquiry)
             media = await self.shown.find(inquiry)
             if self._benchmark.protocol.pairs and not inquiry.is_whole:
                 response = await self._ordered(inquiry, media, replies)
@@ -183,9 +184,10 @@ class Asker:
         questions about pairs two are planned.
         """
         try:
+            self._check_slots(inquiry)
             media = await self.shown.find(inquiry)
             images = await self.shown.estimated(media)
-        except MediaError:
+        except (MediaError, _UnansweredError):
             return []
         earlier: dict[str, str] = {}
         planned = []
@@ -212,6 +214,20 @@ class Asker:
         if inquiry.is_whole:
             return (AskingStep(name=WHOLE, prompt=self._benchmark.asking.whole),)
         return self._benchmark.protocol.steps
+
+    def _check_slots(self, inquiry: Inquiry) -> None:
+        """Check that a record has what its prompts ask about: an empty prompt costs a call.
+
+        Raises:
+            _UnansweredError: A slot is empty.
+        """
+        for step in self._steps(inquiry):
+            for name in self._benchmark.slots_of(step.name):
+                # Earlier steps fill slots of later ones.
+                value = inquiry.slots.get(name)
+                if value is not None and not value.strip() and name not in OPTIONAL_SLOTS:
+                    detail = f"the prompt asks about {name}, of which the record has none"
+                    raise _UnansweredError(f"{name.upper()}_MISSING", detail)
 
     async def _ordered(
         self, inquiry: Inquiry, media: Media | None, replies: list[tuple[str, Reply]]
@@ -374,9 +390,22 @@ class ShownMedia:
         # The folder is listed once, and not by many threads at a time.
         async with self._finding:
             folder = self._folder_of(inquiry.condition)
-            media = await asyncio.to_thread(folder.find, inquiry.media, self._names_shared)
+            media = await asyncio.to_thread(self._found, folder, inquiry)
         self.had_videos |= media.is_video
         return media
+
+    def _found(self, folder: MediaFolder, inquiry: Inquiry) -> Media:
+        """Return the file of a question's name, or of the path of its address."""
+        assert inquiry.media is not None, "asked only then"
+        try:
+            return folder.find(inquiry.media, self._names_shared)
+        except MediaError as err:
+            if not inquiry.address or err.reason not in ("MEDIA_MISSING", "MEDIA_OUTSIDE"):
+                raise
+            try:
+                return folder.find(inquiry.address, self._names_shared)
+            except MediaError as other:
+                raise (other if other.reason == "MEDIA_AMBIGUOUS" else err) from None
 
     def _folder_of(self, condition: str) -> MediaFolder:
         if not condition or self._conditions is None:

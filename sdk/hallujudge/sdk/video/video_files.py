@@ -180,7 +180,7 @@ class _Seen:
         seconds = (container.duration or 0) / av.time_base
         # The last frame of a variable rate may be shown for long.
         if kind.startswith(_WITH_DURATION) and seconds - self._end > max(_TAIL, longest):
-            spanned = seconds - times[0]
+            spanned: float = seconds - times[0]
         elif (self._has_hole and kind.startswith("matroska")) or (
             # Joined recordings have flags like damaged ones, but lack no time.
             self._is_corrupt and kind == "mpegts" and longest > 1.5 / rate

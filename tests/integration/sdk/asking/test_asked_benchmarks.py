@@ -400,7 +400,7 @@ def test_prompts_and_protocols_are_checked(tmp_path: Path) -> None:
     refused("give uniform:N", frames="uniform:999")
     refused("jpeg or png", frame_format="bmp")
     refused("is not asked under conditions", conditions=["shuffle"])
-    refused("does not use options", options=tmp_path / "questions.json")
+    refused("does not use AskRun", options=tmp_path / "questions.json")
     case = Case("chairs", [], (), ())
     refused("does not exist", NotFoundError)
     case = Case("pope", [{"question_id": 1, "image": "a.png", "label": "yes"}], ("a.png",), ())

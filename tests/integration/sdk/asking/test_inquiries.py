@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from support.pictures import png
 from support.running import read_rows
 
 from hallujudge.sdk import Client
-from hallujudge.sdk.asking import AskRun, ask
-from hallujudge.sdk.errors import ArchiveError
+from hallujudge.sdk.asking import AskRun, ask, estimate_asking
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 
 @pytest.fixture
@@ -45,6 +46,95 @@ def images(folder: Path, *names: str) -> None:
 def written(path: Path, value: Any) -> Path:
     path.write_text(json.dumps(value))
     return path
+
+
+@pytest.mark.parametrize(
+    ("metric", "protocol", "record", "reason"),
+    [
+        ("mementos", "rewritten", {"qa": []}, "PAIRS_MISSING"),
+        ("mementos", "rewritten", {}, "PAIRS_MISSING"),
+        ("mementos", "rewritten", {"qa": [{"question": "Who?", "answer": " "}]}, "PAIRS_MISSING"),
+        ("pope", "", {"text": " ", "label": "yes"}, "QUESTION_MISSING"),
+        ("tri-he", "triplet-description", {"question": ""}, "QUESTION_MISSING"),
+        ("dash-b", "", {"object_name": "", "label": "yes"}, "QUESTION_MISSING"),
+        ("infact", "", {"question": "Who?", "options": [], "label": "A"}, "OPTIONS_MISSING"),
+    ],
+)
+def test_a_prompt_of_which_a_slot_would_be_empty_is_not_sent(
+    tmp_path: Path,
+    server: llm.ScriptedLlm,
+    metric: str,
+    protocol: str,
+    record: dict[str, Any],
+    reason: str,
+) -> None:
+    images(tmp_path, "1.png")
+    ids = ("image", "image_name", "img_id", "video", "question_id")
+    whole = {**dict.fromkeys(ids, "1.png"), **record}
+    questions = written(tmp_path / "questions.json", [whole])
+    run = replace(run_of(server, tmp_path, metric, questions), protocol=protocol)
+    assert estimate_asking(run).calls == 0
+    result = ask(run)
+    assert (result.unanswered, server.requests) == ({reason: 1}, [])
+
+
+@pytest.mark.parametrize(
+    ("files", "shown"),
+    [
+        (("ab12.jpg", "75_o 1.jpg"), 0),
+        (("other.jpg", "75_o 1.jpg"), 1),
+        (("other.jpg", "8/75_o 1.jpg"), 1),
+        (("other.jpg",), None),
+    ],
+    ids=["the id", "the file of the address", "with its folder", "neither"],
+)
+@pytest.mark.parametrize("metric", ["mmhal", "pope"])
+def test_an_image_is_found_by_the_file_of_its_address_too(
+    tmp_path: Path,
+    server: llm.ScriptedLlm,
+    metric: str,
+    files: tuple[str, ...],
+    shown: int | None,
+) -> None:
+    images(tmp_path, *files)
+    address = "https://localhost:8/8/75_o%201.jpg?size=big"
+    record = {"image_id": "ab12", "image_src": address, "question": "Red?", "gt_answer": "Yes."}
+    if metric == "pope":
+        record = {"question_id": "1", "image": address, "text": "Is it red?", "label": "yes"}
+        record |= {"image_id": "ab12"} if shown == 0 else {}
+    result = ask(run_of(server, tmp_path, metric, written(tmp_path / "questions.json", [record])))
+    assert [llm.images_of(body) for body in server.requests] == (
+        [] if shown is None else [[png(shown)]]
+    )
+    reasons = {"MEDIA_MISSING"} if metric == "mmhal" else {"MEDIA_OUTSIDE"}
+    assert set(result.unanswered) == (reasons if shown is None else set())
+
+
+def test_the_same_last_part_of_two_addresses_names_no_file(
+    tmp_path: Path, server: llm.ScriptedLlm
+) -> None:
+    images(tmp_path, "image.png")
+    records = [
+        {"question_id": n, "image": f"https://localhost/{n}/image.png", "text": "Is it red?"}
+        for n in range(2)
+    ]
+    result = ask(run_of(server, tmp_path, "pope", written(tmp_path / "questions.json", records)))
+    assert (result.unanswered, server.requests) == ({"MEDIA_OUTSIDE": 2}, [])
+
+
+def test_the_reply_of_another_model_stops_after_one_call(
+    tmp_path: Path, server: llm.ScriptedLlm
+) -> None:
+    server.steps = (lambda _number, _body: llm.completion("Yes.", model="other"),)
+    images(tmp_path, *(f"{n}.png" for n in range(60)))
+    records = [
+        {"question_id": n, "image": f"{n}.png", "text": "Is it red?", "label": "yes"}
+        for n in range(60)
+    ]
+    run = run_of(server, tmp_path, "pope", written(tmp_path / "questions.json", records))
+    with pytest.raises(InvalidInputError, match="the reply is from 'other'"):
+        ask(run)
+    assert len(server.requests) == 1
 
 
 def test_released_lists_of_images_are_questions(tmp_path: Path, server: llm.ScriptedLlm) -> None:
@@ -112,3 +202,11 @@ def test_answers_about_clips_are_joined_with_released_questions(
     assert joined.coverage == alone.coverage
     assert joined.accuracy == alone.accuracy == 0
     assert part.coverage.unscored == 1, "one question has no answer"
+
+
+def test_a_wrong_display_order_is_one_sentence(tmp_path: Path, server: llm.ScriptedLlm) -> None:
+    images(tmp_path, "1.png")
+    questions = written(tmp_path / "questions.json", [{"video": "1.png", "captions": {"1": "x"}}])
+    options = written(tmp_path / "options.json", {"1.png": {"A": "1", "B": "1"}})
+    with pytest.raises(ArchiveError, match=r"line 1: display orders that .* Write each as"):
+        ask(replace(run_of(server, tmp_path, "vidhal-mcqa", questions), options=options))
