@@ -53,8 +53,9 @@ _PLACE = re.compile(r"#(\d+)")
 
 def offered_answers(answers: Sequence[str]) -> tuple[str, ...]:
     """Return each answer of people once, the most frequent first."""
-    counts = Counter(map(folded, answers))
-    first = {folded(answer): answer for answer in reversed(answers)}
+    keys = list(map(folded, answers))
+    counts = Counter(keys)
+    first = dict(zip(reversed(keys), reversed(answers), strict=True))
     # In the order of people, which decides between equally frequent ones.
     return tuple(first[key] for key, _ in counts.most_common())
 
@@ -68,7 +69,8 @@ def vqa_score(answer: str | None, answers: Sequence[str]) -> float:
     """
     if answer is None or not answers:
         return 0.0
-    same = [folded(other) == folded(answer) for other in answers]
+    wanted = folded(answer)
+    same = [folded(other) == wanted for other in answers]
     if len(same) == 1:
         return float(same[0])
     total = sum(same)
@@ -89,7 +91,8 @@ def _parse(answer: Answer) -> Parsed:
     if place := _PLACE.fullmatch(said):
         named = offered[int(place[1]) - 1 : int(place[1])]
     else:
-        named = tuple(each for each in offered if folded(each) == folded(said) != "")
+        wanted = folded(said)
+        named = tuple(each for each in offered if folded(each) == wanted != "")
     return Parsed(named[0], True, "judgement") if named else Parsed(None, False, "judgement")
 
 

@@ -33,11 +33,6 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def folded(text: str) -> str:
-    """Return the words joined by single spaces; texts with the same words give the same result."""
-    return " ".join(words_of(plain(text)))
-
-
 MAX_KEPT_CHARS = 400
 """Longer answers rarely repeat."""
 
@@ -54,6 +49,13 @@ def remembered(read: Callable[[str], _ResultT]) -> Callable[[str], _ResultT]:
         return kept(text) if len(text) <= MAX_KEPT_CHARS else read(text)
 
     return parser
+
+
+# Labels, and the answers of people in VQA, are few texts that come again and again.
+@remembered
+def folded(text: str) -> str:
+    """Return the words joined by single spaces; texts with the same words give the same result."""
+    return " ".join(words_of(plain(text)))
 
 
 _PHRASES = (

@@ -73,8 +73,8 @@ async def serving_judge(
     factory = JudgeFactory(judges, ledger=ledger)
     engine = Engine(Resources(lambda: factory))
     jobs = JobService(str(folder / "jobs.sqlite"), engine, WireCodec())
-    settings = ServerSettings(port=0, keys_file=str(folder / "keys.json"))
-    server = await start(settings, engine, jobs)
+    served = ServerSettings(port=0, keys_file=str(folder / "keys.json"))
+    server = await start(served, engine, jobs)
     try:
         yield server, factory
     finally:
