@@ -13,12 +13,17 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from hallujudge.judge_service.errors import fault_of
+from hallujudge.metrics import Item
+from hallujudge.metrics.answers.answer_text import folded
+from hallujudge.metrics.answers.closed_questions import AnswersItem
 
 from ..errors import ArchiveError
-from .inputs import InputOptions, Responses
+from .inputs import InputOptions, ItemSource, Responses, are_paths
 from .json_files import named, only_value, read_json, read_text, read_values
-from .records import Record, canonical_id, make_record, read_records, shown, unwrapped
+from .records import TEXT_FLAG, Record, canonical_id, make_record, read_records, shown, unwrapped
 
+# Items whose texts are compared before references in place of responses are refused.
+_LOOKED_AT = 100
 _LONGEST_PLACE = 20
 """More digits than any list position has, and fewer than Python's limit for integers."""
 
@@ -164,6 +169,61 @@ def refuse(problem: str, identifiers: list[str], remedy: str) -> ArchiveError:
         f"{problem}: {named(identifiers)} ({len(identifiers)} in all). {remedy}",
         metadata={"count": str(len(identifiers))},
     )
+
+
+def same_files(responses: object, references: object, options: InputOptions) -> str:
+    """Return what was given as responses and as references too; empty if there is no such thing.
+
+    Where the user named the key of the responses, one file may have both.
+    """
+    if options.text_key is not None or "response" in options.key_map:
+        return ""
+    if responses is references and references is not None:
+        return str(references) if isinstance(references, (str, Path)) else "the same records"
+    known = {_resolved(path) for path in _paths(references)}
+    return next((str(path) for path in _paths(responses) if _resolved(path) in known), "")
+
+
+def _paths(source: object) -> Sequence[str | Path]:
+    if isinstance(source, (str, Path)):
+        return [source]
+    return source if are_paths(source) else []
+
+
+def _resolved(path: str | Path) -> str:
+    return str(path) if "://" in str(path) else str(Path(path).resolve())
+
+
+def refuse_references(source: ItemSource, given: str, *, has_references_only: bool) -> None:
+    """Refuse references in place of responses, with which every score would be perfect.
+
+    Args:
+        source: The items of something that was given as responses and as references.
+        given: Its name.
+        has_references_only: Whether its layout is one of references.
+
+    Raises:
+        ArchiveError: Each response is its own label or reference.
+    """
+    pairs = [pair for item in islice(source, _LOOKED_AT) for pair in _compared_texts(item)]
+    if all(response in known for response, known in pairs) if pairs else has_references_only:
+        raise ArchiveError(
+            f"the references are given as responses: {given}. Give the model's answers as "
+            f"responses; if they are in this file under another key, name it with {TEXT_FLAG}"
+        )
+
+
+def _compared_texts(item: Item) -> Iterator[tuple[str, list[str]]]:
+    """Yield each response of an item with the texts that it is compared with, if there are any."""
+    if isinstance(item, AnswersItem):
+        for answer in item.answers:
+            if answer.response is not None and answer.label:
+                yield folded(answer.response), [folded(answer.label)]
+        return
+    response, one = getattr(item, "response", None), getattr(item, "reference", None)
+    captions = getattr(item, "reference_captions", None) or ()
+    if known := [folded(text) for text in (one, *captions) if isinstance(text, str)]:
+        yield folded(response or ""), known
 
 
 class Faults:

@@ -193,3 +193,12 @@ def _mapped(source: Source, keys: Mapping[str, str]) -> Records:
         return Records(records, str(source))
     name = source.name if isinstance(source, Records) else ""
     return Records(records, name, [_mapped(part, keys) for part in parts])
+
+
+def key_paths(values: Mapping[str, object]) -> Iterator[str]:
+    """Yield the keys of values, and paths into objects that they hold."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from (f"{key}.{inner}" for inner in value if isinstance(inner, str))
+        elif not isinstance(value, (list, tuple)):
+            yield key

@@ -32,11 +32,12 @@ from .inputs import (
     declared_inputs,
     family_module,
 )
+from .joins import refuse_references, same_files
 from .json_files import kept_values, named
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
 from .local_files import STDIN
-from .named_keys import mapped_keys, refuse_unused_keys, with_named_keys
+from .named_keys import key_paths, mapped_keys, refuse_unused_keys, with_named_keys
 from .records import Record, Records, read_records, unwrapped
 from .table_files import read_frame
 
@@ -100,6 +101,7 @@ def read_items(
         read_keys = getattr(family, "MAPPED_KEYS", None)
         refuse_unused_keys(metric, read_keys, options, (*metric_groups, *group_by))
     path = Path(responses) if isinstance(responses, (str, Path)) else None
+    same = same_files(responses, references, options)
     # Of records with several answers, the reader looks up the mapped keys in each answer.
     mapping = {} if declared is not None and not declared.joins_by_text else options.key_map
     if path is not None and _files_of(family if declared is None else declared, path):
@@ -130,6 +132,8 @@ def read_items(
         source = read(*inputs) if check is None or helped is None else helped(*inputs, check)
     except ArchiveError as err:
         raise _renamed(explained(err, metric, given, known), given, known) from err
+    if same:
+        refuse_references(source, same, has_references_only=_has_references_only(given))
     if isinstance(check, CheckedArchive) and helped is not None:
         # The notes were shown by the run that checked the archive.
         return source
@@ -432,6 +436,11 @@ def _are_swapped(metric: str, given: ArchiveReader, known: ArchiveReader) -> boo
     return both and (given.role, known.role) == ("references", "responses")
 
 
+def _has_references_only(opened: Opened) -> bool:
+    reader = _reader_of(opened)
+    return reader is not None and reader.role == "references"
+
+
 def _reader_of(opened: Opened) -> ArchiveReader | None:
     """Return the reader of an archive; None if it is unknown or can't be read at all."""
     source = opened.source
@@ -485,15 +494,7 @@ def _keys_of(archive: Responses | References | None) -> Iterator[str]:
         return
     try:
         for record in islice(read_records(archive), _RECORDS_LOOKED_AT):
-            yield from _key_paths(record.values)
+            yield from key_paths(record.values)
     except ArchiveError:
         # Some layouts of references have no records.
         return
-
-
-def _key_paths(values: Mapping[str, object]) -> Iterator[str]:
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from (f"{key}.{inner}" for inner in value if isinstance(inner, str))
-        elif not isinstance(value, (list, tuple)):
-            yield key

@@ -243,3 +243,47 @@ def test_a_failed_call_is_unscored(value: object) -> None:
         for metric, (responses, references) in archives.items():
             report = client.score(metric, responses=responses, references=references)
             assert report.coverage.reasons == {"RESPONSE_FAILED": 1}, metric
+
+
+OWN_LABELS: dict[str, list[dict[str, Any]]] = {
+    "pope": [{"question_id": 1, "question": "Is it a dog?", "answer": "yes"}],
+    "amber": [{"id": 1, "type": "discriminative-hallucination", "truth": "no", "answer": "No"}],
+    "infact": [{"question_id": 1, "operator": "base", "video": "v", "question": "q", "label": "A"}],
+    "vidhalluc-bqa": [{"id": "1", "text": [{"q": "Is it running?", "a": {"c": "Yes", "d": "No"}}]}],
+    "mementos": [{"image_name": "1.png", "gt_description": "A dog runs."}],
+    "open-objects": [{"image_id": 1, "caption": "A dog runs."}],
+}
+OWN_LABELS["infact"][0]["answer"] = "A"
+
+
+@pytest.mark.parametrize("metric", list(OWN_LABELS))
+def test_references_are_not_scored_as_responses(metric: str, tmp_path: Path) -> None:
+    path, other = tmp_path / "truth.json", tmp_path / "answers.json"
+    content = {row["id"]: row["text"] for row in OWN_LABELS[metric] if "text" in row}
+    for file in (path, other):
+        file.write_text(json.dumps(content or OWN_LABELS[metric]))
+    message = expected_message("sdk.archives.joins:the-references-are-given-as-responses", path)
+    with pytest.raises(ArchiveError, match=message):
+        read_items(metric, path, path)
+    with pytest.raises(ArchiveError, match=message):
+        read_items(metric, str(path), [path])
+    assert len(read_items(metric, other, path)) == 1, "answers of a perfect model"
+
+
+def test_coco_captions_of_people_are_not_scored_as_responses(tmp_path: Path) -> None:
+    path = tmp_path / "captions_val2014.json"
+    rows = [{"image_id": 1, "id": 5, "caption": "A dog."}]
+    path.write_text(json.dumps({"images": [{"id": 1}], "annotations": rows}))
+    message = expected_message("sdk.archives.joins:the-references-are-given-as-responses", path)
+    with pytest.raises(ArchiveError, match=message):
+        read_items("chair", path, path)
+
+
+def test_a_file_may_have_both_responses_and_references(tmp_path: Path) -> None:
+    path = tmp_path / "both.json"
+    rows = [{"question_id": 1, "question": "Is it a dog?", "label": "yes", "answer": "Yes"}]
+    path.write_text(json.dumps(rows))
+    options = InputOptions(text_key="answer")
+    assert len(read_items("pope", path, path, options=options)) == 1
+    path.write_text(json.dumps([*rows, {**rows[0], "question_id": 2, "label": "no"}]))
+    assert len(read_items("pope", path, path)) == 2
