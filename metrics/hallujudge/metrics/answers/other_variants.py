@@ -33,8 +33,9 @@ class OtherVariants:
     variants: tuple[AnswerVariant, ...]
     """Those that can tell an answer from other text, the last one first."""
     score: str
-    """The score whose value with their answers is noted: the main one, if it is a ratio."""
-    ratio: Ratio
+    """The score whose value with their answers is noted: the main one, if it is a ratio. Empty if
+    no score is one; the answers are noted all the same."""
+    ratio: Ratio | None
     """The columns that it is the ratio of."""
     unit: str
     """The unit, whose sum is the number of answers where bundles have one each."""
@@ -57,6 +58,7 @@ class OtherVariants:
                     integral=self.integral,
                 )
                 for name, side in ((ABOVE, "numerator"), (BELOW, "denominator"))
+                if self.ratio is not None
             ),
         )
 
@@ -89,7 +91,10 @@ class OtherVariants:
         """
         given = sum(answer.counted or bool(answer.unparsed) for answer in bundle)
         first = (given,) if self.counts_answers else ()
-        if not (read := sum(answer.elsewhere is not None for answer in bundle)):
+        read = sum(answer.elsewhere is not None for answer in bundle)
+        if self.ratio is None:
+            return (*first, read)
+        if not read:
             return (*first, 0, 0, 0)
         changed = row_of([answer.parsed_elsewhere() for answer in bundle])
         names = (each.name for each in counts)
@@ -111,15 +116,20 @@ class OtherVariants:
         # A stored run may hold any numbers.
         if not read or not answers or read < _NOTED_SHARE * answers:
             return ()
-        sides = (self.ratio.upper, self.ratio.lower)
-        above, below = (sum(map(totals.__getitem__, side)) for side in sides)
-        then = _quotient(above + totals[ABOVE], below + totals[BELOW])
         names = [each.name for each in self.variants]
         return (
             f"Unparsed: {' or '.join(names)} can parse {read:,.0f} of {answers:,.0f} answers "
-            f"({read / answers:.1%}) that {variant} can't; with them {self.score} is {then}, not "
-            f"{_quotient(above, below)}. Compare with the variant {names[0]}.",
+            f"({read / answers:.1%}) that {variant} can't{self._effect(totals)}. Compare with the "
+            f"variant {names[0]}.",
         )
+
+    def _effect(self, totals: Mapping[str, float]) -> str:
+        if self.ratio is None:
+            return ""
+        sides = (self.ratio.upper, self.ratio.lower)
+        above, below = (sum(map(totals.__getitem__, side)) for side in sides)
+        then = _quotient(above + totals[ABOVE], below + totals[BELOW])
+        return f"; with them {self.score} is {then}, not {_quotient(above, below)}"
 
 
 def _quotient(above: float, below: float) -> str:
@@ -127,7 +137,7 @@ def _quotient(above: float, below: float) -> str:
 
 
 def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
-    """Return the variants of a benchmark; None if it has one, or no score that is a ratio.
+    """Return the variants of a benchmark; None if they all parse alike.
 
     A variant that parses an empty response, as a yes for example, or the word "unknown", as a no by
     its letters, can't tell an answer from other text, and is left out.
@@ -146,18 +156,19 @@ def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
         for each in reversed(benchmark.variants)
         if all(each.parse(other).value is None for other in no_answers)
     ]
+    if not known or len({each.parse for each in benchmark.variants}) == 1:
+        return None
     main = [each for each in benchmark.scores if each.definition.name == benchmark.main_score]
     # Answers that are parsed only lower a rate such as that of unparsed ones.
     others = [each for each in benchmark.scores if each.definition.direction != "lower"]
-    for score in (*main, *others):
-        ratio = score.definition.value
-        if isinstance(ratio, Ratio) and known and len({v.parse for v in benchmark.variants}) > 1:
-            return OtherVariants(
-                variants=tuple(known),
-                score=score.definition.name,
-                ratio=ratio,
-                unit=benchmark.unit,
-                counts_answers=not benchmark.bundle.alone,
-                integral=all(each.integral for each in score.counts),
-            )
-    return None
+    ratios = (each for each in (*main, *others) if isinstance(each.definition.value, Ratio))
+    score = next(ratios, None)
+    ratio = None if score is None else score.definition.value
+    return OtherVariants(
+        variants=tuple(known),
+        score="" if score is None else score.definition.name,
+        ratio=ratio if isinstance(ratio, Ratio) else None,
+        unit=benchmark.unit,
+        counts_answers=not benchmark.bundle.alone,
+        integral=score is None or all(each.integral for each in score.counts),
+    )

@@ -162,6 +162,16 @@ def with_similarities(answer: Answer, known: Mapping[str, float]) -> Answer:
 
 
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
+    """Return an answer with its similarities.
+
+    Raises:
+        ValueError: The scene changes, and the reference does not say where from and to.
+    """
+    if answer.label == "yes" and not answer.fields.get("locations", "").strip():
+        raise ValueError(
+            "scenes change in videos without Locations",
+            "Write them as 'From X to Y.', or 'None' where they are not known, which has no points",
+        )
     table = record.get("similarities")
     return with_similarities(answer, table) if isinstance(table, dict) else answer
 

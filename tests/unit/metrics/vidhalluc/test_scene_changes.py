@@ -8,6 +8,8 @@ from hallujudge.metrics import Answer, AnswersItem
 from hallujudge.metrics.vidhalluc import VidhallucSthMetric
 from hallujudge.metrics.vidhalluc.scene_changes import places_of, points, with_similarities
 from hallujudge.sdk import Client
+from hallujudge.sdk.archives import read_items
+from hallujudge.sdk.errors import ArchiveError
 
 TRUE = "From a hall to a road to town."
 
@@ -93,3 +95,34 @@ def test_without_any_similarity_descriptions_have_no_score() -> None:
     assert report["description_score"].value is report["overall_score"].value is None
     assert report["classification_score"].value is not None
     assert any("no known similarity" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("locations", [None, "", " "])
+def test_a_change_without_reference_places_is_an_error(locations: str | None) -> None:
+    said = {"a": "Yes, Locations: from a hall to a garden.", "b": "No, Locations: None"}
+    truth: dict[str, dict[str, str | None]] = {
+        "a": {"Scene change": "yes", "Locations": TRUE},
+        "b": {"Scene change": "no", "Locations": locations},
+    }
+    assert len(read_items("vidhalluc-sth", said, truth)) == 2
+    with pytest.raises(ArchiveError, match=r"without Locations: a \(1 in all\)"):
+        read_items("vidhalluc-sth", said, {**truth, "a": {**truth["a"], "Locations": locations}})
+
+
+def test_answers_that_only_corrected_parses_are_noted() -> None:
+    said = ["Scene change: No, Locations: None"] * 3 + ["**Scene change: No**"]
+    truth = {"Scene change": "no", "Locations": "None"}
+    responses = {f"v{n}": text for n, text in enumerate(said)}
+    with Client.embedded() as client:
+        notes = {
+            variant: client.score(
+                "vidhalluc-sth",
+                variant=variant,
+                responses=responses,
+                references=dict.fromkeys(responses, truth),
+            ).notes
+            for variant in ("published", "corrected")
+        }
+    [note] = [each for each in notes["published"] if "can parse" in each]
+    assert "corrected can parse 1 of 4 answers (25.0%) that published can't" in note
+    assert not any("can parse" in each for each in notes["corrected"])
