@@ -14,6 +14,7 @@ import math
 import subprocess
 import sys
 import tempfile
+from contextlib import chdir
 from importlib.metadata import version
 from pathlib import Path
 
@@ -63,7 +64,9 @@ def main() -> None:
         subprocess.run([*command, *wanted, "--action", "append", "--overwrite"], check=True)
         check(str(first), expected)
     check_judge(usage)
-    run_examples("inspect_ai")
+    # The page's example writes its log where it runs.
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        run_examples("inspect_ai")
     print(f"inspect_ai {version('inspect_ai')}: corpus {expected}, as in the report")
 
 
