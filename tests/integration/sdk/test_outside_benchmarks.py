@@ -128,6 +128,7 @@ def test_a_server_scores_what_its_owner_names(answers: Path, tmp_path: Path, ser
     refused = cli(*score, "--server", server, "-o", tmp_path / "refused")
     assert refused.returncode == 2
     assert "my-sides" in refused.stderr
+    assert "by its owner's setting 'benchmarks'" in refused.stderr
     with served(str(FILE)) as owner:
         remote = cli(*score, "--server", owner, "-o", tmp_path / "remote")
     assert remote.returncode == 0, remote.stderr

@@ -236,7 +236,8 @@ def metric_entry(name: str) -> MetricEntry:
     entry = entry_of(name)
     if entry is None:
         raise NotFoundError(
-            f"metric {name!r} does not exist; choose one of {', '.join(entries())}",
+            f"metric {name!r} does not exist; choose one of {', '.join(entries())}. Benchmarks of "
+            "your own are added by add_benchmarks, on a server by its owner's setting 'benchmarks'",
             reason="METRIC_UNKNOWN",
             metadata={"metric": name},
         )
