@@ -173,7 +173,7 @@ def test_questions_are_built_from_detections(tmp_path: Path) -> None:
     run = built(tmp_path, *given, "--sampling", "popular")
     assert run.returncode == 0, run.stderr
     assert "1 detections have a lower score" in run.stderr
-    assert "1 images have no questions, such as d.jpg" in run.stderr
+    assert "1 image has no questions, such as d.jpg" in run.stderr
     rows = [json.loads(line) for line in (tmp_path / "built.jsonl").read_text().splitlines()]
     yes = {(row["image"], row["object"]) for row in rows if row["label"] == "yes"}
     # The graph joins puppy with dog.

@@ -92,7 +92,7 @@ def test_filled_sheets_are_compared_with_the_rates(tmp_path: Path) -> None:
     flags = [word for path in given for word in ("--sheet", path)]
     names = ("--name", "model=a", "--name", "model=b")
     tables, notes = tables_of(*runs, *names, *flags)
-    assert "1 rows of the sheets have no score yet" in notes
+    assert "1 row of the sheets has no score yet" in notes
     key_of = {(row["item"], row["response"]): row["key"] for row in rows}
     for model, run in zip("ab", runs, strict=True):
         rates, means, pairs = [], [], 0

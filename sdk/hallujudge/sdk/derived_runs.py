@@ -16,6 +16,7 @@ from hallujudge.metrics import Report, Tally
 from .archives.found_files import found_files, is_url
 from .archives.inputs import InputOptions
 from .archives.joins import IdCheck
+from .archives.json_files import amount
 from .backends import RunHeader
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
 from .runs.folder import RunFolder
@@ -158,7 +159,8 @@ def _refuse_duplicates(runs: Sequence[StoredRun]) -> None:
         ids.add(identifier)
     if duplicates := ids.duplicates(identifiers):
         raise InvalidInputError(
-            f"{len(duplicates)} items are in several of the runs, such as {duplicates[0]!r:.60}; "
+            f"{amount(len(duplicates), 'item is', 'items are')} in several of the runs, such as "
+            f"{duplicates[0]!r:.60}; "
             "merge runs over different items"
         )
 

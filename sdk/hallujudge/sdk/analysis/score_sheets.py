@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from ..archives.formats import read_format
-from ..archives.json_files import named
+from ..archives.json_files import amount, named
 from ..archives.records import Record, read_records, shown
 from ..comparison.compared_runs import RunSource
 from ..errors import ArchiveError, InvalidInputError
@@ -112,11 +112,13 @@ class SheetScores:
             known: The keys of the runs' responses.
         """
         if self.blank:
-            yield f"{self.blank} rows of the sheets have no score yet"
+            blank = amount(self.blank, "row of the sheets has", "rows of the sheets have")
+            yield f"{blank} no score yet"
         if unknown := sorted(self.scores.keys() - set(known)):
-            yield (
-                f"{len(unknown)} responses of the sheets are in none of the runs: {named(unknown)}"
+            others = amount(
+                len(unknown), "response of the sheets is", "responses of the sheets are"
             )
+            yield f"{others} in none of the runs: {named(unknown)}"
 
 
 def read_sheets(paths: Sequence[str | Path]) -> SheetScores:

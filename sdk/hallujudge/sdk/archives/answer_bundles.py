@@ -29,7 +29,7 @@ from .archive_files import value_at
 from .asked_questions import AskedQuestions
 from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import Faults, MediaCheck
-from .json_files import named
+from .json_files import amount, named
 from .named_keys import fields_of
 from .question_files import bundle_id, place_of, unfolded
 from .records import (
@@ -486,7 +486,8 @@ class _Bundles:
             )
         strange = [item.id for item in items if any(map(has_strange_letters, item.answers))]
         if strange:
-            yield f"{len(strange)} answers use letters that were not shown: {named(strange)}"
+            how_many = amount(len(strange), "answer uses", "answers use")
+            yield f"{how_many} letters that were not shown: {named(strange)}"
 
 
 def _value_of(entry: Entry, answer: Answer, name: str) -> str:

@@ -16,7 +16,7 @@ from .answer_bundles import read_bundles
 from .answer_records import make_item
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joins import JoinCheck, MediaCheck, numbered, refuse
-from .json_files import named, read_json
+from .json_files import amount, named, read_json
 from .label_sets import last_labels
 from .named_keys import fields_of
 from .question_files import (
@@ -297,10 +297,10 @@ class Answers:
     def _notes(self) -> Iterator[str]:
         """Yield notes on what questions lack, and on answers to questions that labels dropped."""
         yield from () if self._questions is None else self._questions.notes
-        if self._left_out:
+        if count := sum(self._left_out.values()):
             yield (
-                f"{sum(self._left_out.values()):,} answers are to questions that the labels "
-                f"dropped, and are left out: {named(list(self._left_out))}"
+                f"{amount(count, 'answer is', 'answers are')} to questions that the labels "
+                f"dropped, and left out: {named(list(self._left_out))}"
             )
 
     def _label_of(self, record: Record) -> str | None:

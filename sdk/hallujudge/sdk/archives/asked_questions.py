@@ -18,7 +18,7 @@ from hallujudge.metrics.answers.closed_questions import (
 from ..errors import ArchiveError
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
-from .json_files import named, read_text, read_values
+from .json_files import amount, named, read_text, read_values
 from .question_files import bundle_id, by_columns, known_questions, question_key
 from .records import Record, canonical_id, choose_key, make_record, read_records, shown
 from .table_files import structured
@@ -226,8 +226,9 @@ class AskedQuestions:
         unit = self._declared.unit
         if self._ignored:
             yield (
-                f"{len(self._ignored)} answers are to {unit} that the references lack, and do not "
-                f"count: {named(self._ignored)}"
+                f"{amount(len(self._ignored), 'answer is', 'answers are')} to {unit} that the "
+                f"references lack, and {'does' if len(self._ignored) == 1 else 'do'} not count: "
+                f"{named(self._ignored)}"
             )
         if self._declared.incomplete and (lacking := self.silent()):
             yield (

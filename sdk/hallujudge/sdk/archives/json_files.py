@@ -442,6 +442,11 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     raise _RefusedError(f"duplicate keys in one object: {named(duplicates)}; keep one of each")
 
 
+def amount(number: int, one: str, more: str) -> str:
+    """Return a number with its noun and verb: ``1 answer is``, ``2,000 answers are``."""
+    return f"{number:,} {one if number == 1 else more}"
+
+
 def named(values: Sequence[str]) -> str:
     """List up to ten values, fewer if they are long, then how many more there are.
 

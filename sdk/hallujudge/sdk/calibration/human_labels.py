@@ -13,7 +13,7 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.formats import read_format
-from ..archives.json_files import named
+from ..archives.json_files import amount, named
 from ..archives.records import Record, canonical_id, read_records, shown
 from ..archives.stored_files import refuse_schema
 from ..errors import ArchiveError, InvalidInputError
@@ -94,8 +94,9 @@ class FoundLabels:
         if not self.changed:
             return ""
         return (
-            f"{self.changed:,} labels contradict an earlier one of the same annotator and replace "
-            "it; if they are of several people, name them in the column annotator."
+            f"{amount(self.changed, 'label contradicts', 'labels contradict')} an earlier one of "
+            "the same annotator, which no longer counts; if they are of several people, name them "
+            "in the column annotator."
         )
 
 
@@ -136,7 +137,9 @@ def find_labels(*paths: str | Path, items: Iterable[DecidedItem] = ()) -> FoundL
                 raise ArchiveError(f"{path}: more than {_MOST:,} labels; give fewer files")
     if not found:
         names = ", ".join(map(str, paths))
-        raise ArchiveError(f"{names}: no label in {blank:,} rows; fill in the column 'label'")
+        raise ArchiveError(
+            f"{names}: no label in {amount(blank, 'row', 'rows')}; fill in the column 'label'"
+        )
     return FoundLabels(labels=tuple(found.values()), blank=blank, changed=changed)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from hallujudge.metrics.calibration import Effects, JudgedClaims, effects_of
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
 
+from ..archives.json_files import amount
 from .human_labels import Label, MatchedLabels
 from .label_plans import By, LabelPlan, Unit, units_of
 from .verdicts import DecidedItem, divisor
@@ -253,7 +254,8 @@ def notes_of(
     """Yield warnings about the labels, one sentence each."""
     count = int(sample.claims.labelled.sum())
     if count < _FEW:
-        yield f"{count} labels: intervals are wide, and few errors of the judge are seen."
+        few = amount(count, "label", "labels")
+        yield f"{few}: intervals are wide, and few errors of the judge are seen."
     if sampling.plan is None and not sample.claims.labelled.all():
         yield (
             "No plan says how the labels were drawn; corrected scores assume a random sample of "
@@ -295,8 +297,8 @@ def other_run_note(labels: Sequence[Label], signature: str) -> Iterator[str]:
     count = sum(label.signature not in ("", signature) for label in labels)
     if count:
         yield (
-            f"{count:,} labels were given to another run; they are joined by item, claim and text, "
-            "and count only if both runs have the same claims."
+            f"{amount(count, 'label was', 'labels were')} given to another run; labels are joined "
+            "by item, claim and text, and count only if both runs have the same claims."
         )
 
 

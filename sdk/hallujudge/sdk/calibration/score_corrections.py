@@ -23,6 +23,7 @@ from hallujudge.metrics.calibration.prediction_powered import (
     prediction_powered,
 )
 
+from ..archives.json_files import amount
 from .human_labels import MatchedLabels
 from .labelled_claims import Sample, Sampling, differs_from_run
 from .verdicts import DecidedItem
@@ -164,7 +165,8 @@ def _choice(
     if corrected is None or raw.value is None or errors is None:
         return "raw", "The score is undefined."
     if count < FEW_LABELS:
-        return "raw", (f"{count} labels say too little; label at least {FEW_LABELS}, better 100.")
+        few = amount(count, "label says", "labels say")
+        return "raw", f"{few} too little; label at least {FEW_LABELS}, better 100."
     if sampling.plan is None and differs_from_run(sample):
         if other is not None:
             return "rogan-gladen", (

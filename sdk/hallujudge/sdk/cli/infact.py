@@ -12,6 +12,7 @@ import typer
 from hallujudge.metrics.infact.operators import OPERATORS
 
 from ..archives.joins import read_mapping
+from ..archives.json_files import amount
 from ..errors import ArchiveError, InvalidInputError, MissingExtraError
 from .app import (
     ExitCode,
@@ -225,8 +226,8 @@ def _say(found: Degraded, out: Path) -> None:
         typer.echo(f"not made: {len(operators) - _SHOWN:,} more", err=True)
     if found.changed:
         typer.echo(
-            f"note: {len(found.changed)} files differ from their manifest, such as "
-            f"{found.changed[0]}: compare libraries in both manifests",
+            f"note: {amount(len(found.changed), 'file differs', 'files differ')} from the "
+            f"manifest, such as {found.changed[0]}: compare libraries in both manifests",
             err=True,
         )
 

@@ -16,6 +16,7 @@ from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeB
 from ..archives.chair_references import read_coco
 from ..archives.detected_objects import DetectedObjects, read_detections
 from ..archives.joins import read_mapping
+from ..archives.json_files import amount
 from ..errors import ArchiveError, InvalidInputError
 from ..runs.score_run import graph_source
 from .app import (
@@ -117,7 +118,8 @@ def build_pope_command(
     if built.skipped:
         first = next(iter(built.skipped.items()))
         typer.echo(
-            f"note: {len(built.skipped)} images have no questions, such as {first[0]}: {first[1]}",
+            f"note: {amount(len(built.skipped), 'image has', 'images have')} no questions, such as "
+            f"{first[0]}: {first[1]}",
             err=True,
         )
     return ExitCode.OK

@@ -105,8 +105,9 @@ def test_a_change_without_reference_places_is_an_error(locations: str | None) ->
         "b": {"Scene change": "no", "Locations": locations},
     }
     assert len(read_items("vidhalluc-sth", said, truth)) == 2
+    truth["a"]["Locations"] = locations
     with pytest.raises(ArchiveError, match=r"without Locations: a \(1 in all\)"):
-        read_items("vidhalluc-sth", said, {**truth, "a": {**truth["a"], "Locations": locations}})
+        read_items("vidhalluc-sth", said, truth)
 
 
 def test_answers_that_only_corrected_parses_are_noted() -> None:

@@ -219,6 +219,7 @@ def test_questions_and_answers_may_lack_each_other_where_the_benchmark_says_how(
     found = {item.id: item.answers[0].response for item in source if isinstance(item, AnswersItem)}
     assert found == {"2": "Yes.", "1": None}
     assert ["3" in source.notes[-2], "1 of the 2" in source.notes[-1]] == [True, True]
+    assert source.notes[-2].startswith("1 answer is to ")
     with pytest.raises(ArchiveError, match="No answer could be joined"):
         read_answers(TOLERANT, answers[1:], questions, InputOptions(), ())
 

@@ -56,7 +56,7 @@ def scored(tmp_path: Path, files: Sequence[Path], name: str, said: Sequence[str]
     references = [part for file in files for part in ("-R", file)]
     run = here("score", "pope", "-r", given, *references, "-o", tmp_path / name)
     assert run.returncode == 0, run.stderr
-    assert "1 answers are to questions that the labels dropped" in run.stderr
+    assert "1 answer is to questions that the labels dropped" in run.stderr
     return tmp_path / name
 
 
