@@ -398,42 +398,6 @@ def test_an_interrupted_run_says_what_it_keeps(tmp_path: Path) -> None:
     assert "start the same command again to go on" in said
 
 
-def test_infacts_degraded_videos_are_asked_as_they_were_built(
-    tmp_path: Path, server: Server
-) -> None:
-    videos = tmp_path / "videos"
-    videos.mkdir()
-    numbered_video(videos / "v1.mp4", 40)
-    degraded = tmp_path / "degraded"
-    operators = ("reverse", "motion_blur")
-    built = here(
-        *("build", "infact", videos, "-o", degraded),
-        *(part for name in operators for part in ("--operator", name)),
-    )
-    assert built.returncode == 0, built.stderr
-    question = {
-        **{"question_id": 1, "video": "v1.mp4", "question": "What?", "options": ["x", "y"]},
-        **{"label": "B", "order_sensitive": True},
-    }
-    questions = write_lines(tmp_path / "questions.jsonl", [question])
-    server.steps = (llm.saying("B"),)
-    out = tmp_path / "answers.jsonl"
-    run = here(
-        *ask(server, "infact", "-R", questions, "--images", degraded, "-o", out),
-        *("--frames", "uniform:4", "--condition", "base", "--condition", "reverse"),
-        *("--condition", "motion_blur"),
-    )
-    assert run.returncode == 0, run.stderr
-    rows = read_rows(out)
-    assert [row["operator"] for row in rows] == ["base", "motion_blur", "reverse"]
-    seen = {tuple(map(number_in, images)) for _, images in server.shown()}
-    assert (5, 15, 25, 35) in seen
-    assert (34, 24, 14, 4) in seen, "the frames of the reversed video"
-    scored = here("score", "infact", "-r", out, "-o", tmp_path / "scores", "-f", "json")
-    scores = json.loads(scored.stdout)["scores"]
-    assert (scores["rr_motion_blur"]["value"], scores["tss_reverse"]["value"]) == (1, 0)
-
-
 def test_a_server_states_how_the_model_was_asked_as_this_process_does(tmp_path: Path) -> None:
     about = {"benchmark": "pope", "model": "m", "prompts": "0a1b", "how": "chat,plain,max=512"}
     records = [

@@ -240,6 +240,37 @@ class MediaFolder:
             yield from (f"{prefix}{file}" for file in files)
 
 
+def folder_of_name(
+    root: MediaFolder, folder: MediaFolder, name: str, condition: str, base: str
+) -> tuple[MediaFolder, str]:
+    """Return where a name is looked for: it may begin with the folder of a condition.
+
+    Questions about made procedures name ``base/clip.mp4`` and a file in another folder next to
+    ``base``. A file of the same name in a condition's folder shows something else.
+
+    Args:
+        root: The folder of all conditions.
+        folder: The condition's folder.
+        name: What the question names.
+        condition: The condition.
+        base: The condition of the clean files.
+
+    Raises:
+        MediaError: The name is that of a file that the condition was not applied to.
+    """
+    first, slash, rest = name.partition("/")
+    known = slash and not is_address(name) and first not in ("", ".", "..")
+    if not known or root.inner(base) is None or root.inner(first) is None:
+        return folder, name
+    if folder.inner(first) is not None:
+        return folder, name
+    if condition == base:
+        return root, name
+    if first == base:
+        return folder, rest
+    raise MediaError("MEDIA_MISSING", f"{name!r:.80} has no video under {condition!r}")
+
+
 def parts_of_name(name: str) -> tuple[str, ...]:
     """Return the folders and the file of a name."""
     return PurePosixPath(name.replace("\\", "/")).parts

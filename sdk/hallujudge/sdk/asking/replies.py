@@ -27,7 +27,15 @@ from hallujudge.metrics.vidhal.order_analyses import RelativeOrdering
 
 from .asked_benchmarks import OPTIONAL_SLOTS, WHOLE, Benchmark
 from .inquiries import Inquiry, shown_options
-from .media_files import Media, MediaError, MediaFolder, open_regular, read_image, shared_ends
+from .media_files import (
+    Media,
+    MediaError,
+    MediaFolder,
+    folder_of_name,
+    open_regular,
+    read_image,
+    shared_ends,
+)
 from .video_frames import MOST_FRAMES, FrameSettings, estimated_frames, frames_of
 
 _PIECE = 1 << 20
@@ -390,15 +398,19 @@ class ShownMedia:
         # The folder is listed once, and not by many threads at a time.
         async with self._finding:
             folder = self._folder_of(inquiry.condition)
-            media = await asyncio.to_thread(self._found, folder, inquiry)
+            name = inquiry.media
+            if self._conditions is not None:
+                base = self._conditions.base
+                named = (name, inquiry.condition or base, base)
+                folder, name = folder_of_name(self._folder, folder, *named)
+            media = await asyncio.to_thread(self._found, folder, name, inquiry)
         self.had_videos |= media.is_video
         return media
 
-    def _found(self, folder: MediaFolder, inquiry: Inquiry) -> Media:
+    def _found(self, folder: MediaFolder, name: str, inquiry: Inquiry) -> Media:
         """Return the file of a question's name, or of the path of its address."""
-        assert inquiry.media is not None, "asked only then"
         try:
-            return folder.find(inquiry.media, self._names_shared)
+            return folder.find(name, self._names_shared)
         except MediaError as err:
             if not inquiry.address or err.reason not in ("MEDIA_MISSING", "MEDIA_OUTSIDE"):
                 raise

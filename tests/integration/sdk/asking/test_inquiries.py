@@ -125,7 +125,9 @@ def test_the_same_last_part_of_two_addresses_names_no_file(
 def test_the_reply_of_another_model_stops_after_one_call(
     tmp_path: Path, server: llm.ScriptedLlm
 ) -> None:
-    server.steps = (lambda _number, _body: llm.completion("Yes.", model="other"),)
+    # All that a run sends at the same time arrives before the first reply does.
+    slow = replace(llm.completion("Yes.", model="other"), delay=0.5)
+    server.steps = (lambda _number, _body: slow,)
     images(tmp_path, *(f"{n}.png" for n in range(60)))
     records = [
         {"question_id": n, "image": f"{n}.png", "text": "Is it red?", "label": "yes"}
