@@ -13,7 +13,15 @@ from pathlib import Path
 
 from ..errors import ArchiveError, MissingExtraError
 from .json_files import read_json_bytes
-from .local_files import DamagedError, open_binary, read_bytes, reading, suffix_of, zstd_reader
+from .local_files import (
+    DamagedError,
+    open_binary,
+    read_bytes,
+    reading,
+    refuse_other_text,
+    suffix_of,
+    zstd_reader,
+)
 from .records import Record, Records
 from .table_files import read_csv, read_xlsx
 
@@ -23,7 +31,6 @@ _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1"
 # Pickle protocols 2 to 5, which Python 3 writes, begin with these bytes.
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
-_UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _WEB_PAGE = re.compile(rb"<(!doctype\s+html|html)\b", re.IGNORECASE)
 # Programs that pack files in ways that are not read here, by the first bytes of their files.
 _PACKERS = {
@@ -86,8 +93,7 @@ def read_format(path: Path) -> Content:
             f"{path}: a Python pickle, which could run code and is never opened; give the tool's "
             "table, JSON or JSON lines file"
         )
-    if head.startswith(_UTF32):
-        raise ArchiveError(f"{path}: UTF-32 text; save it as UTF-8")
+    refuse_other_text(path, head)
     _refuse_packed(path, head)
     if b"\0" in head:
         raise ArchiveError(

@@ -20,7 +20,7 @@ from typing import IO
 
 from ..errors import ArchiveError
 from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
-from .local_files import is_plain, open_binary, open_text, reading
+from .local_files import is_plain, open_binary, open_text, reading, refuse_other_start
 
 _EMPTY = "the file is empty or holds white space only; check that it was written"
 # Characters that are read at a time.
@@ -128,6 +128,8 @@ def read_batches(
             return
         if start.offset:
             file.seek(start.offset)
+        else:
+            refuse_other_start(path, file)
         lines = LineReader(file, start, _line_value, chunk_chars, size)
         yield from _batches_of(lines, path, chunk_chars, marks)
         if lines.ended and marks is not None:

@@ -26,6 +26,17 @@ _MAX_BYTES = 1 << 28
 _MAX_COPIED_BYTES = 1 << 33
 _COPIED_PIECE = 1 << 20
 _BUFFER = 1 << 17
+# First bytes of files that are given in place of text -> what they are.
+_OTHER_FORMATS = {
+    b"PK\x03\x04": "a zip file; unpack it and give the file in it",
+    b"PAR1": "a Parquet file; save it as JSON",
+    b"%PDF": "a PDF file; give the text in it",
+    b"\x89PNG": "an image (PNG); give a text file",
+    b"\xff\xd8\xff": "an image (JPEG); give a text file",
+    codecs.BOM_UTF32_LE: "UTF-32 text; save it as UTF-8",
+    codecs.BOM_UTF32_BE: "UTF-32 text; save it as UTF-8",
+}
+_TEXT_BYTES = 256
 # The longest mark of a packing: zstd's.
 _START_BYTES = 4
 _GZIP = b"\x1f\x8b"
@@ -138,11 +149,43 @@ def open_text(path: Path) -> IO[str]:
     """Open a file as UTF-8 text, without translating line ends.
 
     Raises:
-        ArchiveError: The path is a pipe or a device.
+        ArchiveError: The path is a pipe or a device, or the file is known not to be UTF-8 text.
         OSError: The file can't be opened.
     """
+    file = open_binary(path)
+    try:
+        refuse_other_start(path, file)
+    except BaseException:
+        file.close()
+        raise
     # utf-8-sig: some editors write a byte order mark, which is not part of the data.
-    return io.TextIOWrapper(open_binary(path), encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+
+
+def refuse_other_start(path: Path, file: BinaryIO) -> None:
+    """Refuse a file that was just opened as :func:`refuse_other_text` does."""
+    assert isinstance(file, io.BufferedReader), "files are opened with a buffer"
+    refuse_other_text(path, file.peek(_TEXT_BYTES))
+
+
+def refuse_other_text(path: Path, head: bytes) -> None:
+    """Refuse a file whose first bytes are those of another format than UTF-8 text.
+
+    Args:
+        path: The file, for messages.
+        head: Its first bytes, unpacked.
+
+    Raises:
+        ArchiveError: It names what the file is.
+    """
+    what = next((what for mark, what in _OTHER_FORMATS.items() if head.startswith(mark)), "")
+    halves = (head[:_TEXT_BYTES:2], head[1:_TEXT_BYTES:2])
+    # Of mostly Latin text in UTF-16, every second byte is a zero.
+    low, high = sorted(half.count(0) for half in halves)
+    if not what and low == 0 and high and 2 * high >= len(halves[1]):
+        what = "UTF-16 text without a byte order mark; save it as UTF-8"
+    if what:
+        raise ArchiveError(f"{path}: {what}", metadata={"path": str(path)})
 
 
 def read_bytes(path: Path, limit: int = _MAX_BYTES) -> bytes:

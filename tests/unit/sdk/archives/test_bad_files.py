@@ -11,6 +11,7 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from openpyxl import Workbook
@@ -442,3 +443,36 @@ def test_tables_by_columns(tmp_path: Path, table: dict[str, object]) -> None:
         ArchiveError, match=expected_message("sdk.archives.records:the-mapping-table-by-columns")
     ):
         list(read_items("pope", in_memory, None))
+
+
+SIDE_FILES = {
+    "mmhal": "reviews",
+    "vidhal-mcqa": "options",
+    "vidhalluc-sth": "similarities",
+    "amber": "references",
+}
+OTHER_FORMATS = {
+    "zip": (b"PK\x03\x04" + bytes(60), "a zip file"),
+    "UTF-16": ('[{"id": 1}]\n'.encode("utf-16-le"), "UTF-16 text without a byte order mark"),
+    "UTF-16, big": ('[{"id": 1}]\n'.encode("utf-16-be"), "UTF-16 text without a byte order mark"),
+    "UTF-32": ("[]".encode("utf-32"), "UTF-32 text"),
+    "image": (b"\x89PNG\r\n\x1a\n" + bytes(60), "an image (PNG)"),
+    "Parquet": (b"PAR1" + bytes(60) + b"PAR1", "Parquet file"),
+}
+
+
+@pytest.mark.parametrize("metric", SIDE_FILES)
+@pytest.mark.parametrize("kind", OTHER_FORMATS)
+def test_a_side_file_of_another_format_is_named(tmp_path: Path, metric: str, kind: str) -> None:
+    data, said = OTHER_FORMATS[kind]
+    path = tmp_path / "side.json"
+    path.write_bytes(data)
+    shown = [{"video": "v", "captions": {"1": "a", "2": "b", "3": "c"}}]
+    truth: dict[str, object] = {"v": {"Scene change": "no", "Locations": "None"}}
+    known: dict[str, Any] = {"vidhal-mcqa": shown, "vidhalluc-sth": truth, "amber": path}
+    name = SIDE_FILES[metric]
+    options = InputOptions(own={} if name == "references" else {name: path})
+    with pytest.raises(ArchiveError) as caught:
+        read_items(metric, {"v": "No."}, known.get(metric), options=options)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert said in str(caught.value)
