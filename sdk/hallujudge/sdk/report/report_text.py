@@ -186,6 +186,12 @@ def meaning_of(report: Report, score: str) -> str:
     return "" if definition is None else definition.sentence
 
 
+def highest_of(report: Report, score: str) -> float:
+    """Return the highest value that a score may have; 1 if this release lacks the metric."""
+    definition = _definitions(report.metric).get(score)
+    return 1.0 if definition is None else definition.high
+
+
 def is_fraction(report: Report, score: str) -> bool:
     """Return whether a score is a fraction with a value, and not a length or a count."""
     value, definition = report.scores[score].value, _definitions(report.metric).get(score)

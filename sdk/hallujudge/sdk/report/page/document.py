@@ -331,6 +331,9 @@ def page_head(
         contents: A hash of what each run scored.
     """
     first = columns[0]
+    facets = first.charts("facets")
+    held = {name for of_item in first.of("facets") for name in of_item}
+    titles = [title for name, (title, _) in facets.items() if name in held]
     names = [run_identity(r.signature, of) for (_, r), of in zip(runs, contents, strict=True)]
     return {
         "runs": [
@@ -341,13 +344,19 @@ def page_head(
         "chunk": ITEMS_IN_PART,
         "measures": _measures(first),
         "facets": [
-            {"name": name, "label": title, "rates": rates}
-            for name, (title, rates) in first.charts("facets").items()
+            {"name": name, "label": _distinct(name, title, titles), "rates": rates}
+            for name, (title, rates) in facets.items()
         ],
         "words": _words(first),
         "terms": [{"name": n, "label": title} for n, title in first.charts("terms").items()],
         "key": f"hallujudge:labels:{'-'.join(names)}",
     }
+
+
+def _distinct(name: str, title: str, titles: Sequence[str]) -> str:
+    """Return a chart's title; a group's says so if a field of the records has the same one."""
+    repeated = name.startswith("field:") and titles.count(title) > 1
+    return f"{title} (group of the report)" if repeated else title
 
 
 def _words(columns: Columns) -> Sequence[str]:

@@ -27,6 +27,7 @@ from ..report_text import (
     coverage_sentence,
     cut,
     group_text,
+    highest_of,
     interval_label,
     judging_sentences,
     meaning_of,
@@ -284,7 +285,7 @@ def _headline(report: Report, about: PageAbout) -> Markup:
     figures = shown(score)
     name, values = about.baseline or ("", {})
     baseline = values.get(score.name)
-    drawn = score_scale(score, baseline)
+    drawn = score_scale(score, baseline, highest_of(report, score.name))
     caption = f"{interval_label(report)} {figures.interval}" if figures.interval else "no interval"
     caption += (
         f"; baseline (dashed): {cut(name, _NAME_CHARS)}, {baseline:.4f}"

@@ -115,17 +115,18 @@ def score_bar(score: Score, *, is_count: bool = False) -> Markup:
     )
 
 
-def score_scale(score: Score, baseline: float | None = None) -> Markup:
+def score_scale(score: Score, baseline: float | None = None, highest: float = 1.0) -> Markup:
     """Draw value, interval and baseline on a scale that fits them.
 
     Args:
         score: The score.
         baseline: Another value to compare with, drawn as a dashed line.
+        highest: The highest value that the score may have, where the scale ends if it gets there.
     """
     if score.value is None:
         return Markup("")
     known = [n for n in (score.value, score.ci_low, score.ci_high, baseline) if n is not None]
-    ticks = _ticks(min(known), max(known))
+    ticks = _ticks(min(known), max(known), highest)
     span = ticks[-1] - ticks[0]
 
     def at(number: float) -> str:
@@ -143,7 +144,7 @@ def score_scale(score: Score, baseline: float | None = None) -> Markup:
     )
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def _ticks(low: float, high: float, highest: float) -> list[float]:
     """Return round numbers around an interval: at least two, about five."""
     room = (high - low) * 0.25 or abs(high) * 0.05 or 0.05
     most = high
@@ -154,8 +155,10 @@ def _ticks(low: float, high: float) -> list[float]:
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.999)
     first, last = math.floor(low / step), math.ceil(high / step)
     ticks = [round(n * step, 10) for n in range(first, last + 1)]
-    # Rates end at 1.
-    return [tick for tick in ticks if tick <= 1] if most <= 1 < ticks[-1] else ticks
+    # Rates end at 1, and ratings at the best one; counts and lengths may be above.
+    if not most <= highest < ticks[-1]:
+        return ticks
+    return [*(tick for tick in ticks if tick < highest), highest]
 
 
 def _scale_axis(ticks: list[float], at_of: At) -> Iterator[Markup]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from support import report_samples as samples
 from support.messages import expected_message
 from support.pages import Page
+from support.running import here
 
 from hallujudge.metrics import Item, ItemResult, MentionVerdict, Score
 from hallujudge.metrics.framework.signature import CARD_NOTE
@@ -112,6 +114,28 @@ def test_the_scale_names_its_ticks_alike_and_ends_rates_at_one() -> None:
     ]
     assert ticks(samples.score("chair_i", 0.66, 0.04, 0.99)) == ["0.0", "0.5", "1.0"]
     assert float(ticks(samples.score("mean_words", 0.99, 0.5, 1.2))[-1]) > 1
+    rating = samples.score("average_score", 5.0, 4.1, 5.9)
+    scale = score_scale(rating, highest=6.0)
+    assert re.findall(r"<text [^>]*>([^<]*)</text>", scale)[-1].rstrip("0.") == "6"
+
+
+def test_charts_of_one_field_and_of_a_group_have_different_titles(tmp_path: Path) -> None:
+    rows = [
+        {"question_type": name, "image_id": f"{n}", "question": "What?", "image_src": "u"}
+        | {"question_topic": "t", "image_content": ["cup"], "gt_answer": "A cup."}
+        | {"model_answer": "A cup."}
+        for n, name in enumerate(("holistic", "attribute"))
+    ]
+    reviews = [{"choices": [{"message": {"content": "Rating: 6"}}]}] * 2
+    for name, content in (("answers.json", rows), ("reviews.json", reviews)):
+        (tmp_path / name).write_text(json.dumps(content))
+    files = ("-r", tmp_path / "answers.json", "--reviews", tmp_path / "reviews.json")
+    done = here("score", "mmhal", *files, "-o", tmp_path / "out", "--format", "html")
+    assert done.returncode == 0, done.stderr
+    page = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    titles = [facet["label"] for facet in page.head["facets"]]
+    assert len(titles) == len(set(titles))
+    assert "Type (group of the report)" in titles
 
 
 def test_long_names_break_at_underscores() -> None:
