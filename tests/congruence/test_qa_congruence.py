@@ -54,7 +54,7 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
     }
     display = {video: {"B": "1", "C": "3", "A": "2"} for video in orders}
     videos = [
-        {"video": video, "aspect": "ab"[n % 2], "captions": {"1": "x", "3": "z", "2": "y"}}
+        {"video": video, "aspect": "ab"[n // 3 % 2], "captions": {"1": "x", "3": "z", "2": "y"}}
         for n, video in enumerate(orders)
     ]
     lines = infact_lines(infact_questions(60))
@@ -126,7 +126,7 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
     triplets = [
         {
             "video_id": n // 9,
-            "aspect": "ab"[n % 2],
+            "aspect": "ab"[n // 3 % 2],
             "caption_type": kinds[n % 3],
             "ref_answer": "No" if n % 3 else "Yes",
             "model_response": text,

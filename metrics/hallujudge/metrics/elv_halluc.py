@@ -18,7 +18,8 @@ decides. In both, an answer without either is wrong.
 Differences from the released script: it drops one or two records at the end without a word, which
 here are an unscored triplet; it stops with a division by zero if all in-video answers are right,
 where the ratio here is None. A triplet that lacks a caption or has one twice, as after a lost
-record, or that has records of several videos or aspects, is an error in both.
+record, or that has records of several videos or aspects, is an error in both. The script takes
+records by their order alone, also where they name their triplet.
 """
 
 from __future__ import annotations
@@ -102,10 +103,10 @@ BENCHMARK = ClosedQuestions(
     bundle=Bundling(
         names=tuple(CAPTIONS),
         every=3,
-        ids=("triplet_id", "pair_id", "group_id"),
+        ids=("triplet_id", "pair_id"),
         name=("caption_type",),
         known=CAPTIONS,
-        same=("aspect", "media"),
+        same=("media", "aspect"),
         cut=True,
     ),
     variants=(

@@ -174,8 +174,8 @@ class Bundling:
     """How many consecutive records are a bundle, whatever their ids; 0 if their order says nothing.
     Without ``name``, they are named 1, 2, 3, ..."""
     ids: tuple[str, ...] = ()
-    """Keys of a bundle's id. Where the first record has one, it says which records are a bundle, in
-    place of their order."""
+    """Keys of a bundle's id. Where the first record has one, it says which records with the same
+    values of ``same`` are a bundle, in place of their order."""
     cut: bool = False
     """Whether fewer records at the end are a bundle that lacks answers, and so is unscored."""
     name: tuple[str, ...] = ()

@@ -242,6 +242,14 @@ class _Bundles:
         if not held[keys[0]] and self._bundle.empty:
             yield Entry(bundle, "", fields, rest, record, empty=True)
 
+    def _common(self, fields: Mapping[str, str], record: Record) -> list[str]:
+        """Return what the records of a bundle have in common, within which its id may count."""
+        found = [
+            optional_text(record, self._keys.media) if name == "media" else fields.get(name, "")
+            for name in self._bundle.same
+        ]
+        return [text for text in found if text]
+
     def _numbered(self, record: Record) -> str:
         """Return the id of a record's bundle: its position from 1 if records have no ids."""
         if self._is_named(record, self._keys.id):
@@ -264,7 +272,8 @@ class _Bundles:
             return prefix + (known or bundle_id(self._declared, record, self._options)), ""
         if self._is_named(record, self._bundle.ids):
             key = choose_key(record, self._options.id_key, self._bundle.ids, "the id", ID_FLAG)
-            return prefix + canonical_id(record.values[key], record.place), ""
+            own = canonical_id(record.values[key], record.place)
+            return prefix + "/".join([*self._common(fields, record), own]), ""
         number = self._counts[prefix] = self._counts.get(prefix, -1) + 1
         return f"{prefix}{number // every + 1}", str(number % every + 1)
 

@@ -22,7 +22,7 @@ from .inputs import InputOptions, ItemSource, Responses, are_paths
 from .json_files import named, only_value, read_json, read_text, read_values
 from .records import TEXT_FLAG, Record, canonical_id, make_record, read_records, shown, unwrapped
 
-# Items whose texts are compared before references in place of responses are refused.
+# Items whose texts are compared to find references in place of responses.
 _LOOKED_AT = 100
 _LONGEST_PLACE = 20
 """More digits than any list position has, and fewer than Python's limit for integers."""
@@ -194,23 +194,24 @@ def _resolved(path: str | Path) -> str:
     return str(path) if "://" in str(path) else str(Path(path).resolve())
 
 
-def refuse_references(source: ItemSource, given: str, *, has_references_only: bool) -> None:
-    """Refuse references in place of responses, with which every score would be perfect.
+def own_references(source: ItemSource, given: str, *, has_references_only: bool) -> tuple[str, ...]:
+    """Return a note if references are scored as responses, which makes every score perfect.
+
+    It is no error, because the references' own scores are the best that a metric can give.
 
     Args:
         source: The items of something that was given as responses and as references.
         given: Its name.
         has_references_only: Whether its layout is one of references.
-
-    Raises:
-        ArchiveError: Each response is its own label or reference.
     """
     pairs = [pair for item in islice(source, _LOOKED_AT) for pair in _compared_texts(item)]
-    if all(response in known for response, known in pairs) if pairs else has_references_only:
-        raise ArchiveError(
-            f"the references are given as responses: {given}. Give the model's answers as "
-            f"responses; if they are in this file under another key, name it with {TEXT_FLAG}"
-        )
+    if not (all(response in known for response, known in pairs) if pairs else has_references_only):
+        return ()
+    return (
+        f"the references are given as responses too: {given}. Perfect scores are theirs, not a "
+        f"model's. If the model's answers are in this file under another key, name it with "
+        f"{TEXT_FLAG}",
+    )
 
 
 def _compared_texts(item: Item) -> Iterator[tuple[str, list[str]]]:

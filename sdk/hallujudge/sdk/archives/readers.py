@@ -32,7 +32,7 @@ from .inputs import (
     declared_inputs,
     family_module,
 )
-from .joins import refuse_references, same_files
+from .joins import own_references, same_files
 from .json_files import kept_values, named
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
@@ -132,13 +132,16 @@ def read_items(
         source = read(*inputs) if check is None or helped is None else helped(*inputs, check)
     except ArchiveError as err:
         raise _renamed(explained(err, metric, given, known), given, known) from err
-    if same:
-        refuse_references(source, same, has_references_only=_has_references_only(given))
     if isinstance(check, CheckedArchive) and helped is not None:
         # The notes were shown by the run that checked the archive.
         return source
     groups = group_notes(source, group_by, (given.source, known.source)) if group_by else ()
-    return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups))
+    own = (
+        own_references(source, same, has_references_only=_has_references_only(given))
+        if same
+        else ()
+    )
+    return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups, *own))
 
 
 def folder_files(folder: Path) -> tuple[str, tuple[Path, ...]]:

@@ -254,8 +254,12 @@ def test_captions_of_triplets_with_ids_may_be_in_any_order() -> None:
         for row in captions(*CAPTIONS)
     ]
     items = list(read_items("elv-halluc", rows[::-2] + rows[::2], None))
-    assert sorted(item.id for item in items) == ["a", "b"]
+    assert sorted(item.id for item in items) == ["va/object/a", "vb/object/b"]
     assert {item.group_id for item in items} == {"va", "vb"}
+    # The number of a pair may count from 1 in each video.
+    again = [{**row, "triplet_id": 1} for row in rows]
+    items = list(read_items("elv-halluc", again[::-2] + again[::2], None))
+    assert sorted(item.id for item in items) == ["va/object/1", "vb/object/1"]
     with pytest.raises(ArchiveError, match="answered more than once"):
         read_items("elv-halluc", [*rows, rows[0]], None)
     with pytest.raises(ArchiveError, match="have no ground_truth answer"):
