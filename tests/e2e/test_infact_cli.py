@@ -150,6 +150,15 @@ def test_modes_taxonomy_and_overconfidence(tmp_path: Path) -> None:
     assert "give the runs of several models" in notes
 
 
+def test_categories_of_another_taxonomy_are_named(tmp_path: Path) -> None:
+    lines = [{**line, "category": f"my/{line['category']}"} for line in drawn(2)]
+    assert infact(tmp_path, lines).returncode == 0
+    found, notes = analysed(tmp_path / "out")
+    assert "taxonomy" not in found
+    names = ", ".join(sorted({line["category"] for line in lines}))
+    assert f"categories are not leaves of the paper: {names}" in notes
+
+
 def test_reliability_over_models(tmp_path: Path) -> None:
     folders, wanted = [], []
     for seed in range(1, 5):

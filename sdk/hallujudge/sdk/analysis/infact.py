@@ -18,6 +18,7 @@ from hallujudge.metrics.infact.mode_analyses import (
 )
 from hallujudge.metrics.infact.operators import INVARIANT, TAXONOMY, TEMPORAL, level_of
 
+from ..archives.json_files import amount, named
 from ..archives.records import Record, id_under, optional_text, read_records
 from ..errors import ArchiveError, InvalidInputError
 from ..report.charts import Chart
@@ -99,9 +100,8 @@ def _taxonomy(run: AnalyzedRun) -> Tables:
     groups = run.report.groups.get("category", {})
     given = {leaf: scores for leaf, scores in groups.items() if level_of(leaf)}
     unknown = sorted(leaf for leaf in groups if leaf and leaf not in given)
-    notes = (
-        [f"taxonomy: {len(unknown)} categories are not leaves: {unknown[:3]}"] if unknown else []
-    )
+    strange = amount(len(unknown), "category is not a leaf", "categories are not leaves")
+    notes = [f"taxonomy: {strange} of the paper: {named(unknown)}"] if unknown else []
     if not given:
         return [], notes or [_NO_TAXONOMY]
     leaves = {leaf: _mode_values(scores) for leaf, scores in given.items()}
