@@ -42,7 +42,7 @@ from .records import (
     shown,
 )
 from .set_files import Part, parts_of, set_in
-from .table_files import structured, values_by_name
+from .table_files import are_objects, structured, values_by_name
 
 
 def read_bundles(
@@ -242,13 +242,10 @@ class _Bundles:
         if not held[keys[0]] and self._bundle.empty:
             yield Entry(bundle, "", fields, rest, record, empty=True)
 
-    def _common(self, fields: Mapping[str, str], record: Record) -> list[str]:
+    def _common(self, fields: Mapping[str, str], record: Record) -> Iterator[str]:
         """Return what the records of a bundle have in common, within which its id may count."""
-        found = [
-            optional_text(record, self._keys.media) if name == "media" else fields.get(name, "")
-            for name in self._bundle.same
-        ]
-        return [text for text in found if text]
+        found = {**fields, "media": optional_text(record, self._keys.media)}
+        return filter(None, map(found.get, self._bundle.same))
 
     def _numbered(self, record: Record) -> str:
         """Return the id of a record's bundle: its position from 1 if records have no ids."""
@@ -349,7 +346,7 @@ class _Bundles:
         told = whole is not None and has_any(record, whole.keys)
         alone = told and not has_any(record, self._keys.label)
         if key is None and (alone or not has_any(record, self._keys.response)):
-            if not alone or any(map(_are_objects, record.values.values())):
+            if not alone or any(map(are_objects, record.values.values())):
                 choose_key(record, None, self._bundle.inside, "the list of answers")
             yield self._whole_entry(bundle, fields, record)
             return
@@ -361,7 +358,7 @@ class _Bundles:
             yield self._inner(bundle, str(number), fields, record, record.values)
             return
         held = structured(record.values[key])
-        if not isinstance(held, (list, tuple)) or (held and not _are_objects(held)):
+        if not isinstance(held, (list, tuple)) or (held and not are_objects(held)):
             raise ArchiveError(
                 f"{record.place}: {key!r} must be a list of objects; found {shown(held)}"
             )
@@ -501,9 +498,3 @@ class _Bundles:
 
 def _value_of(entry: Entry, answer: Answer, name: str) -> str:
     return entry.fields.get(name, "") or answer.fields.get(name, "")
-
-
-def _are_objects(value: object) -> bool:
-    """Return whether a value is a list of objects."""
-    listed = value if isinstance(value, (list, tuple)) else ()
-    return bool(listed) and all(isinstance(each, Mapping) for each in listed)

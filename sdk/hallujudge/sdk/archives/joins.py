@@ -194,18 +194,22 @@ def _resolved(path: str | Path) -> str:
     return str(path) if "://" in str(path) else str(Path(path).resolve())
 
 
-def own_references(source: ItemSource, given: str, *, has_references_only: bool) -> tuple[str, ...]:
+def own_references(
+    source: ItemSource, given: str, has_references_only: Callable[[], bool]
+) -> tuple[str, ...]:
     """Return a note if references are scored as responses, which makes every score perfect.
 
     It is no error, because the references' own scores are the best that a metric can give.
 
     Args:
         source: The items of something that was given as responses and as references.
-        given: Its name.
-        has_references_only: Whether its layout is one of references.
+        given: Its name; empty if there is no such thing.
+        has_references_only: Returns whether its layout is one of references.
     """
+    if not given:
+        return ()
     pairs = [pair for item in islice(source, _LOOKED_AT) for pair in _compared_texts(item)]
-    if not (all(response in known for response, known in pairs) if pairs else has_references_only):
+    if not (all(said in known for said, known in pairs) if pairs else has_references_only()):
         return ()
     return (
         f"the references are given as responses too: {given}. Perfect scores are theirs, not a "

@@ -37,6 +37,8 @@ _OTHER_FORMATS = {
     codecs.BOM_UTF32_BE: "UTF-32 text; save it as UTF-8",
 }
 _TEXT_BYTES = 256
+# The first control character that texts have: a tab.
+_FIRST_CHARACTER = 9
 # The longest mark of a packing: zstd's.
 _START_BYTES = 4
 _GZIP = b"\x1f\x8b"
@@ -179,10 +181,12 @@ def refuse_other_text(path: Path, head: bytes) -> None:
         ArchiveError: It names what the file is.
     """
     what = next((what for mark, what in _OTHER_FORMATS.items() if head.startswith(mark)), "")
-    halves = (head[:_TEXT_BYTES:2], head[1:_TEXT_BYTES:2])
-    # Of mostly Latin text in UTF-16, every second byte is a zero.
-    low, high = sorted(half.count(0) for half in halves)
-    if not what and low == 0 and high and 2 * high >= len(halves[1]):
+    # Of mostly Latin text in UTF-16, every second byte is a zero, and the others are characters.
+    letters, zeros = sorted(
+        (head[:_TEXT_BYTES:2], head[1:_TEXT_BYTES:2]), key=lambda half: half.count(0)
+    )
+    are_letters = min(letters, default=0) >= _FIRST_CHARACTER
+    if not what and are_letters and 2 * zeros.count(0) >= max(len(zeros), 1):
         what = "UTF-16 text without a byte order mark; save it as UTF-8"
     if what:
         raise ArchiveError(f"{path}: {what}", metadata={"path": str(path)})

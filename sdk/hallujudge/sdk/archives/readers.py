@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -136,11 +137,7 @@ def read_items(
         # The notes were shown by the run that checked the archive.
         return source
     groups = group_notes(source, group_by, (given.source, known.source)) if group_by else ()
-    own = (
-        own_references(source, same, has_references_only=_has_references_only(given))
-        if same
-        else ()
-    )
+    own = own_references(source, same, partial(_has_references_only, given))
     return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups, *own))
 
 
