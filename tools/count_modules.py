@@ -7,7 +7,7 @@ generated code. An import counts wherever it stands: at the top, in a function, 
 A room is a folder or module directly below a source root; an arrow is an import from one room of a
 source root into another. ``--list`` adds the modules with one importer and the recurring names.
 ``--families`` prints instead how many lines of code each family has in each layer; its analyses,
-builders and audits are counted apart.
+builders and audits are counted apart, and so are modules whose commands all belong to them.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class Module:
     """Its lines of code."""
     imports: frozenset[str]
     """The modules of the library that it imports."""
+    builds: bool = False
+    """Whether it has commands, all of them of ``hallujudge build``: builders and audits."""
 
     @property
     def package(self) -> str:
@@ -120,8 +122,22 @@ def read(root: Path = ROOT) -> list[Module]:
     for name, path in paths.items():
         text = path.read_text("utf-8")
         taken = frozenset(imported(name, path, ast.parse(text), set(paths))) - {name}
-        modules.append(Module(name=name, base=path.stem, lines=code_lines(text), imports=taken))
+        module = Module(
+            name=name,
+            base=path.stem,
+            lines=code_lines(text),
+            imports=taken,
+            builds=command_groups(ast.parse(text)) == {"build_app"},
+        )
+        modules.append(module)
     return modules
+
+
+def command_groups(tree: ast.AST) -> set[str]:
+    """Return the groups that a module's commands are in, such as ``score_app``."""
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    decorators = (ast.unparse(each) for node in functions for each in node.decorator_list)
+    return {text.partition(".")[0] for text in decorators if "_app.command(" in text}
 
 
 def single_importers(modules: list[Module]) -> list[Module]:
@@ -166,9 +182,7 @@ def family_lines(modules: list[Module], families: list[str]) -> dict[str, Counte
         family = next((part for part in parts if part in counts), "")
         if family:
             layer = LAYERS.get(".".join(parts[: 1 if parts[0] == "metrics" else 2]))
-            # A command of a builder alone belongs to it.
-            builds = layer == "command" and any(name.endswith(APART) for name in module.imports)
-            special = layer is None or module.base.endswith(APART) or builds
+            special = layer is None or module.base.endswith(APART) or module.builds
             counts[family]["apart" if special else str(layer)] += module.lines
     for family, found in counts.items():
         found["wire"] = proto_lines(WIRE / f"{family}.proto")
