@@ -8,7 +8,7 @@ is a number of a bundle; sums of counts give the scores.
 ``all_right``  groups whose answers are all right / groups
 ``kept``       groups right under a base condition that stay right, or turn, under another
 ``mean``       plain mean of a share over the values of a field; None if a value has no answer
-``combined``   a function of other scores
+``combined``   a function of other scores, or of counts
 =============  ====================================================================================
 """
 
@@ -394,42 +394,54 @@ def combined(
     name: str,
     meaning: str,
     function: Callable[..., FloatArray],
-    of: tuple[AnswerScore, ...],
+    of: tuple[AnswerScore | Count, ...],
     *,
     direction: Direction = "higher",
+    n: Count | None = None,
     bounded: bool = True,
     low: float = 0.0,
     high: float = 1.0,
 ) -> AnswerScore:
-    """Return a function of other scores.
+    """Return a function of other scores, or of counts.
 
     Args:
         name: Name of the score.
         meaning: Short description of the score.
-        function: Function of the scores' values.
-        of: The scores; ``n`` is that of the first one.
+        function: Function of the scores' values and the counts' sums.
+        of: The scores and counts.
         direction: Which end of the range is better.
+        n: The count that is ``n``; None for that of the first score, or all items without one.
         bounded: Whether the function's best and worst cases are those of the scores.
         low: Lower limit of the score.
         high: Upper limit of the score.
     """
+    scores = [_sum_of(each) if isinstance(each, Count) else each for each in of]
 
     def value(sums: Sums) -> FloatArray:
-        return function(*(score.definition.value(sums) for score in of))
+        return function(*(score.definition.value(sums) for score in scores))
 
     definition = ScoreDefinition(
         name=name,
         meaning=meaning,
         direction=direction,
-        columns=tuple(dict.fromkeys(c for score in of for c in score.definition.columns)),
+        columns=tuple(dict.fromkeys(c for score in scores for c in score.definition.columns)),
         value=value,
-        count=of[0].definition.count,
+        count=scores[0].definition.count if n is None else n.name,
         bounded=bounded,
         low=low,
         high=high,
     )
     return AnswerScore(
-        definition=definition, counts=_once(tuple(c for score in of for c in score.counts))
+        definition=definition, counts=_once(tuple(c for score in scores for c in score.counts))
+    )
+
+
+def _sum_of(counted: Count) -> AnswerScore:
+    """Return the sum of a count, as a score that others are made of."""
+    name = counted.name
+    return AnswerScore(
+        definition=ScoreDefinition(name=name, columns=(name,), value=lambda sums: sums[name]),
+        counts=(counted,),
     )
 
 

@@ -91,9 +91,8 @@ class AnswersMetric(SoftMetric):
         object.__setattr__(self, "_variant", replace(variant, unparsed=unparsed))
         others = self.all_variants and self.all_variants.seen_from(variant)
         object.__setattr__(self, "_others", others)
-        object.__setattr__(self, "_read", {})
-        object.__setattr__(self, "_made", {})
-        object.__setattr__(self, "_alone", {})
+        for cache_name in ("_read", "_made", "_alone"):
+            object.__setattr__(self, cache_name, {})
 
     @property
     def repeated_by(self) -> str:
@@ -203,7 +202,8 @@ class AnswersMetric(SoftMetric):
         [answer] = item.answers
         key = self._seen_of(answer)
         if (known := self._alone.get(key)) is None:
-            known = self._scored((self.read(answer),))
+            read, adds = self.read(answer), self._variant.adds
+            known = self._scored((read, *adds(answer, read)) if adds else (read,))
             if len(answer.response or "") <= MAX_KEPT_CHARS and len(self._alone) < _MOST_KEPT:
                 self._alone[key] = known
         return self._placed(item, known)
@@ -263,11 +263,14 @@ class AnswersMetric(SoftMetric):
         And how many answers count by their verdict, if probabilities count.
         """
         others = self._others.notes(self.variant, totals) if self._others else ()
-        return (*SoftMetric.notes_on(self, totals), *others)
+        own = self.benchmark.notes(totals) if self.benchmark.notes else ()
+        return (*SoftMetric.notes_on(self, totals), *others, *own)
 
     def _counts_bundle(self, bundle: Bundle) -> bool:
         """Return whether a bundle is scored: all its answers count, or enough of a partial one."""
         how = self.benchmark.bundle
+        if self._variant.adds is not None:
+            return bundle[0].counted
         if not how.partial:
             return all(answer.counted for answer in bundle)
         counted = {answer.name for answer in bundle if answer.counted}

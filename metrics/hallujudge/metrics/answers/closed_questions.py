@@ -22,7 +22,7 @@ from .answer_items import AnswersEvidence as AnswersEvidence
 from .answer_items import AnswersItem as AnswersItem
 from .answer_items import AnswerVerdict as AnswerVerdict
 from .answer_items import one_answer as one_answer
-from .answer_scores import AnswerScore
+from .answer_scores import AnswerScore, ReadAnswer
 
 
 class Parsed(NamedTuple):
@@ -82,6 +82,9 @@ class AnswerVariant:
     """Field by whose groups an item counts repeatedly overall; empty if items count once."""
     leaves_out: Callable[[AnswersItem], bool] | None = None
     """Returns whether an item counts in no score; None if all count."""
+    adds: Callable[[Answer, ReadAnswer], Sequence[ReadAnswer]] | None = None
+    """Returns what else an answer says that counts, where each is a bundle alone; it is scored if
+    the answer itself counts."""
     drops_unknown: bool = False
     """Whether answers to questions that the labels lack are left out, not refused."""
     note: str = ""
@@ -205,7 +208,7 @@ class InputTable(InputOption):
     ``in order``: the same, or a list with a value for each record of the responses, in their order.
     ``records``: records with the id of a bundle, whose values its records get. ``whole``: one
     object, and ``lines``: lines of text, for ``special`` alone. ``pairs``: records with values
-    under ``columns``, two texts and a number; all records get them, texts as a JSON list -> number.
+    under ``columns``, two texts and a number; all records get them, a tuple of texts -> number.
     """
     columns: tuple[str, ...] = ()
     """Keys of ``pairs``."""
@@ -380,6 +383,8 @@ class ClosedQuestions:
     complete: Callable[[Answer, Mapping[str, object]], Answer] | None = None
     """Returns an answer with what only this benchmark reads of its record. Raises ``ValueError``,
     with the fault and the next step, for a record that can't be read."""
+    notes: Callable[[Mapping[str, float]], Iterable[str]] | None = None
+    """Returns notes on the sums of all columns."""
     check: Callable[[AnswersItem], tuple[UnscoredReason, str] | None] | None = None
     """Returns why a bundle can't be scored for a reason that only this benchmark has, or None."""
     judged: JudgedAnswers | None = None

@@ -52,20 +52,13 @@ from ..answers.closed_questions import (
 )
 from ..framework.asking import Asking, plain
 from . import scene_changes
-
-_YES_NO = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
+from .scene_changes import PAPER, first_yes_no
 
 
 def yes_no_before_marks(text: str) -> str | None:
     """Return what is before the first full stop and comma if it is yes or no, as released."""
     word = text.strip().partition(".")[0].partition(",")[0].strip().lower()
     return word if word in ("yes", "no") else None
-
-
-def first_yes_no(text: str) -> str | None:
-    """Return the first word that is yes or no."""
-    found = _YES_NO.search(text)
-    return found[1].lower() if found else None
 
 
 _ALONE = re.compile(r"\b[A-D]\b")
@@ -252,7 +245,7 @@ BINARY = ClosedQuestions(
     family="vidhalluc",
     summary="Questions about an action that are right for all their clips.",
     title="VidHalluc: a yes or no for each of several clips.",
-    papers=(scene_changes.PAPER,),
+    papers=(PAPER,),
     unit="questions",
     keys=Keys(
         response=("response", "prediction", "answer", "a"),

@@ -30,38 +30,27 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..answers.answer_scores import (
-    AnswerScore,
-    ReadAnswer,
-    combined,
-    count,
-    credit,
-    named,
-    unparsed_rate,
-)
-from ..answers.answers_metric import AnswersMetric
+from ..answers.answer_scores import ReadAnswer, combined, count, credit, named, unparsed_rate
 from ..answers.closed_questions import (
     Answer,
-    AnswersEvidence,
     AnswersItem,
     AnswerVariant,
     ClosedQuestions,
     InputTable,
     Keys,
     Parsed,
+    compared_by,
 )
 from ..framework.asking import Asking, plain
-from ..framework.columns_and_scores import ScoreDefinition
 from ..framework.metric import OptionDefinition, Paper
-from ..framework.results import ScoredItem
 
 if TYPE_CHECKING:
-    from ..answers.answer_scores import Bundle, Count
-    from ..framework.columns_and_scores import FloatArray, Sums
+    from ..answers.answer_scores import Count
+    from ..framework.columns_and_scores import FloatArray
 
 PAPER = Paper(
     title="VidHalluc: Evaluating Temporal Hallucinations in Multimodal Large Language Models "
@@ -89,11 +78,6 @@ class Place(NamedTuple):
     true: str
     """The reference's."""
 
-    @property
-    def key(self) -> str:
-        """Return the key of its similarity."""
-        return json.dumps(self)
-
 
 _FIRST_FROM = re.compile(r"from (.+?) to (.+?)\.", re.IGNORECASE)
 _LAST_FROM = re.compile(r"\bfrom\s+(\S.*)\s+to\s+(\S.*)", re.IGNORECASE)
@@ -116,21 +100,23 @@ def _published(answer: Answer) -> Parsed:
     )
 
 
-def _corrected(answer: Answer) -> Parsed:
-    text = answer.response or ""
-    found = _CHANGE.search(text) or _YES_NO.search(text)
-    value = found[1].lower() if found else None
-    return Parsed(value, value == answer.label, "first yes or no")
+def first_yes_no(text: str) -> str | None:
+    """Return the first word that is yes or no."""
+    found = _YES_NO.search(text)
+    return found[1].lower() if found else None
+
+
+def _stated_change(text: str) -> str | None:
+    found = _CHANGE.search(text)
+    return found[1].lower() if found else first_yes_no(text)
 
 
 def _first_places(text: str, true: str) -> list[Place]:
-    ours, theirs = _FIRST_FROM.match(_cut(text)[1]), _FIRST_FROM.match(true)
-    return _paired(ours, theirs)
+    return _paired(_FIRST_FROM.match(_cut(text)[1]), _FIRST_FROM.match(true))
 
 
 def _last_places(text: str, true: str) -> list[Place]:
-    marks = list(_LOCATIONS.finditer(text))
-    said = text[marks[-1].end() :] if marks else text
+    said = _LOCATIONS.split(text)[-1]
     lines = [(each.strip().splitlines() or [""])[0].rstrip(" .*\"'") for each in (said, true)]
     return _paired(*map(_LAST_FROM.search, lines))
 
@@ -138,26 +124,31 @@ def _last_places(text: str, true: str) -> list[Place]:
 def _paired(ours: re.Match[str] | None, theirs: re.Match[str] | None) -> list[Place]:
     if ours is None or theirs is None:
         return []
-    return [Place(ours[side], theirs[side]) for side in (1, 2)]
+    return list(map(Place, ours.groups(), theirs.groups()))
 
 
 _PLACES = {"published": _first_places, "corrected": _last_places}
 
 
-def places_of(answer: Answer, variant: str) -> list[Place]:
+def places_of(answer: Answer, variant: str) -> Sequence[Place]:
     """Return where the scene changes from and to; empty if a text does not say so."""
     return _PLACES[variant](answer.response or "", answer.fields.get("locations", ""))
 
 
-def with_similarities(answer: Answer, known: Mapping[str, float]) -> Answer:
+@lru_cache(maxsize=1 << 15)
+def _all_places(text: str, true: str) -> Sequence[Place]:
+    return list(dict.fromkeys(place for find in _PLACES.values() for place in find(text, true)))
+
+
+def with_similarities(answer: Answer, known: Mapping[tuple[str, str], float]) -> Answer:
     """Return an answer with the similarities of its places, those that a variant looks at.
 
     Args:
         answer: The answer.
-        known: Key of a place -> similarity.
+        known: What was said, and the reference -> similarity.
     """
-    keys = dict.fromkeys(each.key for variant in _PLACES for each in places_of(answer, variant))
-    found = {key: known[key] for key in keys if key in known}
+    places = _all_places(answer.response or "", answer.fields.get("locations", ""))
+    found = [[*place, known[place]] for place in places if place in known]
     return answer._replace(fields={**answer.fields, "similarities": json.dumps(found)})
 
 
@@ -188,56 +179,37 @@ def _logistic(number: float) -> float:
     return 1.0 / (1.0 + math.exp(-number))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SceneChanges(AnswersMetric):
-    """Adds the two places to the answer of a video that changes its scene, if it says so."""
+def _adding_places(variant: str) -> Callable[[Answer, ReadAnswer], Sequence[ReadAnswer]]:
+    def adds(answer: Answer, change: ReadAnswer) -> Sequence[ReadAnswer]:
+        """Return the two places of a change that the video has, if the answer says so."""
+        if not change.label == change.value == "yes":
+            return ()
+        if not (found := places_of(answer, variant)):
+            return [ReadAnswer(side, None, "", False, "no place") for side in SIDES]
+        rows = json.loads(answer.fields.get("similarities") or "[]")
+        known = {(said, true): number for said, true, number in rows}
+        return [
+            _place(side, each, known.get(each)) for side, each in zip(SIDES, found, strict=True)
+        ]
 
-    def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
-        """Return the statistics of a video."""
-        [answer] = item.answers
-        change = self.read(answer)
-        places = self._places(answer) if change.label == change.value == "yes" else ()
-        return self._placed(item, self._scored((change, *places)))
+    return adds
 
-    def _places(self, answer: Answer) -> Iterator[ReadAnswer]:
-        known = json.loads(answer.fields.get("similarities") or "{}")
-        found = places_of(answer, self.variant)
-        for side, place in zip(SIDES, found, strict=False):
-            similarity = known.get(place.key)
-            read = ReadAnswer(
-                side,
-                place.said,
-                place.true,
-                False,
-                "no similarity",
-                counted=False,
-                unparsed="unscored",
-            )
-            if similarity is not None:
-                read = read._replace(
-                    right=similarity > _LEAST,
-                    how=f"similarity {similarity:.6g}",
-                    unparsed="",
-                    counted=True,
-                    probability=points(similarity),
-                )
-            yield read
-        for side in () if found else SIDES:
-            yield ReadAnswer(side, None, "", False, "no place")
 
-    def _counts_bundle(self, bundle: Bundle) -> bool:
-        return bundle[0].counted
+def _place(side: str, place: Place, similarity: float | None) -> ReadAnswer:
+    if similarity is None:
+        how = "no similarity"
+        return ReadAnswer(side, *place, False, how, counted=False, unparsed="unscored")
+    right, how = similarity > _LEAST, f"similarity {similarity:.6g}"
+    return ReadAnswer(side, *place, right, how, probability=points(similarity))
 
-    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return how many places have no similarity."""
-        notes = AnswersMetric.notes_on(self, totals)
-        if not (unknown := int(totals["unknown_places"])):
-            return notes
-        return (
-            *notes,
+
+def _notes(totals: Mapping[str, float]) -> Iterator[str]:
+    """Yield how many places have no similarity."""
+    if unknown := int(totals["unknown_places"]):
+        yield (
             f"{unknown} of {unknown + int(totals['places'])} places have no known similarity and "
             "do not count in description_score; give InputOptions(own=dict(similarities=…)) with "
-            "them, or set the option encoder",
+            "them, or set the option encoder"
         )
 
 
@@ -264,52 +236,44 @@ _PLACE_COUNTS = (
 )
 
 
-def _mcc(sums: Sums) -> FloatArray:
+def _mcc(tp: FloatArray, fn: FloatArray, fp: FloatArray, tn: FloatArray) -> FloatArray:
     import numpy as np
 
-    tp, fn, fp, tn = (sums[name] for name in ("tp", "fn", "fp", "tn"))
     below = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
     found = (tp * tn - fp * fn) / np.where(below, below, 1)
-    return np.where(_videos(sums), found, np.nan)
+    return np.where(tp + fn + fp + tn, found, np.nan)
 
 
-def _videos(sums: Sums) -> FloatArray:
-    return sums["tp"] + sums["fn"] + sums["fp"] + sums["tn"]
-
-
-def _described(sums: Sums) -> FloatArray:
+def _described(
+    credits: FloatArray,
+    places: FloatArray,
+    compared: FloatArray,
+    unknown: FloatArray,
+    *cells: FloatArray,
+) -> FloatArray:
     import numpy as np
 
-    places = sums["places"]
     # As released, 0 without a place; undefined where no place has the similarity that it needs.
-    known = (sums["unknown_places"] == 0) | (sums["compared"] > 0)
-    found = np.where(places, sums["points"] / np.where(places, places, 1), 0.0)
-    return np.where(known & (_videos(sums) > 0), found, np.nan)
+    known = (unknown == 0) | (compared > 0)
+    found = np.where(places, credits / np.where(places, places, 1), 0.0)
+    return np.where(known & (sum(cells) > 0), found, np.nan)
 
 
-MCC = AnswerScore(
-    definition=ScoreDefinition(
-        name="mcc",
-        meaning="Matthews correlation of stated and true changes",
-        direction="higher",
-        columns=tuple(each.name for each in _CELLS),
-        value=_mcc,
-        bounded=False,
-        low=-1.0,
-    ),
-    counts=_CELLS,
+MCC = combined(
+    "mcc",
+    "Matthews correlation of stated and true changes",
+    _mcc,
+    _CELLS,
+    bounded=False,
+    low=-1.0,
 )
-DESCRIPTION = AnswerScore(
-    definition=ScoreDefinition(
-        name="description_score",
-        meaning="points of the places / places, of stated true changes",
-        direction="higher",
-        columns=tuple(each.name for each in (*_PLACE_COUNTS, *_CELLS)),
-        value=_described,
-        count="places",
-        bounded=False,
-    ),
-    counts=(*_PLACE_COUNTS, *_CELLS),
+DESCRIPTION = combined(
+    "description_score",
+    "points of the places / places, of stated true changes",
+    _described,
+    (*_PLACE_COUNTS, *_CELLS),
+    n=_PLACE_COUNTS[1],
+    bounded=False,
 )
 CLASSIFICATION = combined(
     "classification_score",
@@ -370,12 +334,14 @@ BENCHMARK = ClosedQuestions(
             meaning="The released script; all but yes is no.",
             parse=_published,
             missing="wrong in part",
+            adds=_adding_places("published"),
         ),
         AnswerVariant(
             name="corrected",
             meaning="Reads the first yes or no and whole places; missing answers are wrong.",
-            parse=_corrected,
+            parse=compared_by(_stated_change, "first yes or no"),
             missing="wrong",
+            adds=_adding_places("corrected"),
         ),
     ),
     options=(
@@ -403,10 +369,10 @@ BENCHMARK = ClosedQuestions(
                     label="yes",
                     fields={"locations": "From a hall to a garden."},
                 ),
-                {Place(place, place).key: 1.0 for place in ("a hall", "a garden")},
+                {(place, place): 1.0 for place in ("a hall", "a garden")},
             ),
         ),
     ),
-    base=SceneChanges,
+    notes=_notes,
 )
 """The declaration."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from hallujudge.metrics.answers.closed_questions import (
     AnswersItem,
@@ -288,14 +287,14 @@ def _is_object(path: Path) -> bool:
     return read_text(path).lstrip().startswith("{")
 
 
-def _pairs(table: InputTable, source: str | Path | Iterable[object]) -> Mapping[str, object]:
+def _pairs(table: InputTable, source: str | Path | Iterable[object]) -> Mapping[Any, object]:
     """Return the number of each pair of texts.
 
     Raises:
         ArchiveError: A record lacks a key or has another value, or a pair has two numbers.
     """
     *sides, last = table.columns
-    found: dict[str, object] = {}
+    found: dict[Any, object] = {}
     for record in read_records(source):
         values = [record.values[choose_key(record, None, (key,), key)] for key in table.columns]
         *texts, number = values
@@ -303,7 +302,7 @@ def _pairs(table: InputTable, source: str | Path | Iterable[object]) -> Mapping[
         if not all(isinstance(text, str) for text in texts) or not numeric:
             what = f"{' and '.join(sides)} must be texts, and {last} a number"
             raise ArchiveError(f"{record.place}: {what}; found {shown(values)}")
-        if found.setdefault(json.dumps(texts), number) != number:
+        if found.setdefault(tuple(texts), number) != number:
             raise ArchiveError(
                 f"{record.place}: {shown(texts)} has another {last} before; keep one"
             )

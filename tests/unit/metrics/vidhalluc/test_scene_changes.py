@@ -79,7 +79,7 @@ def test_a_place_without_a_similarity_is_neither_right_nor_wrong() -> None:
     made = metric.score(AnswersItem(id="1", answers=(answer,)))
     assert [each.correct for each in made.evidence.answers] == [True, None, None]
     start, end = places_of(answer, "published")
-    known = with_similarities(answer, {start.key: 1.0, end.key: 0.25})
+    known = with_similarities(answer, {start: 1.0, end: 0.25})
     made = metric.score(AnswersItem(id="1", answers=(known,)))
     assert [each.correct for each in made.evidence.answers] == [True, True, False]
 

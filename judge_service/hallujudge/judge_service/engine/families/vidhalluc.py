@@ -48,7 +48,7 @@ class SceneChangesPipeline(AnswersPipeline):
         found = (each for answer in answers for each in places_of(answer, self.metric.variant))
         places = list(dict.fromkeys(found))
         numbers = await in_thread(lambda: comparer.similarities(places)) if places else []
-        known = {place.key: number for place, number in zip(places, numbers, strict=True)}
+        known: dict[tuple[str, str], float] = dict(zip(places, numbers, strict=True))
         return await super().evaluate(
             [
                 replace(item, answers=tuple([with_similarities(a, known) for a in item.answers]))
