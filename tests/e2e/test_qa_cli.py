@@ -263,7 +263,7 @@ INFACT_BAD: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
         ['labels are neither a text nor a number: q1 (base: "")'],
     ),
     "odd truth": ([{**LINE, "order_sensitive": "often"}], ["order_sensitive", 'q1 ("often")']),
-    "odd dimension": ([{**LINE, "dimension": "beauty"}], ["q1 ('beauty')"]),
+    "odd dimension": ([{**LINE, "dimension": "beauty"}], ['q1 ("beauty")', "faithfulness"]),
     "mixed files": ([LINE, {"question_id": 1, "text": "Yes"}], ["line 2", "operator"]),
 }
 

@@ -11,9 +11,10 @@ from oracles import answers_published as oracle
 from support.messages import expected_message
 from support.qa_samples import infact_questions
 
+from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import Answer, AnswersItem
 from hallujudge.metrics.framework.results import UnscoredReason
-from hallujudge.metrics.infact import BENCHMARK, InfactMetric
+from hallujudge.metrics.infact import InfactMetric
 from hallujudge.sdk import Client
 
 WORDS = dict(zip("ABCD", ["a red dog", "two men", "rain", "wind"], strict=True))
@@ -53,17 +54,16 @@ def test_totals_over_questions_equal_the_formulas(words: dict[str, str]) -> None
         ({"base": {"fields": {"confidence": "nan"}}}, UnscoredReason.CONFIDENCE_INVALID),
     ],
 )
-def test_a_question_that_can_not_be_scored_has_its_reason(
+async def test_a_question_that_can_not_be_scored_has_its_reason(
     answers: dict[str, dict[str, Any]], reason: UnscoredReason
 ) -> None:
     given = [
         Answer(**{"response": "A", "label": "A", "name": name, **own})
         for name, own in answers.items()
     ]
-    assert BENCHMARK.check is not None
-    found = BENCHMARK.check(AnswersItem(id="1", answers=tuple(given)))
-    assert found is not None
-    assert found[0] is reason
+    session = await Engine().open(ScoreSpec(metric="infact"))
+    [result] = await session.score([AnswersItem(id="1", answers=tuple(given))])
+    assert result.reason is reason
 
 
 def test_a_mean_without_a_value_says_which_operators_are_missing() -> None:

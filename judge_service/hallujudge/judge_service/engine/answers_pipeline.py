@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hallujudge.metrics import Evidence, ItemResult, Outcome
-from hallujudge.metrics.answers.answer_text import MAX_KEPT_CHARS
+from hallujudge.metrics.answers.answer_text import MAX_KEPT_CHARS, fraction_of
 from hallujudge.metrics.answers.answers_metric import AnswersMetric, metric_of
+from hallujudge.metrics.answers.choices import is_an_option
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswersEvidence,
@@ -46,6 +47,8 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._own = declared.variant(metric.variant)
         self._makes_fields = bool(declared.derived or self._own.derived)
         self._alone = declared.bundle.alone
+        same = "label" in declared.bundle.same
+        self._checks_answers = bool(declared.keys.confidence) or declared.labels_chosen or same
         self._clear: set[tuple[str | None, str]] = set()
 
     @property
@@ -115,6 +118,10 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         if declared.check is not None and (problem := declared.check(item)):
             return problem
         how, answers = declared.bundle, item.answers
+        if how.partial and (problem := self._name_problem([answer.name for answer in answers])):
+            return problem
+        if self._checks_answers and answers and (problem := self._stated_problem(answers)):
+            return problem
         if self._alone:
             return self.problem_within(item, answers[0]) if len(answers) == 1 else ONE_EACH
         if how.partial:
@@ -141,12 +148,46 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
                     return UnscoredReason.PLACE_INVALID, detail
         return None
 
+    def _name_problem(self, names: Sequence[str]) -> Problem | None:
+        """Return which name the answers of a partial bundle may not have, or lack."""
+        how = self.metric.benchmark.bundle
+        if how.known and (unknown := sorted(set(names).difference(how.known))):
+            detail = f"{', '.join(map(repr, unknown))}; {how.name[0]}s are {', '.join(how.known)}"
+            return UnscoredReason.OPERATOR_UNKNOWN, detail
+        if lacking := next((name for name in how.required if name not in names), ""):
+            detail = f"there is no {lacking} answer to compare others with"
+            return UnscoredReason.BASE_MISSING, detail
+        return None
+
+    def _stated_problem(self, answers: Sequence[Answer]) -> Problem | None:
+        """Return which answer has another label or confidence than the declaration says."""
+        declared = self.metric.benchmark
+        base = next((a for a in answers if a.name in declared.bundle.required), answers[0])
+        for answer in answers:
+            if fault := self._label_fault(answer, base.label):
+                return UnscoredReason.LABEL_INVALID, fault
+            stated = answer.fields.get(declared.keys.confidence, "")
+            if stated and fraction_of(stated) is None:
+                detail = f"{answer.name}: the confidence is {stated:.40}; give a number from 0 to 1"
+                return UnscoredReason.CONFIDENCE_INVALID, detail
+        return None
+
+    def _label_fault(self, answer: Answer, base: str) -> str:
+        """Return why a label does not fit its bundle or its options; empty if it does."""
+        declared, label, options = self.metric.benchmark, answer.label, answer.options
+        if declared.labels_chosen and not label.strip():
+            return "the label is empty"
+        if "label" in declared.bundle.same and label != base:
+            return f"the labels {base!r:.40} and {label!r:.40} are of one question"
+        if declared.labels_chosen and options and not is_an_option(label, options):
+            known = ", ".join(sorted(options))
+            return f"the label {label[:80]!r} is not one of the options {known}"
+        return ""
+
     def _partial_problem(self, answers: Sequence[Answer]) -> Problem | None:
         """Return why a partial bundle can't be scored: a required answer, or every one."""
         names = [answer.name for answer in answers]
         for name in self.metric.benchmark.bundle.required:
-            if name not in names:
-                return UnscoredReason.RESPONSE_MISSING, f"there is no {name} answer"
             if problem := self.answer_problem(answers[names.index(name)]):
                 return problem
         problems = list(map(self.answer_problem, answers))

@@ -49,8 +49,13 @@ def ends_of_ratios(declared: ClosedQuestions) -> tuple[Mapping[str, float], Mapp
     return worst, best
 
 
-def bounded_columns(benchmark: ClosedQuestions) -> tuple[str, ...]:
-    """Return the columns of the scores that have bounds, in the order of all columns."""
+def open_columns_of(benchmark: ClosedQuestions) -> tuple[str, ...]:
+    """Return the columns that answers of a partial bundle which do not count could change.
+
+    They are those of the scores that have bounds, in the order of all columns.
+    """
+    if not benchmark.bundle.partial or benchmark.bounds == "ratios":
+        return ()
     names = {
         each.name for score in benchmark.scores if score.definition.bounded for each in score.counts
     }

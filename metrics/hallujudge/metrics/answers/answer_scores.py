@@ -445,6 +445,34 @@ def _sum_of(counted: Count) -> AnswerScore:
     )
 
 
+def average(
+    name: str,
+    meaning: str,
+    of: Sequence[AnswerScore],
+    *,
+    n: Count | None = None,
+    direction: Direction = "higher",
+    bounded: bool = True,
+) -> AnswerScore:
+    """Return the plain mean of other scores, which is None if one of them is.
+
+    Args:
+        name: Name of the score.
+        meaning: Short description of the score.
+        of: The scores.
+        n: The count that is ``n``; None for that of the first score.
+        direction: Which end of the range is better.
+        bounded: Whether the best and worst cases are those of the scores.
+    """
+
+    def value(*values: FloatArray) -> FloatArray:
+        return sum(values[1:], values[0]) / len(values)
+
+    more = () if n is None else (n,)
+    made = combined(name, meaning, value, tuple(of), direction=direction, n=n, bounded=bounded)
+    return replace(made, counts=_once((*made.counts, *more)))
+
+
 def _tuple(counts: _Counts) -> tuple[Count, ...]:
     return counts if isinstance(counts, tuple) else (counts,)
 

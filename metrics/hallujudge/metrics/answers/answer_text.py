@@ -33,6 +33,15 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
+def fraction_of(text: str) -> float | None:
+    """Return the number that a text is; None if it is no number from 0 to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number <= 1 else None
+
+
 MAX_KEPT_CHARS = 400
 """Longer answers rarely repeat."""
 

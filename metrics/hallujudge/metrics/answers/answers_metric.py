@@ -14,7 +14,7 @@ from ..framework.columns_and_scores import Column
 from ..framework.fast_values import maker_of
 from ..framework.metric import SOFT, WITHOUT_PROBABILITY, SoftMetric
 from ..framework.results import ScoredItem
-from .answer_bounds import bounded_columns, decided, ends_of, ends_of_ratios
+from .answer_bounds import decided, ends_of, ends_of_ratios, open_columns_of
 from .answer_scores import (
     AnswerScore,
     Bundle,
@@ -65,8 +65,6 @@ class AnswersMetric(SoftMetric):
     """Columns of scores with bounds, in benchmarks of partial bundles."""
     place_columns: ClassVar[tuple[Column, ...]] = ()
     """The columns of :meth:`places` that a base class adds."""
-    bounds_open: ClassVar[bool] = True
-    """Whether answers of a partial bundle that do not count widen the bounds."""
     all_variants: ClassVar[OtherVariants | None]
     """The variants that may parse what another one can't; None without a choice."""
 
@@ -260,7 +258,8 @@ class AnswersMetric(SoftMetric):
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return how many answers only another variant parses, if they are 1 % or more.
 
-        And how many answers count by their verdict, if probabilities count.
+        And how many answers count by their verdict, if probabilities count, and the benchmark's own
+        notes.
         """
         others = self._others.notes(self.variant, totals) if self._others else ()
         own = self.benchmark.notes(totals) if self.benchmark.notes else ()
@@ -296,7 +295,9 @@ class AnswersMetric(SoftMetric):
         numbers[self.unit] = 1
         scores = (score.definition for score in self.benchmark.scores if score.own)
         found = {score.name: cast("Any", score.value).of(numbers) for score in scores}
-        return {name: None if math.isnan(value) else value for name, value in found.items()}
+        known = {name: None if math.isnan(value) else value for name, value in found.items()}
+        partly = self.benchmark.bundle.required
+        return {n: v for n, v in known.items() if v is not None} if partly else known
 
     def rows(self, answers: Iterable[str], labels: Iterable[str]) -> Counter[tuple[float, ...]]:
         """Return the statistics of many single answers, without a result for each.
@@ -441,9 +442,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     ]
     others = other_variants(benchmark)
     columns += others.columns if others is not None else ()
-    open_columns = (
-        bounded_columns(benchmark) if benchmark.bundle.partial and base.bounds_open else ()
-    )
+    open_columns = open_columns_of(benchmark)
     if open_columns:
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
         columns += [

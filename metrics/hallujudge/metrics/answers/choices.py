@@ -92,6 +92,13 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedChoice:
 _kept = lru_cache(maxsize=1 << 15)(_read)
 
 
+def is_an_option(label: str, options: Mapping[str, str]) -> bool:
+    """Return whether a label chooses one of the options, as an answer may do."""
+    # Nearly all labels are such a letter, which every rule reads.
+    plain_letter = label in _ALPHABET and label in options
+    return plain_letter or read_choice(label, options).choice is not None
+
+
 class _Options:
     """Options, prepared for the rules."""
 

@@ -44,6 +44,11 @@ UnparsedAs: TypeAlias = Literal["wrong", "no", "unscored"]
 """What an unparsed answer counts as: wrong; wrong, and as a no; or nothing."""
 
 
+def of_first(name: str, default: str = "") -> Callable[[AnswersItem], str]:
+    """Return the function that takes a field of the first answer; the default if it is empty."""
+    return lambda item: (item.answers and item.answers[0].fields.get(name)) or default
+
+
 def compared_by(parser: Callable[[str], str | None], how: str) -> AnswerParser:
     """Return the parser of answers that are right if they equal their label.
 
@@ -131,6 +136,9 @@ class Keys:
     label_only_with: Mapping[str, str] = field(default_factory=dict)
     """Key of the label -> key of the same layout; a record without that one means something else by
     the first."""
+    confidence: str = ""
+    """The one of ``fields`` with the confidence that the model states, a number from 0 to 1; empty
+    if there is none."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Label in the files, such as ``1`` -> label of the benchmark; others are taken as they are."""
 
@@ -190,7 +198,8 @@ class Bundling:
     partial: bool = False
     """Whether a bundle counts with those of its answers that can be scored."""
     required: tuple[str, ...] = ()
-    """Names of answers without which a partial bundle does not count."""
+    """Names of answers without which a partial bundle does not count. It has no score of its own of
+    answers that it lacks."""
 
     @property
     def alone(self) -> bool:
@@ -324,6 +333,8 @@ class ClosedQuestions:
     """An example with the worst answers, where it does not follow from ``trial`` and ``labels``."""
     labels: tuple[str, ...] = ("yes", "no")
     """The labels; empty if any text may be one."""
+    labels_chosen: bool = False
+    """Whether a label chooses one of the options of its question, where these are known."""
     bundle: Bundling = Bundling()
     """Which answers count together."""
     group_by: tuple[str, ...] = ()
@@ -393,7 +404,8 @@ class ClosedQuestions:
     """The module of its family; empty if that has the benchmark's name."""
     bounds: Literal["trial", "ratios"] = "trial"
     """What an unscored bundle would be at best and at worst: the trial item with right or wrong
-    answers; or whatever gives each ratio its limit, where no count is part of two of them."""
+    answers; or whatever gives each ratio its limit, where no count is part of two of them. Then
+    answers of a partial bundle that do not count do not widen the bounds."""
     base: type[Metric] | None = None
     """The base class of the metric, an ``AnswersMetric`` (a ``MeansMetric`` if it has means) with
     what only this benchmark computes; None for the shared one."""

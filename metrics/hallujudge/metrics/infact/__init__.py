@@ -30,18 +30,14 @@ unparsed answers count as wrong; under shuffle and reverse, as changed.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from string import ascii_uppercase
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ..answers.answer_scores import (
     AnswerScore,
     Count,
     ReadAnswer,
-    combined,
+    average,
     count,
     is_right,
     kept,
@@ -49,8 +45,8 @@ from ..answers.answer_scores import (
     share,
     unparsed_rate,
 )
-from ..answers.answers_metric import AnswersMetric, metric_of
-from ..answers.choices import parse_as_labelled, read_choice
+from ..answers.answers_metric import metric_of
+from ..answers.choices import parse_as_labelled
 from ..answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -58,10 +54,10 @@ from ..answers.closed_questions import (
     Bundling,
     ClosedQuestions,
     Keys,
+    of_first,
 )
 from ..framework.asking import ONE_LETTER, Asking, Conditions, plain
 from ..framework.metric import OptionDefinition, Paper
-from ..framework.results import UnscoredReason
 from .operators import (
     BASE,
     EVIDENCE_CORRUPTION,
@@ -74,10 +70,6 @@ from .operators import (
     level_of,
     undefined_note,
 )
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import Direction, FloatArray
-
 
 OVERCONFIDENT = 0.7
 """Wrong answers with at least this confidence resemble hallucinations (appendix A.4)."""
@@ -115,39 +107,23 @@ def _tss(operator: str, *, sensitive: bool = True) -> AnswerScore:
     )
 
 
-def _mean(*values: FloatArray) -> FloatArray:
-    return sum(values[1:], values[0]) / len(values)
-
-
-def _mode(
-    name: str, meaning: str, scores: Sequence[AnswerScore], direction: Direction = "higher"
-) -> AnswerScore:
-    bounded = direction == "higher"
-    return combined(name, meaning, _mean, tuple(scores), direction=direction, bounded=bounded)
-
-
 _RATES = {operator: _rr(operator) for operator in INVARIANT}
 _CHANGES = [_tss(operator) for operator in TEMPORAL]
 _OTHER_CHANGES = [_tss(operator, sensitive=False) for operator in TEMPORAL]
-_VISUAL = _mode(
+_VISUAL = average(
     "rr_visual_degradation",
     "mean rr over noise, blur and compression",
     [_RATES[operator] for operator in VISUAL_DEGRADATION],
 )
-_EVIDENCE = _mode(
+_EVIDENCE = average(
     "rr_evidence_corruption",
     "mean rr over injected captions, corrupted subtitles and adversarial noise",
     [_RATES[operator] for operator in EVIDENCE_CORRUPTION],
 )
-_TSS = _mode("tss", "mean tss over shuffle and reverse", _CHANGES)
-_AVERAGE = _mode(
-    "average",
-    "mean of rr_evidence_corruption, rr_visual_degradation and tss",
-    [_EVIDENCE, _VISUAL, _TSS],
-)
+_TSS = average("tss", "mean tss over shuffle and reverse", _CHANGES)
 
 
-def _kinds(answer: ReadAnswer) -> str:
+def _resembles(answer: ReadAnswer) -> str:
     """Return what a wrong base answer resembles; empty without a sign, or for other answers."""
     if answer.name != BASE or answer.right:
         return ""
@@ -156,26 +132,24 @@ def _kinds(answer: ReadAnswer) -> str:
         return "overconfident"
     # Words of uncertainty are evidence of a knowledge gap even without a stated confidence.
     if answer.unsure or (stated and float(stated) <= KNOWLEDGE_GAP):
-        return "knowledge gap"
+        return "knowledge_gap"
     return "neither" if stated else ""
 
 
 _SPLIT = count(
     "split",
     "wrong base answers with a confidence or words of uncertainty",
-    lambda answer: bool(_kinds(answer)),
+    lambda answer: bool(_resembles(answer)),
 )
 
 
-def _split_share(
-    name: str, column: str, kind: str, words: str, direction: Direction
-) -> AnswerScore:
+def _split_share(kind: str, confidence: str) -> AnswerScore:
     return share(
-        name,
-        f"wrong base answers with confidence of {words} / with a confidence",
-        count(column, f"of these, confidence of {words}", lambda a: _kinds(a) == kind),
+        f"{kind}_share",
+        f"wrong base answers with confidence of {confidence} / with a confidence",
+        count(kind, f"of these, confidence of {confidence}", lambda a: _resembles(a) == kind),
         _SPLIT,
-        direction=direction,
+        direction="lower" if kind == "overconfident" else "neither",
         bounded=False,
     )
 
@@ -200,10 +174,11 @@ SCORES: tuple[AnswerScore, ...] = (
     _EVIDENCE,
     *_CHANGES,
     _TSS,
-    replace(
-        _AVERAGE,
-        definition=replace(_AVERAGE.definition, count=_BASE_RIGHT.name),
-        counts=(*_AVERAGE.counts, _BASE_RIGHT),
+    average(
+        "average",
+        "mean of rr_evidence_corruption, rr_visual_degradation and tss",
+        [_EVIDENCE, _VISUAL, _TSS],
+        n=_BASE_RIGHT,
     ),
     share(
         "text_only",
@@ -214,124 +189,45 @@ SCORES: tuple[AnswerScore, ...] = (
         bounded=False,
     ),
     *_OTHER_CHANGES,
-    _mode(
+    average(
         f"tss{_OTHER}",
         "mean tss over questions that are not order-sensitive",
         _OTHER_CHANGES,
-        "neither",
+        direction="neither",
+        bounded=False,
     ),
-    _split_share("overconfident_share", "overconfident", "overconfident", "at least 0.7", "lower"),
-    _split_share(
-        "knowledge_gap_share", "knowledge_gap", "knowledge gap", "at most 0.4 or unsure", "neither"
-    ),
+    _split_share("overconfident", "at least 0.7"),
+    _split_share("knowledge_gap", "at most 0.4 or unsure"),
     replace(_UNPARSED, counts=(*_UNPARSED.counts, _MISSING)),
 )
 """The scores, in the order of the report."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _InfactMetric(AnswersMetric):
-    """Says which means have no value, and knows the bounds of scores of several operators."""
-
-    bounds_open: ClassVar[bool] = False
-
-    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return which means of modes have no value, and how many answers are missing."""
-        # A stored run may lack the column.
-        missing = totals.get(_MISSING.name, 0)
-        lost = (
+def _notes(totals: Mapping[str, float]) -> Iterator[str]:
+    """Yield which means of modes have no value, and how many answers are missing."""
+    if note := undefined_note(totals):
+        yield note
+    # A stored run may lack the column.
+    if missing := totals.get(_MISSING.name, 0):
+        yield (
             f"{missing:,.0f} of {missing + totals['runs']:,.0f} answers to scored questions are "
             "missing, and count in no score."
         )
-        return tuple(note for note in (undefined_note(totals), lost if missing else "") if note)
-
-    def _own_scores(self, row: Sequence[float]) -> dict[str, float | None]:
-        # A question has the scores of the operators that were asked.
-        found = AnswersMetric._own_scores(self, row)
-        return {name: value for name, value in found.items() if value is not None}
 
 
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer, whose record is checked.
 
     Raises:
-        ValueError: The confidence or the dimension has another value, or order_sensitive is needed.
+        ValueError: The record lacks order_sensitive, which its operator needs.
     """
-    stated = record.get("confidence")
-    if stated not in (None, "") and _confidence(answer.fields["confidence"]) is None:
-        raise ValueError(
-            "confidences are not a number from 0 to 1",
-            "Write 85 % as 0.85, and omit the key if the model gave no confidence",
-            stated,
-        )
     if answer.name in TEMPORAL and record.get("order_sensitive") in (None, ""):
         found = ", ".join(sorted(record))
         raise ValueError(
             f"records under {' or '.join(TEMPORAL)} have no order_sensitive (found {found})",
             "Give it to each: tss counts order-sensitive questions",
         )
-    dimension = str(record.get("dimension") or "").strip()
-    if dimension and dimension.casefold() not in TAXONOMY:
-        raise ValueError(
-            "dimensions are neither faithfulness nor factuality", "Correct these lines", dimension
-        )
     return answer
-
-
-def _confidence(text: str) -> float | None:
-    """Return a confidence; None if the text is no number from 0 to 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and 0 <= number <= 1 else None
-
-
-_LETTERS = frozenset(ascii_uppercase)
-
-
-def _problem(item: AnswersItem) -> tuple[UnscoredReason, str] | None:
-    """Return why a question can't be scored, or None if it can."""
-    names = [answer.name for answer in item.answers]
-    if unknown := sorted(set(names) - set(OPERATORS)):
-        shown = ", ".join(map(repr, unknown))
-        return UnscoredReason.OPERATOR_UNKNOWN, f"{shown}; operators are {', '.join(OPERATORS)}"
-    if BASE not in names:
-        return UnscoredReason.BASE_MISSING, "there is no base answer to compare others with"
-    for answer in item.answers:
-        if problem := _label_problem(answer, item.answers[names.index(BASE)].label):
-            return UnscoredReason.LABEL_INVALID, problem
-        stated = answer.fields.get("confidence", "")
-        if stated and _confidence(stated) is None:
-            return (
-                UnscoredReason.CONFIDENCE_INVALID,
-                f"{answer.name}: the confidence is {stated:.40}; give a number from 0 to 1",
-            )
-    return None
-
-
-def _label_problem(answer: Answer, base: str) -> str:
-    """Return why a label is invalid, or an empty text."""
-    if not answer.label.strip():
-        return "the label is empty"
-    if answer.label != base:
-        return f"the labels {base!r:.40} and {answer.label!r:.40} are of one question"
-    # Nearly all labels are such a letter, which every parser reads.
-    if answer.label in _LETTERS and answer.label in answer.options:
-        return ""
-    if answer.options and _chosen(answer.label, tuple(sorted(answer.options.items()))) is None:
-        known = ", ".join(sorted(answer.options))
-        return f"the label {answer.label[:80]!r} is not one of the options {known}"
-    return ""
-
-
-@lru_cache(maxsize=1 << 12)
-def _chosen(label: str, options: tuple[tuple[str, str], ...]) -> str | None:
-    return read_choice(label, dict(options)).choice
-
-
-def _field(name: str) -> Callable[[AnswersItem], str]:
-    return lambda item: item.fields.get(name, "").strip()
 
 
 def _operators(record: Mapping[str, object]) -> tuple[str, ...]:
@@ -367,12 +263,15 @@ BENCHMARK = ClosedQuestions(
             for name in ("operator", "dimension", "category", "order_sensitive", "confidence")
         },
         values={
+            "dimension": {name: name for name in TAXONOMY},
+            "category": {},
             "order_sensitive": {
                 **dict.fromkeys(("true", "1", "yes"), "true"),
                 **dict.fromkeys(("false", "0", "no", ""), "false"),
-            }
+            },
         },
         optional=("dimension", "category", "order_sensitive", "confidence"),
+        confidence="confidence",
     ),
     bundle=Bundling(
         name=("operator",),
@@ -382,6 +281,7 @@ BENCHMARK = ClosedQuestions(
         same=("label", "order_sensitive", "dimension", "category"),
     ),
     labels=(),
+    labels_chosen=True,
     asking=Asking(
         protocols=plain(ONE_LETTER),
         conditions=Conditions(
@@ -390,14 +290,10 @@ BENCHMARK = ClosedQuestions(
     ),
     seen=("confidence", "order_sensitive"),
     derived={
-        "dimension": lambda item: item.fields.get("dimension", "").strip().casefold(),
         "level": lambda item: level_of(item.fields.get("category", "")),
-        "category": _field("category"),
-        "order_sensitive": lambda item: (
-            (item.answers and item.answers[0].fields.get("order_sensitive")) or "false"
-        ),
+        "order_sensitive": of_first("order_sensitive", "false"),
     },
-    places={"order_sensitive": ("", "true", "false")},
+    places={"order_sensitive": ("", "true", "false"), "dimension": ("", *TAXONOMY)},
     bounds="ratios",
     variants=(
         AnswerVariant(
@@ -423,8 +319,7 @@ BENCHMARK = ClosedQuestions(
     group_by=("dimension", "level", "category"),
     question_files=True,
     complete=_completed,
-    check=_problem,
-    base=_InfactMetric,
+    notes=_notes,
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)

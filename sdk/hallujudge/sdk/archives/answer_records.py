@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeVar, cast
 
+from hallujudge.metrics.answers.answer_text import fraction_of
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -111,6 +112,7 @@ class AnswerMaker:
         self._complete = declared.complete
         self._asked_key = next(iter(declared.keys.question), "")
         self._places = list(declared.places.items())
+        self._confidence = declared.keys.confidence
         # Labels repeat, and there is one for every answer.
         self._label_of = lru_cache(maxsize=1024)(partial(label_of, declared))
         self._label_remedy = _NO_LABEL_REMEDY
@@ -173,11 +175,20 @@ class AnswerMaker:
         if not answer.label and self._keys.label and not self._asked.is_special(entry.outer):
             self._refuse_label(answer, entry, found)
         for name, allowed in self._places:
-            if name in answer.fields and answer.fields[name] not in allowed:
+            value = answer.fields.get(name, entry.fields.get(name))
+            if value is not None and value not in allowed:
                 known = ", ".join(filter(None, allowed))
                 fault = f"values of {name} are not one of {known}"
-                place = f"{record.place} ({shown(answer.fields[name])})"
-                self._faults.add(fault, place, remedy="Correct them")
+                self._faults.add(fault, f"{record.place} ({shown(value)})", remedy="Correct them")
+        stated = answer.fields.get(self._confidence)
+        if stated and fraction_of(stated) is None:
+            keys = self._keys.fields[self._confidence]
+            found = next(held[key] for key in keys if held.get(key) is not None)
+            self._faults.add(
+                "confidences are not a number from 0 to 1",
+                f"{entry.bundle} ({_short(found)})",
+                remedy="Write 85 % as 0.85, and omit the key if the model gave no confidence",
+            )
         return answer
 
     def _choices(self, record: Record) -> Mapping[str, str]:

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
+from hallujudge.judge_service.engine.answers_pipeline import AnswersPipeline
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.responses import ResponseCheck
 from hallujudge.metrics import ItemResult, Outcome
-from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
+from hallujudge.metrics.answers.answer_scores import all_right
+from hallujudge.metrics.answers.answers_metric import metric_of
+from hallujudge.metrics.answers.choices import parse_as_labelled
+from hallujudge.metrics.answers.closed_questions import (
+    Answer,
+    AnswersItem,
+    AnswerVariant,
+    Bundling,
+    ClosedQuestions,
+    Keys,
+)
 from hallujudge.metrics.families import FAMILIES, benchmarks_of
 from hallujudge.metrics.framework.results import UnscoredReason
 
@@ -70,3 +83,55 @@ def test_an_answer_of_another_name_leaves_its_bundle_unscored() -> None:
     )
     result = result_of(benchmark, "published", more)
     assert result.reason is UnscoredReason.PLACE_INVALID
+
+
+COMPARED = ClosedQuestions(
+    name="compared",
+    summary="Choices under several conditions.",
+    title="Choices.",
+    papers=(),
+    unit="questions",
+    keys=Keys(
+        response=("response",),
+        label=("label",),
+        fields={"condition": ("condition",), "sure": ("sure",)},
+        confidence="sure",
+    ),
+    labels=(),
+    labels_chosen=True,
+    bundle=Bundling(
+        name=("condition",),
+        known={"plain": "as it is", "noisy": "with noise"},
+        partial=True,
+        required=("plain",),
+        same=("label",),
+    ),
+    seen=("sure",),
+    variants=(AnswerVariant(name="own", meaning="Choices.", parse=parse_as_labelled),),
+    scores=(all_right("accuracy", "right questions / questions", own=True),),
+    main_score="accuracy",
+    trial=AnswersItem(id="1", answers=(Answer(response="A", label="A", name="plain"),)),
+)
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([{"name": "plain"}, {"name": "noisy"}], None),
+        ([{"name": "plain"}, {"name": "blurred"}], UnscoredReason.OPERATOR_UNKNOWN),
+        ([{"name": "noisy"}], UnscoredReason.BASE_MISSING),
+        ([{"name": "plain"}, {"name": "noisy", "label": "B"}], UnscoredReason.LABEL_INVALID),
+        ([{"name": "plain", "label": "blue"}], None),
+        ([{"name": "plain", "label": "green"}], UnscoredReason.LABEL_INVALID),
+        ([{"name": "plain", "fields": {"sure": "0.5"}}], None),
+        ([{"name": "plain", "fields": {"sure": "5"}}], UnscoredReason.CONFIDENCE_INVALID),
+    ],
+)
+def test_what_a_declaration_says_of_bundles_is_checked(
+    answers: list[dict[str, Any]], reason: UnscoredReason | None
+) -> None:
+    said = {"response": "A", "label": "A", "options": {"A": "blue", "B": "red"}}
+    item = AnswersItem(id="1", answers=tuple(Answer(**{**said, **each}) for each in answers))
+    pipeline = AnswersPipeline(metric_of(COMPARED)(variant="own"), ResponseCheck({}))
+    problem = pipeline.problem(item)
+    assert (problem[0] if problem else None) is reason

@@ -147,6 +147,18 @@ def test_a_table_gives_each_record_the_value_of_its_id() -> None:
         read(declared, rows, own={"other": {}})
 
 
+def test_places_of_items_and_confidences_have_the_declared_values() -> None:
+    keys = replace(KEYS, values={"set": {"one": "one"}}, confidence="sensitive")
+    declared = replace(ROWS, keys=keys, places={"set": ("", "one")})
+    [item] = read(declared, [row(1, "base", "Yes", set=" One ", order_sensitive=0.5)])
+    assert dict(item.fields) == {"set": "one"}
+    with pytest.raises(ArchiveError, match=r'values of set are not one of one: 1 \("two"\)'):
+        read(declared, [row(1, "base", "Yes", set="two")])
+    for wrong, shown in ((85, "85"), ("much", "'much'"), (float("nan"), "nan")):
+        with pytest.raises(ArchiveError, match=rf"not a number from 0 to 1: 1 \({shown}\)"):
+            read(declared, [row(1, "base", "Yes", order_sensitive=wrong)])
+
+
 TRIPLETS = replace(
     PLAIN, name="triplets", bundle=Bundling(every=3, name=("operator",), same=("sensitive",))
 )
