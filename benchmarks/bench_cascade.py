@@ -39,7 +39,7 @@ from hallujudge.metrics import Answer
 from hallujudge.metrics.answers.closed_questions import AnswersItem
 from hallujudge.metrics.calibration import JudgedClaims
 from hallujudge.metrics.calibration.calibrated_scores import learn_cascade
-from hallujudge.metrics.event_hallusion import DESCRIPTION, parse_judgement
+from hallujudge.metrics.event_hallusion import DESCRIPTION, EventHallusionMetric
 from hallujudge.metrics.framework.claims import ClaimParts, Triplet
 from hallujudge.sdk.archives import read_items
 
@@ -120,7 +120,7 @@ async def _claims(texts: Sequence[str], extractor: str) -> list[list[ClaimParts]
 
 def judged(items: Sequence[Answer], scores: Sequence[float]) -> Judged:
     """The descriptions whose judgement can be parsed."""
-    said = [parse_judgement(item.fields.get("judgement"), "corrected") for item in items]
+    said = [EventHallusionMetric(variant="corrected").parse(item).value for item in items]
     known = np.array([answer is not None for answer in said])
     found = np.array(scores)[known]
     above = MatcherSettings().support_above

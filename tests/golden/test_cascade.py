@@ -24,7 +24,7 @@ from hallujudge.metrics import Answer
 from hallujudge.metrics.answers.closed_questions import AnswersItem
 from hallujudge.metrics.calibration import JudgedClaims
 from hallujudge.metrics.calibration.calibrated_scores import learn_cascade
-from hallujudge.metrics.event_hallusion import DESCRIPTION, parse_judgement
+from hallujudge.metrics.event_hallusion import DESCRIPTION, EventHallusionMetric
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.sdk.archives import read_items
 
@@ -61,7 +61,7 @@ def test_no_share_is_decided_at_90_percent_and_a_part_at_80(
     at_80: float,
     at_70: float,
 ) -> None:
-    said = [parse_judgement(item.fields.get("judgement"), "corrected") for item in items]
+    said = [EventHallusionMetric(variant="corrected").parse(item).value for item in items]
     known = np.array([answer is not None for answer in said])
     found = np.array(scores(extractor))[known]
     rejected, size = found <= ABOVE, np.arange(known.sum())

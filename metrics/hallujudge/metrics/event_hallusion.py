@@ -30,13 +30,12 @@ with a full stop; the script accepts only "Yes." and "No.".
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .answers.answer_scores import ReadAnswer, count, credit, share, unparsed_rate
+from .answers.answer_scores import ReadAnswer, count, credit, named, share, unparsed_rate
 from .answers.answers_metric import AnswersMetric, metric_of
 from .answers.closed_questions import (
     Answer,
@@ -46,14 +45,15 @@ from .answers.closed_questions import (
     ClosedQuestions,
     JudgedAnswers,
     Keys,
-    Parsed,
     SetFiles,
     WholeAnswer,
+    by_name,
+    compared_by,
 )
 from .answers.yes_no import YES_NO_PARSERS, YesNo
 from .framework.asking import Asking
 from .framework.columns_and_scores import JudgedColumn
-from .framework.metric import OptionDefinition, Paper, soft_option
+from .framework.metric import Paper, soft_option, verdicts_option
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -73,42 +73,17 @@ def _first_letters(text: str) -> YesNo | None:
     return "yes" if start.startswith("yes") else "no" if start.startswith("no") else None
 
 
+def _first_letters_unmarked(text: str) -> YesNo | None:
+    return _first_letters(text.replace("*", ""))
+
+
 def _first_word(text: str) -> YesNo | None:
     found = _FIRST_WORD.match(text)
     return None if found is None else "yes" if found[1].lower() == "yes" else "no"
 
 
-def parse_judgement(text: str | None, variant: str) -> YesNo | None:
-    """Return ``yes`` or ``no``; None if the reply is missing or can't be parsed.
-
-    Args:
-        text: The reply.
-        variant: ``published``: its first letters without asterisks are yes or no. ``corrected``:
-            its first word is.
-    """
-    if text is None:
-        return None
-    return _first_letters(text.replace("*", "")) if variant == "published" else _first_word(text)
-
-
-def _published(answer: Answer) -> Parsed:
-    if answer.name == DESCRIPTION:
-        return _judged(answer, "published")
-    value = _first_letters(answer.response or "")
-    return Parsed(value, value == answer.label, "first letters")
-
-
-def _corrected(answer: Answer) -> Parsed:
-    if answer.name == DESCRIPTION:
-        return _judged(answer, "corrected")
-    text = answer.response or ""
-    value = _first_word(text) or YES_NO_PARSERS["strict"](text)
-    return Parsed(value, value == answer.label, "first word")
-
-
-def _judged(answer: Answer, variant: str) -> Parsed:
-    value = parse_judgement(answer.fields.get("judgement"), variant)
-    return Parsed(value, value == answer.label, "judgement")
+def _first_word_or_clear(text: str) -> YesNo | None:
+    return _first_word(text) or YES_NO_PARSERS["strict"](text)
 
 
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
@@ -117,19 +92,12 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
         return answer
     # As in the released prompts: in this split it is the unexpected event.
     unexpected = str(record.get("split")).strip().casefold() == "interleave"
-    about = _object(record.get("event_info")).get("unexpected" if unexpected else "caption")
+    events = record.get("event_info")
+    known = events if isinstance(events, Mapping) else {}
+    about = known.get("unexpected" if unexpected else "caption")
     event = record.get("event") if about is None else about
     found = {"reference": event} if isinstance(event, str) else {}
     return answer._replace(fields={**answer.fields, **found})
-
-
-def _object(value: object) -> Mapping[str, object]:
-    """Return an object, which a table's cell holds as text; an empty one for anything else."""
-    try:
-        found = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return {}
-    return found if isinstance(found, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +114,7 @@ class _Videos(AnswersMetric):
         }
 
 
-def _describes(answer: ReadAnswer) -> bool:
-    return answer.name == DESCRIPTION
+_describes = named(DESCRIPTION)
 
 
 def _asks(answer: ReadAnswer) -> bool:
@@ -168,7 +135,7 @@ _ACCURACIES = (
         count(
             "approved",
             "descriptions that are right",
-            lambda answer: credit(answer) if _describes(answer) else 0,
+            lambda answer: _describes(answer) and credit(answer),
             integral=False,
         ),
         count("decided", "judged descriptions that count in the accuracy", _describes),
@@ -198,6 +165,7 @@ BENCHMARK = ClosedQuestions(
         media=("video", "group_id"),
         own_media=True,
         fields={"split": ("split",)},
+        lists=("event_info",),
     ),
     bundle=Bundling(
         inside=("qa",),
@@ -218,23 +186,25 @@ BENCHMARK = ClosedQuestions(
         AnswerVariant(
             name="published",
             meaning="The released script: unparsed answers and failed judgements are wrong.",
-            parse=_published,
+            parse=by_name(
+                DESCRIPTION,
+                compared_by(_first_letters_unmarked, "judgement", of="judgement"),
+                compared_by(_first_letters, "first letters"),
+            ),
         ),
         AnswerVariant(
             name="corrected",
             meaning="Whole words are parsed; unparsed answers and failed judgements do not count.",
-            parse=_corrected,
+            parse=by_name(
+                DESCRIPTION,
+                compared_by(_first_word, "judgement", of="judgement"),
+                compared_by(_first_word_or_clear, "first word"),
+            ),
             unparsed="unscored",
         ),
     ),
     options=(
-        OptionDefinition(
-            name="judgements",
-            default="given",
-            choices=("given", "llm", "router"),
-            meaning="Judgements of descriptions.",
-            details="given uses those of the file; llm and router are judges.",
-        ),
+        verdicts_option("judgements", "Judgements of descriptions.", "those of the file"),
         soft_option(
             "P(right)",
             "Needs a judge of descriptions with log-probabilities. Descriptions without a "

@@ -10,7 +10,6 @@ from hallujudge.metrics.event_hallusion import (
     BENCHMARK,
     DESCRIPTION,
     EventHallusionMetric,
-    parse_judgement,
 )
 
 
@@ -47,8 +46,9 @@ def test_answers(text: str | None, published: str | None, corrected: str | None)
     ],
 )
 def test_judgements(text: str, published: str | None, corrected: str | None) -> None:
-    assert parse_judgement(text, "published") == published
-    assert parse_judgement(text, "corrected") == corrected
+    answer = Answer(response="A dog.", name=DESCRIPTION, fields={"judgement": text})
+    values = [variant.parse(answer).value for variant in BENCHMARK.variants]
+    assert values == [published, corrected]
 
 
 def video(*said: str | None, judgement: str | None) -> AnswersItem:

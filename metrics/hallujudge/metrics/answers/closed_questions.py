@@ -49,19 +49,31 @@ def of_first(name: str, default: str = "") -> Callable[[AnswersItem], str]:
     return lambda item: (item.answers and item.answers[0].fields.get(name)) or default
 
 
-def compared_by(parser: Callable[[str], str | None], how: str) -> AnswerParser:
+def compared_by(
+    parser: Callable[[str], str | None], how: str, of: str = "response"
+) -> AnswerParser:
     """Return the parser of answers that are right if they equal their label.
 
     Args:
-        parser: Returns the parsed answer of a response.
+        parser: Returns the parsed answer of a text.
         how: Name of the parser.
+        of: What is parsed: the response, or a field such as that of a judge's reply.
     """
 
-    def parse(answer: Answer) -> Parsed:
+    def parse_response(answer: Answer) -> Parsed:
         value = parser(answer.response or "")
         return Parsed(value, value == answer.label, how)
 
-    return parse
+    def parse_field(answer: Answer) -> Parsed:
+        value = parser(answer.fields.get(of, ""))
+        return Parsed(value, value == answer.label, how)
+
+    return parse_response if of == "response" else parse_field
+
+
+def by_name(name: str, parse: AnswerParser, others: AnswerParser) -> AnswerParser:
+    """Return the parser that parses the answer of one name unlike the others of its bundle."""
+    return lambda answer: (parse if answer.name == name else others)(answer)
 
 
 MissingAs: TypeAlias = Literal["unscored", "wrong in part", "wrong"]
@@ -128,8 +140,8 @@ class Keys:
     optional: tuple[str, ...] = ()
     """Fields that records may lack, which then are empty."""
     lists: tuple[str, ...] = ()
-    """Keys that ``complete`` reads and that may hold a list, which is text in the cell of a table.
-    """
+    """Keys that ``complete`` reads and that may hold a list or an object, which is text in the cell
+    of a table."""
     verdict: tuple[str, ...] = ()
     """Fields with a verdict on an answer, which questions never have; an answer that has the first
     needs no label."""

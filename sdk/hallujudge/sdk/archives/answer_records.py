@@ -253,7 +253,7 @@ class AnswerMaker:
             return answer
         values = {**entry.fields, **whole} if entry.fields else whole
         for key in self._keys.lists:
-            if isinstance(cell := values.get(key), str) and cell.startswith("["):
+            if isinstance(cell := values.get(key), str) and cell.startswith(("[", "{")):
                 values = {**values, key: structured(cell)}
         return self.checked(entry, answer, lambda: complete(answer, values))
 
