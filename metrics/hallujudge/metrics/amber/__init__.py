@@ -40,10 +40,9 @@ before it compares the word with true ones by vectors.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ..answers.answers_metric import AnswersMetric, metric_with
+from ..answers.answer_scores import AnswerScore, combined, unparsed_rate
+from ..answers.answers_metric import metric_with
 from ..answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -55,21 +54,17 @@ from ..answers.closed_questions import (
 )
 from ..answers.yes_no import YES_NO_PARSERS
 from ..framework.asking import Asking, plain
-from ..framework.metric import OptionDefinition, Paper
-from ..framework.results import ScoredItem
+from ..framework.metric import Paper
 from .descriptions import (
+    DESCRIPTION_SCORES,
     GENERATIVE,
-    AmberEvidence,
-    AmberItem,
-    Similar,
-    count_words,
+    OPTIONS,
+    RELEASED_DESCRIPTION_SCORES,
+    TABLES,
+    DescriptionsMetric,
     description_maker,
 )
-from .dimension_scores import CORRECTED, DIMENSIONS, PUBLISHED
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray, ScoreDefinition
-
+from .dimension_scores import questions, released_questions
 
 KINDS = ("existence", "state", "number", "action", "relation")
 """The kinds of questions; state, number and action are attributes."""
@@ -112,75 +107,19 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     return answer._replace(response=answer.response if said else None, fields={"kind": kind})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Descriptions(AnswersMetric):
-    """What descriptions add to the metric of the questions."""
-
-    nouns: str = ""
-    """Where nouns of descriptions come from: ``given``, ``rules`` or ``published``."""
-    extractor: str = ""
-    """What finds nouns, for the signature. Empty if they are given."""
-    words: str = "equal"
-    """How words are compared, for the signature."""
-
-    @property
-    def main_score(self) -> str:
-        """Return ``chair``: descriptions are what a run may hold alone."""
-        return "chair"
-
-    @property
-    def scores(self) -> tuple[ScoreDefinition, ...]:
-        """Return the scores, whose formulas depend on the variant."""
-        scores = PUBLISHED if self.variant == "published" else CORRECTED
-        return tuple(score.definition for score in scores)
-
-    def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the source of nouns and their comparison."""
-        return (("nouns", self.extractor or self.nouns), ("words", self.words))
-
-    def _zeros(self) -> dict[str, float]:
-        return {column.name: 0 for column in self.columns}
-
-    def score_description(
-        self, item: AmberItem, similar: Similar | None = None
-    ) -> ScoredItem[AmberEvidence]:
-        """Return the statistics of a description whose nouns are known.
-
-        Args:
-            item: The description.
-            similar: Compares words that differ. By default, words are equal or not.
-        """
-        counts, evidence = count_words(item, self.variant, similar)
-        row = (
-            self._zeros()
-            | counts._asdict()
-            | {"descriptions": 1, "hallucinating": int(counts.hallucinated > 0)}
-        )
-        scores: dict[str, float | None] = {
-            "chair": counts.hallucinated / counts.words if counts.words else None,
-            "cover": counts.covered / counts.objects if counts.objects else None,
-            "hal": float(counts.hallucinated > 0),
-            "cog": counts.targets_said / counts.targets if counts.targets else None,
-        }
-        return ScoredItem(statistics=tuple(row.values()), scores=scores, evidence=evidence)
-
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
-        """Return an unscored item at its best, or at its worst.
-
-        It may be a description or a question of any dimension, so each score assumes one of its own
-        kind. At best: a true description, or a right no. At worst: a wrong description, or a no
-        instead of yes.
-        """
-        largest = {name: float(values.max()) for name, values in observed.items()}
-        row = self._zeros()
-        row |= {name: largest[name] for name in ("words", "objects", "targets")}
-        row |= {"descriptions": 1.0, "hallucinating": float(not best)}
-        row |= {"hallucinated": row["words"] * (not best), "covered": row["objects"] * best}
-        row["targets_said"] = row["targets"] * (not best)
-        for dimension in DIMENSIONS:
-            row |= {f"{dimension}_{name}": 1.0 for name in ("asked", "no", "said_no")}
-            row |= {f"{dimension}_{name}": float(best) for name in ("right", "right_no")}
-        return row
+def _scores(
+    descriptions: tuple[AnswerScore, ...], answers: tuple[AnswerScore, ...]
+) -> tuple[AnswerScore, ...]:
+    """Return the scores of descriptions, those of answers by dimension, and of both."""
+    chair, f1 = descriptions[0], answers[3]
+    both = combined(
+        "amber_score",
+        "(1 - chair + f1) / 2",
+        lambda chair, f1: (1 - chair + f1) / 2,
+        (chair, f1),
+        n="",
+    )
+    return (*descriptions, *answers, both, unparsed_rate("questions", "questions"))
 
 
 def _instruction(record: Mapping[str, object]) -> Mapping[str, str]:
@@ -228,30 +167,19 @@ BENCHMARK = ClosedQuestions(
             asks=True,
             usual="query_all.json",
         ),
-        InputTable(
-            name="nouns",
-            meaning="Nouns of the descriptions by id.",
-            named="nouns_file",
-            form="records",
-            noun="nouns",
-            answers=True,
-            only_with=("nouns", "given"),
-        ),
-        InputTable(
-            name="associations", meaning="AMBER's relation.json.", form="whole", noun="association"
-        ),
-        InputTable(name="safe_words", meaning="AMBER's safe_words.txt.", form="lines"),
+        *TABLES,
     ),
     complete=_completed,
     task=_task,
     special={GENERATIVE: description_maker},
-    base=_Descriptions,
+    base=DescriptionsMetric,
     questions_name="annotations.json",
     variants=(
         AnswerVariant(
             name="published",
             meaning="The released script; words are equal or not, unless nouns are published.",
             parse=compared_by(_released, "published"),
+            scores=_scores(RELEASED_DESCRIPTION_SCORES, released_questions()),
         ),
         AnswerVariant(
             name="corrected",
@@ -260,22 +188,9 @@ BENCHMARK = ClosedQuestions(
             unparsed="unscored",
         ),
     ),
-    options=(
-        OptionDefinition(
-            name="nouns",
-            default="given",
-            choices=("given", "rules", "published"),
-            meaning="Nouns of descriptions.",
-            details="rules finds them in the texts; published does so with nltk, and also compares "
-            "words by spaCy's vectors.",
-        ),
-        OptionDefinition(
-            name="vectors",
-            default="en_core_web_lg",
-            meaning="Model of published nouns: a spaCy package or folder.",
-        ),
-    ),
-    scores=CORRECTED,
+    options=OPTIONS,
+    scores=_scores(DESCRIPTION_SCORES, questions()),
+    bounds="ratios",
     main_score="accuracy",
     headline=("accuracy", "precision", "recall", "f1"),
     trial=AnswersItem(
@@ -284,5 +199,5 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration; descriptions add to the columns of the questions."""
 BENCHMARKS = (BENCHMARK,)
-AmberMetric = metric_with(_Descriptions, BENCHMARK)
+AmberMetric = metric_with(DescriptionsMetric, BENCHMARK)
 """The metric."""

@@ -1,14 +1,22 @@
-"""AMBER's descriptions: their item, what their object words are, and what archives say of them."""
+"""AMBER's descriptions: item, object words, scores, and what archives say of them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ..answers.closed_questions import AnswersItem, SpecialItem
-from ..framework.results import ItemRecords, JsonValue
+from ..answers.answer_scores import AnswerScore, Count, share
+from ..answers.answers_metric import AnswersMetric
+from ..answers.closed_questions import AnswersItem, InputTable, SpecialItem
+from ..framework.metric import OptionDefinition
+from ..framework.results import ItemRecords, JsonValue, ScoredItem
+from .dimension_scores import ADDED, ratio_of, with_added, with_formulas
+
+if TYPE_CHECKING:
+    from ..framework.columns_and_scores import FloatArray, Sums
 
 GENERATIVE = "generative"
 """The kind of descriptions; all other kinds are questions."""
@@ -301,3 +309,139 @@ def _check_counts(record: Mapping[str, object], objects: int, targets: int) -> N
             "Its positions are not AMBER's ids: name the key of the id, "
             "InputOptions(id_key=…), or give AMBER's own answers",
         )
+
+
+def _scores() -> tuple[AnswerScore, ...]:
+    names = {
+        "descriptions": "descriptions",
+        "hallucinating": "descriptions with a hallucinated object word",
+        "words": "object words",
+        "hallucinated": "hallucinated object words",
+        "objects": "objects of the images",
+        "covered": "objects that the descriptions name",
+        "targets": "hallucination targets",
+        "targets_said": "hallucination targets that the descriptions name",
+    }
+    # The metric fills them; an answer to a question has none.
+    counts = {
+        name: Count(name=name, meaning=meaning, of=lambda _: 0) for name, meaning in names.items()
+    }
+    rows = (
+        ("chair", "hallucinated", "words"),
+        ("cover", "covered", "objects"),
+        ("hal", "hallucinating", "descriptions"),
+        ("cog", "targets_said", "targets"),
+    )
+    return tuple(
+        share(
+            name,
+            f"{names[top]} / {names[bottom]}",
+            counts[top],
+            counts[bottom],
+            direction="higher" if name == "cover" else "lower",
+        )
+        for name, top, bottom in rows
+    )
+
+
+DESCRIPTION_SCORES = _scores()
+"""``chair``, ``cover``, ``hal`` and ``cog``."""
+
+
+def _released_hal(sums: Sums) -> FloatArray:
+    """Return the share of hallucinating descriptions, as 1 minus the share of the others."""
+    number = sums["descriptions"]
+    result: FloatArray = 1 - (number - sums["hallucinating"]) / (number + ADDED)
+    return result
+
+
+RELEASED_DESCRIPTION_SCORES = tuple(
+    with_formulas(score, _released_hal, ratio_of(score))
+    if score.definition.name == "hal"
+    else with_added(score)
+    for score in DESCRIPTION_SCORES
+)
+"""The same as the released script computes them."""
+TABLES = (
+    InputTable(
+        name="nouns",
+        meaning="Nouns of the descriptions by id.",
+        named="nouns_file",
+        form="records",
+        noun="nouns",
+        answers=True,
+        only_with=("nouns", "given"),
+    ),
+    InputTable(
+        name="associations", meaning="AMBER's relation.json.", form="whole", noun="association"
+    ),
+    InputTable(name="safe_words", meaning="AMBER's safe_words.txt.", form="lines"),
+)
+"""The files of descriptions."""
+OPTIONS = (
+    OptionDefinition(
+        name="nouns",
+        default="given",
+        choices=("given", "rules", "published"),
+        meaning="Nouns of descriptions.",
+        details="rules finds them in the texts; published does so with nltk, and also compares "
+        "words by spaCy's vectors.",
+    ),
+    OptionDefinition(
+        name="vectors",
+        default="en_core_web_lg",
+        meaning="Model of published nouns: a spaCy package or folder.",
+    ),
+)
+"""The options of descriptions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescriptionsMetric(AnswersMetric):
+    """What descriptions add to the metric of the questions."""
+
+    nouns: str = ""
+    """Where nouns of descriptions come from: ``given``, ``rules`` or ``published``."""
+    extractor: str = ""
+    """What finds nouns, for the signature. Empty if they are given."""
+    words: str = "equal"
+    """How words are compared, for the signature."""
+
+    @property
+    def main_score(self) -> str:
+        """Return ``chair``: descriptions are what a run may hold alone."""
+        return "chair"
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the source of nouns and their comparison."""
+        return (("nouns", self.extractor or self.nouns), ("words", self.words))
+
+    def score_description(
+        self, item: AmberItem, similar: Similar | None = None
+    ) -> ScoredItem[AmberEvidence]:
+        """Return the statistics of a description whose nouns are known.
+
+        Args:
+            item: The description.
+            similar: Compares words that differ. By default, words are equal or not.
+        """
+        counts, evidence = count_words(item, self.variant, similar)
+        row: dict[str, float] = dict.fromkeys((column.name for column in self.columns), 0)
+        row |= counts._asdict()
+        row |= {"descriptions": 1, "hallucinating": int(counts.hallucinated > 0)}
+        found = {each.definition.name: ratio_of(each).of(row) for each in DESCRIPTION_SCORES}
+        scores = {name: None if math.isnan(value) else value for name, value in found.items()}
+        return ScoredItem(statistics=tuple(row.values()), scores=scores, evidence=evidence)
+
+    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
+        """Return an unscored item at its best, or at its worst.
+
+        It may be a description or a question of any dimension, so each score assumes one of its own
+        kind; a description is as large as the largest one.
+        """
+        row = dict(AnswersMetric.extreme(self, observed, best=best))
+        sizes = {"words": "hallucinated", "objects": "covered", "targets": "targets_said"}
+        for whole, part in sizes.items():
+            largest = float(observed[whole].max())
+            row |= {whole: largest, part: largest * row[part]}
+        return row

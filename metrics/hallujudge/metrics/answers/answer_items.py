@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeAlias, cast
 
+from ..framework.fast_values import maker_of
 from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
 
 _NOTHING: Mapping[str, str] = {}
@@ -144,6 +145,10 @@ class AnswerVerdict(NamedTuple):
 
 
 _VERDICT_NAMES = AnswerVerdict._fields
+make_verdict = cast(
+    "Callable[[tuple[object, ...]], AnswerVerdict]", partial(tuple.__new__, AnswerVerdict)
+)
+"""Makes a verdict of all its fields, in half the time of its constructor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,3 +177,7 @@ class AnswersEvidence:
             line |= {"margin": self.margin, "probability": self.probability}
             line["judging"] = list(self.judging)
         return line
+
+
+make_evidence = maker_of(AnswersEvidence, ("answers", "given", "margin", "probability", "judging"))
+"""Makes evidence of all its fields."""

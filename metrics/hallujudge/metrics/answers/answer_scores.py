@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 from ..framework import columns_and_scores as framework
 from ..framework.columns_and_scores import Direction, Ratio, ScoreDefinition, mean_of
@@ -397,7 +397,7 @@ def combined(
     of: tuple[AnswerScore | Count, ...],
     *,
     direction: Direction = "higher",
-    n: Count | None = None,
+    n: Count | Literal[""] | None = None,
     bounded: bool = True,
     low: float = 0.0,
     high: float = 1.0,
@@ -410,7 +410,7 @@ def combined(
         function: Function of the scores' values and the counts' sums.
         of: The scores and counts.
         direction: Which end of the range is better.
-        n: The count that is ``n``; None for that of the first score, or all items without one.
+        n: The count that is ``n``, or empty for all items; None for that of the first score.
         bounded: Whether the function's best and worst cases are those of the scores.
         low: Lower limit of the score.
         high: Upper limit of the score.
@@ -420,13 +420,18 @@ def combined(
     def value(sums: Sums) -> FloatArray:
         return function(*(score.definition.value(sums) for score in scores))
 
+    def smooth(sums: Sums) -> FloatArray:
+        known = (score.definition for score in scores)
+        return function(*((each.smooth or each.value)(sums) for each in known))
+
     definition = ScoreDefinition(
         name=name,
         meaning=meaning,
         direction=direction,
         columns=tuple(dict.fromkeys(c for score in scores for c in score.definition.columns)),
         value=value,
-        count=scores[0].definition.count if n is None else n.name,
+        smooth=smooth if any(score.definition.smooth for score in scores) else None,
+        count=scores[0].definition.count if n is None else n.name if n else "",
         bounded=bounded,
         low=low,
         high=high,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column
-from ..framework.fast_values import maker_of
 from ..framework.metric import SOFT, WITHOUT_PROBABILITY, SoftMetric
 from ..framework.results import ScoredItem
 from .answer_bounds import decided, ends_of, ends_of_ratios, open_columns_of
+from .answer_items import make_evidence, make_verdict
 from .answer_scores import (
     AnswerScore,
     Bundle,
@@ -38,7 +38,7 @@ from .closed_questions import (
 from .other_variants import OtherVariants, other_variants
 
 if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
+    from ..framework.columns_and_scores import FloatArray, ScoreDefinition
 
 UNSCORED = "unscored"
 """The column of bundles that do not count, in benchmarks with means over a field."""
@@ -91,6 +91,11 @@ class AnswersMetric(SoftMetric):
         object.__setattr__(self, "_others", others)
         for cache_name in ("_read", "_made", "_alone"):
             object.__setattr__(self, cache_name, {})
+
+    @property
+    def scores(self) -> tuple[ScoreDefinition, ...]:
+        """Return the scores with the formulas of this variant."""
+        return tuple(each.definition for each in self._variant.scores) or self.score_definitions
 
     @property
     def repeated_by(self) -> str:
@@ -241,7 +246,7 @@ class AnswersMetric(SoftMetric):
         return ScoredItem(
             statistics=(*row, *last),
             scores=self._own_scores(row) if readable else {},
-            evidence=_evidence((tuple(map(_verdict, bundle)), None, None, None, ())),
+            evidence=make_evidence((tuple(map(_verdict, bundle)), None, None, None, ())),
             readable=readable,
         )
 
@@ -401,14 +406,7 @@ class MeansMetric(AnswersMetric):
 
 def _verdict(answer: ReadAnswer) -> AnswerVerdict:
     correct = answer.right if answer.counted else None
-    return _make_verdict((answer.name, answer.value, answer.label, correct, answer.how))
-
-
-# In half the time of the constructors.
-_make_verdict = cast(
-    "Callable[[tuple[object, ...]], AnswerVerdict]", partial(tuple.__new__, AnswerVerdict)
-)
-_evidence = maker_of(AnswersEvidence, ("answers", "given", "margin", "probability", "judging"))
+    return make_verdict((answer.name, answer.value, answer.label, correct, answer.how))
 
 
 _MetricT = TypeVar("_MetricT", bound=AnswersMetric)

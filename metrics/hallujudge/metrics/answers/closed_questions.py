@@ -99,6 +99,8 @@ class AnswerVariant:
     """Field by whose groups an item counts repeatedly overall; empty if items count once."""
     leaves_out: Callable[[AnswersItem], bool] | None = None
     """Returns whether an item counts in no score; None if all count."""
+    scores: tuple[AnswerScore, ...] = ()
+    """The benchmark's scores with formulas of this variant; empty where they are the same."""
     adds: Callable[[Answer, ReadAnswer], Sequence[ReadAnswer]] | None = None
     """Returns what else an answer says that counts, where each is a bundle alone; it is scored if
     the answer itself counts."""

@@ -33,13 +33,12 @@ both are invalid.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..answers.answer_scores import (
     AnswerScore,
-    Bundle,
     Count,
     ReadAnswer,
     count,
@@ -81,33 +80,31 @@ def _chosen_as_released(answer: Answer) -> Parsed:
     return Parsed(label if right else said if said in answer.options else None, right, "published")
 
 
-def _count(
-    name: str, meaning: str, of: Callable[[ReadAnswer, tuple[int, ...] | None], float]
-) -> Count:
-    """Return a number of one order, made of its ranks; None for an invalid order."""
+def _ndcg(answer: ReadAnswer) -> float:
+    ranks = ranks_in(answer)
+    return ndcg_of(ranks) if ranks else 0.0
 
-    def number(bundle: Bundle) -> float:
-        return of(bundle[0], ranks_in(bundle[0]))
 
-    return Count(name=name, meaning=meaning, of=number)
+def _is_invalid(answer: ReadAnswer) -> bool:
+    return ranks_in(answer) is None
 
 
 def _misaligned(high: int, low: int) -> AnswerScore:
-    def is_asked(answer: ReadAnswer, ranks: tuple[int, ...] | None) -> bool:
+    def is_asked(answer: ReadAnswer) -> bool:
         # In `published`, an invalid order counts as asked and never as wrong, as in formula 8.
         size = answer.label.count(", ") + 1
-        return size >= high and (ranks is not None or answer.how.startswith("published"))
+        counts = ranks_in(answer) is not None or answer.how.startswith("published")
+        return size >= high and counts
 
-    def is_wrong(answer: ReadAnswer, ranks: tuple[int, ...] | None) -> bool:
-        return (
-            ranks is not None and is_asked(answer, ranks) and ranks.index(high) < ranks.index(low)
-        )
+    def is_wrong(answer: ReadAnswer) -> bool:
+        ranks = ranks_in(answer) if is_asked(answer) else None
+        return ranks is not None and ranks.index(high) < ranks.index(low)
 
     return share(
         f"hm_{high}_{low}",
         f"orders with caption {high} before {low}, which is better / orders",
-        _count(f"hm_{high}_{low}", f"caption {high} comes before {low}, which is better", is_wrong),
-        _count(
+        count(f"hm_{high}_{low}", f"caption {high} comes before {low}, which is better", is_wrong),
+        count(
             f"compared_{high}_{low}",
             f"orders where captions {high} and {low} are compared",
             is_asked,
@@ -181,7 +178,10 @@ def expand_orders(codes: FloatArray, weights: FloatArray) -> Mapping[str, FloatA
     return columns
 
 
-def _shown(answer: Answer, record: Mapping[str, object]) -> tuple[Mapping[str, str], Sequence[str]]:
+_Record: TypeAlias = Mapping[str, object]
+
+
+def _shown(answer: Answer, record: _Record) -> tuple[Mapping[str, str], Sequence[str]]:
     """Return the captions of the letters that were shown, and the letters in the right order.
 
     Raises:
@@ -209,17 +209,11 @@ def _ranks_of(
 ) -> tuple[Mapping[str, int], tuple[str, ...]]:
     """Return letter -> rank, in the order of the letters, and the letters in the right order."""
     ranks = {letter.strip(): rank.strip() for letter, rank in display}
-    if len(ranks) < 2 or set(ranks.values()) != {str(n) for n in range(1, len(ranks) + 1)}:
-        raise ValueError(
-            "display orders that are not a permutation of the ranks",
-            'Write each as an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
-        )
+    remedy = 'Write each as an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}'
+    if len(ranks) < 2 or set(ranks.values()) != set(_ranks_to(len(ranks))):
+        raise ValueError("display orders that are not a permutation of the ranks", remedy)
     if strange := next((letter for letter in ranks if len(letter) != 1), ""):
-        raise ValueError(
-            "display orders have keys that are not one letter",
-            'Write each as an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}',
-            strange,
-        )
+        raise ValueError("display orders have keys that are not one letter", remedy, strange)
     known = {letter: int(rank) for letter, rank in sorted(ranks.items())}
     return known, tuple(sorted(known, key=known.__getitem__))
 
@@ -242,24 +236,17 @@ def _ranks_to(count: int) -> Sequence[str]:
     return tuple(map(str, range(1, count + 1)))
 
 
-def _with_letter(answer: Answer, record: Mapping[str, object]) -> Answer:
-    shown, order = _shown(answer, record)
-    # In a fifth of the time of ``_replace``.
-    return Answer(
-        answer.response,
-        order[0] if order else "",
-        answer.name,
-        answer.question,
-        shown,
-        answer.fields,
-    )
+def _labelled(label: Callable[[Sequence[str]], str]) -> Callable[[Answer, _Record], Answer]:
+    """Return what gives an answer its captions, and its label by the letters in the right order."""
 
+    def complete(answer: Answer, record: _Record) -> Answer:
+        shown, order = _shown(answer, record)
+        # In a fifth of the time of ``_replace``.
+        return Answer(
+            answer.response, label(order), answer.name, answer.question, shown, answer.fields
+        )
 
-def _with_order(answer: Answer, record: Mapping[str, object]) -> Answer:
-    shown, order = _shown(answer, record)
-    return Answer(
-        answer.response, ", ".join(order), answer.name, answer.question, shown, answer.fields
-    )
+    return complete
 
 
 def _display_problem(item: AnswersItem) -> tuple[UnscoredReason, str] | None:
@@ -380,7 +367,7 @@ MCQA = _declared(
     main_score="accuracy",
     asking=_asking(*plain(_BEST)),
     trial=_trial("B"),
-    complete=_with_letter,
+    complete=_labelled(lambda order: order[0] if order else ""),
 )
 """The declaration of the multiple choice."""
 ORDERING = _declared(
@@ -404,25 +391,14 @@ ORDERING = _declared(
         share(
             "ndcg",
             "NDCG of the order, mean over videos",
-            replace(
-                _count(
-                    "ndcg",
-                    "NDCG of the order",
-                    lambda _answer, ranks: ndcg_of(ranks) if ranks else 0.0,
-                ),
-                integral=False,
-            ),
+            count("ndcg", "NDCG of the order", _ndcg, integral=False),
             "videos",
             own=True,
         ),
         share(
             "invalid_response_rate",
             "orders that do not name every caption once / videos",
-            _count(
-                "invalid",
-                "orders that do not name every caption once",
-                lambda _answer, ranks: ranks is None,
-            ),
+            count("invalid", "orders that do not name every caption once", _is_invalid),
             "videos",
             direction="lower",
             own=True,
@@ -445,7 +421,7 @@ ORDERING = _declared(
         ),
     ),
     trial=_trial("B, A, C"),
-    complete=_with_order,
+    complete=_labelled(", ".join),
     bounds="ratios",
     base=_OrdersMetric,
 )
