@@ -203,6 +203,18 @@ def mean_of(*scores: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArra
     return value
 
 
+def max_of(*scores: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArray]:
+    """Return the largest of scores; NaN if one of them is NaN."""
+
+    def value(sums: Sums) -> FloatArray:
+        import numpy as np
+
+        largest: FloatArray = np.max(np.stack([score(sums) for score in scores]), axis=0)
+        return largest
+
+    return value
+
+
 def mean_of_known(values: Iterable[float | None]) -> float | None:
     """Return the mean of the numbers among values; None if there are none."""
     known = [value for value in values if value is not None]

@@ -65,12 +65,12 @@ from ..answers.orders import (
     read_order_published,
 )
 from ..framework.asking import Asking, AskingProtocol, AskingStep, plain
-from ..framework.columns_and_scores import ScoreDefinition, ratio
+from ..framework.columns_and_scores import ScoreDefinition, max_of, ratio
 from ..framework.metric import Paper
 from ..framework.results import UnscoredReason
 
 if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray, Sums
+    from ..framework.columns_and_scores import FloatArray
 
 
 def _chosen_as_released(answer: Answer) -> Parsed:
@@ -114,28 +114,18 @@ def _misaligned(high: int, low: int) -> AnswerScore:
 
 
 _PAIRS = ((2, 1), (3, 1), (3, 2))
-MOST_COMMON = tuple(f"commonest_order_{place}" for place in range(1, 9))
+_MOST_COMMON = tuple(f"commonest_order_{place}" for place in range(1, 9))
 """Columns for the eight most frequent orders of a table."""
-
-
-def _commonest(sums: Sums) -> FloatArray:
-    import numpy as np
-
-    most = np.max(np.stack([sums[name] for name in MOST_COMMON]), axis=0)
-    out = np.full(most.shape, np.nan)
-    np.divide(most, sums["videos"], out=out, where=sums["videos"] != 0)
-    return out
-
-
+_REPEATED = tuple(ratio(name, "videos") for name in _MOST_COMMON)
 _REGURGITATED = AnswerScore(
     definition=ScoreDefinition(
         name="regurgitation_rate",
         meaning="videos with the most frequent order of letters / videos",
         direction="lower",
-        columns=(*MOST_COMMON, "videos"),
-        value=_commonest,
+        columns=(*_MOST_COMMON, "videos"),
+        value=max_of(*_REPEATED),
         bounded=False,
-        largest_of=tuple(ratio(name, "videos") for name in MOST_COMMON),
+        largest_of=_REPEATED,
     ),
     counts=(
         Count(
@@ -156,26 +146,22 @@ class _OrdersMetric(AnswersMetric):
     """Counts the most frequent orders of a whole table."""
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Return columns that count items with one of the most frequent orders."""
-        return expand_orders(items["order"], items[self.unit])
+        """Return columns that count items with one of the most frequent orders; code 0 is none."""
+        import numpy as np
+
+        codes, weights = items["order"], items[self.unit]
+        orders, places = np.unique(codes[codes != 0], return_inverse=True)
+        counts = np.bincount(places, weights=weights[codes != 0], minlength=len(orders))
+        commonest = orders[np.lexsort([orders, -counts])][: len(_MOST_COMMON)]
+        columns = dict.fromkeys(_MOST_COMMON, np.zeros(len(codes)))
+        for name, order in zip(_MOST_COMMON, commonest, strict=False):
+            columns[name] = weights * (codes == order)
+        return columns
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return the right order at best; at worst its reverse, or an invalid order."""
         limits = AnswersMetric.extreme(self, observed, best=best)
-        return {**dict.fromkeys(MOST_COMMON, 0.0), **limits}
-
-
-def expand_orders(codes: FloatArray, weights: FloatArray) -> Mapping[str, FloatArray]:
-    """Return the weight of each row with one of the most frequent orders; code 0 means none."""
-    import numpy as np
-
-    orders, places = np.unique(codes[codes != 0], return_inverse=True)
-    counts = np.bincount(places, weights=weights[codes != 0], minlength=len(orders))
-    commonest = orders[np.lexsort([orders, -counts])][: len(MOST_COMMON)]
-    columns = dict.fromkeys(MOST_COMMON, np.zeros(len(codes)))
-    for name, order in zip(MOST_COMMON, commonest, strict=False):
-        columns[name] = weights * (codes == order)
-    return columns
+        return {**dict.fromkeys(_MOST_COMMON, 0.0), **limits}
 
 
 _Record: TypeAlias = Mapping[str, object]
