@@ -369,7 +369,7 @@ class AnswersMetric(SoftMetric):
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
         """Return a bundle of right answers, or the worst of wrong ones for each column."""
-        return {**dict.fromkeys((each.name for each in self.columns), 0.0), **self._ends()[best]}
+        return self._ends()[best]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,11 +397,6 @@ class MeansMetric(AnswersMetric):
         end = self._ends()[best]
         decided = {name: known[name] + items[UNSCORED] * end[name] for name in end}
         return {**known, **self.expand({**known, **decided})}
-
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
-        """Return a bundle of right answers, or of wrong ones, that is of no value's own."""
-        within = {name: 0.0 for score in self.means for name in score.definition.columns}
-        return {**within, **AnswersMetric.extreme(self, observed, best=best)}
 
 
 def _verdict(answer: ReadAnswer) -> AnswerVerdict:

@@ -319,6 +319,8 @@ class Metric:
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return the statistics of an unscored item at its best, or at its worst.
 
+        Columns that it leaves out, such as those of :meth:`expand`, are 0.
+
         Args:
             observed: For each column the largest number that a scored item has.
             best: Which of the two.

@@ -349,7 +349,8 @@ class Table:
             for column, number in zip(metric.columns, largest, strict=True)
         }
         row = {metric.unit: 1.0, **metric.extreme(observed, best=best)}
-        extreme = metric.derive({name: np.array([row[name]]) for name in self._items})
+        # Columns that are made from a whole table say nothing of one item.
+        extreme = metric.derive({name: np.array([row.get(name, 0.0)]) for name in self._items})
         return {
             name: np.array([_exact_sum(clusters[name]) + unscored * float(extreme[name][0])])
             for name in extreme

@@ -46,7 +46,7 @@ from ..answers.answer_scores import (
     Bundle,
     Count,
     ReadAnswer,
-    combined,
+    average,
     count,
     credit,
     share,
@@ -63,6 +63,7 @@ from ..answers.closed_questions import (
     Keys,
     Parsed,
     compared_by,
+    of_first,
 )
 from ..answers.yes_no import YES_NO_PARSERS, yes_no_parser
 from ..answers.yes_no_scores import yes_bias
@@ -73,7 +74,6 @@ from ..framework.metric import OptionDefinition, Paper, soft_option
 from .question_groups import (
     CATEGORIES,
     CAUSES,
-    MADE,
     NO_VERDICT,
     RIGHT,
     UNCLEAR,
@@ -152,8 +152,7 @@ class HallusionBenchAnswers(AnswersMetric):
     def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the statistics of an unscored answer: its pair and figure are incomplete."""
         bundle = [self._missing(answer, "") for answer in item.answers[:1]]
-        row = [1.0 if each.name == "unscored" else float(each.of(bundle)) for each in self.counts]
-        return (*row, *self.places(item))
+        return (*(float(each.of(bundle)) for each in self.counts), *self.places(item))
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the columns of pairs, figures and causes."""
@@ -166,11 +165,6 @@ class HallusionBenchAnswers(AnswersMetric):
         verdict = items["verdict"]
         decided = np.where(verdict == NO_VERDICT, float(RIGHT if best else WRONG), verdict)
         return {**items, **self.expand({**items, "verdict": decided})}
-
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
-        """Return a right answer or a wrong one; :meth:`resolve` has its pair and figure."""
-        row = dict.fromkeys((*(column.name for column in self.columns), *MADE), 0.0)
-        return row | {"answered": 1.0, "right": float(best)}
 
 
 def _verdict(value: str | None, label: str) -> int:
@@ -212,6 +206,10 @@ def _place(answer: ReadAnswer) -> int:
     )
 
 
+def _is_unscored(bundle: Bundle) -> bool:
+    return not (bundle and bundle[0].counted)
+
+
 def _label(name: str, meaning: str, of: Callable[[ReadAnswer], float]) -> Count:
     def named(bundle: Bundle) -> float:
         return of(bundle[0]) if bundle else 0
@@ -247,7 +245,7 @@ _COLUMNS = (
             strict=True,
         )
     ),
-    Count(name="unscored", meaning="answers without a correctness", of=lambda _bundle: 0),
+    Count(name="unscored", meaning="answers without a correctness", of=_is_unscored),
     _label("place", "category and figure", _place),
     _label("verdict", "correctness", _verdict_of),
     _label("same", "whether it agrees with figure 0", _same),
@@ -274,8 +272,8 @@ def _cause(prefix: str, cause: str, failures: str, bottom: str, unknown: str) ->
     return ScoreDefinition(
         name=name,
         meaning=f"share of {failures}, cause: {cause.replace('_', ' ')}",
-        columns=(top, bottom, unknown),
-        value=_known(top, bottom, unknown),
+        columns=(top, bottom, unknown) if unknown else (top, bottom),
+        value=_known(top, bottom, unknown) if unknown else ratio(top, bottom),
         count=bottom,
         bounded=False,
     )
@@ -294,7 +292,7 @@ _FIGURES = (
 )
 _CAUSES = (
     ("", "wrong answers", "failures", "failures_unknown"),
-    ("question_", "wrong answers, judged one by one", "failures", "never"),
+    ("question_", "wrong answers, judged one by one", "failures", ""),
     ("pair_", "wrong pairs", "pairs_wrong", "pairs_unknown"),
 )
 _MADE_DEFINITIONS = (
@@ -322,15 +320,6 @@ _QUESTION_ACCURACY = share(
     own=True,
 )
 _MADE_SCORES = tuple(map(_made, _MADE_DEFINITIONS))
-
-
-def _mean(*accuracies: FloatArray) -> FloatArray:
-    first, *others = accuracies
-    return sum(others, first) / len(accuracies)
-
-
-def _first(name: str) -> Callable[[AnswersItem], str]:
-    return lambda item: item.answers[0].fields.get(name, "") if item.answers else ""
 
 
 # The option `correctness` names another parser, or a source of verdicts.
@@ -380,7 +369,7 @@ BENCHMARK = ClosedQuestions(
     kept=("subcategory", "set_id", "question_id", "reference"),
     places={"category": CATEGORIES, "visual_input": SHOWN, "correctness": ("", *VERDICTS)},
     question_files=True,
-    derived={name: _first(name) for name in _PLACE[:2]},
+    derived={name: of_first(name) for name in _PLACE[:2]},
     input_keys=(
         InputKey(
             name="correctness_key",
@@ -442,14 +431,10 @@ BENCHMARK = ClosedQuestions(
         _QUESTION_ACCURACY,
         # They are made from whole tables of these columns.
         *_MADE_SCORES,
-        combined(
+        average(
             "mean_accuracy",
             "mean of aAcc, fAcc and qAcc, by which VLMEvalKit's leaderboard sorts",
-            _mean,
-            (
-                _QUESTION_ACCURACY,
-                *(s for s in _MADE_SCORES if s.definition.name in _MEANT),
-            ),
+            (_QUESTION_ACCURACY, *(s for s in _MADE_SCORES if s.definition.name in _MEANT)),
         ),
         *yes_bias("labelled", "labelled_wrong", among=lambda answer: bool(answer.label)),
         *map(_made, _CAUSE_SCORES),

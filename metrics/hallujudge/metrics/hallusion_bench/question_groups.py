@@ -37,28 +37,6 @@ CAUSES = ("language_hallucination", "visual_illusion", "mixed")
 """Causes of a wrong answer."""
 
 
-MADE = (
-    "pairs",
-    "pairs_right",
-    "pairs_wrong",
-    "pairs_unknown",
-    *(f"pair_{cause}" for cause in CAUSES),
-    "easy",
-    "easy_right",
-    "hard",
-    "hard_right",
-    "figures",
-    "figures_right",
-    "figures_wrong",
-    "figures_mixed",
-    "figure_share",
-    "failures",
-    "failures_unknown",
-    *(f"failure_{cause}" for cause in CAUSES),
-    "never",
-)
-"""The columns that are made from a table."""
-
 _VS, _ORIGINAL, _VISUAL = 1, 2, 4
 
 
@@ -85,7 +63,6 @@ def made_columns(items: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         **_accuracy("hard", _Grouping(items["pair"], rows.visual_input == 2), rows),
         **_figure_columns(rows, _Grouping(items["figure"], items["figure"] > 0)),
         **_failure_columns(rows, blame),
-        "never": rows.zeros,
     }
 
 
