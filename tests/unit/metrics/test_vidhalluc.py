@@ -6,6 +6,7 @@ import pytest
 
 from hallujudge.metrics import Answer
 from hallujudge.metrics import vidhalluc as parsers
+from hallujudge.metrics.vidhalluc.scene_changes import first_yes_no
 
 OPTIONS = {"A": "running", "B": "running on a track", "C": "skiing", "D": "painting a fence"}
 
@@ -26,7 +27,7 @@ OPTIONS = {"A": "running", "B": "running on a track", "C": "skiing", "D": "paint
 )
 def test_yes_or_no(text: str, published: str | None, corrected: str | None) -> None:
     assert parsers.yes_no_before_marks(text) == published
-    assert parsers.first_yes_no(text) == corrected
+    assert first_yes_no(text) == corrected
 
 
 @pytest.mark.parametrize(

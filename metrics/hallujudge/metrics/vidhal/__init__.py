@@ -158,11 +158,6 @@ class _OrdersMetric(AnswersMetric):
             columns[name] = weights * (codes == order)
         return columns
 
-    def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
-        """Return the right order at best; at worst its reverse, or an invalid order."""
-        limits = AnswersMetric.extreme(self, observed, best=best)
-        return {**dict.fromkeys(_MOST_COMMON, 0.0), **limits}
-
 
 _Record: TypeAlias = Mapping[str, object]
 
