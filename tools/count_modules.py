@@ -7,7 +7,8 @@ generated code. An import counts wherever it stands: at the top, in a function, 
 A room is a folder or module directly below a source root; an arrow is an import from one room of a
 source root into another. ``--list`` adds the modules with one importer and the recurring names.
 ``--families`` prints instead how many lines of code each family has in each layer; its analyses,
-builders and audits are counted apart, and so are modules whose commands all belong to them.
+builders and audits are counted apart, and so are modules whose commands all belong to them. All
+benchmarks of a family are counted together; ``--list`` adds the lines of each of its modules.
 """
 
 from __future__ import annotations
@@ -179,8 +180,7 @@ def family_lines(modules: list[Module], families: list[str]) -> dict[str, Counte
     counts = {family: Counter[str]() for family in families}
     for module in modules:
         parts = module.name.split(".")[1:]
-        family = next((part for part in parts if part in counts), "")
-        if family:
+        if family := family_of(module, families):
             layer = LAYERS.get(".".join(parts[: 1 if parts[0] == "metrics" else 2]))
             special = layer is None or module.base.endswith(APART) or module.builds
             counts[family]["apart" if special else str(layer)] += module.lines
@@ -190,24 +190,36 @@ def family_lines(modules: list[Module], families: list[str]) -> dict[str, Counte
     return counts
 
 
+def family_of(module: Module, families: list[str]) -> str:
+    """Return the family that a module, its package or the beginning of its name is called by."""
+    parts = [part for part in module.name.split(".") if part not in families]
+    of_beginnings = (each for part in parts for each in families if part.startswith(f"{each}_"))
+    named = next((part for part in module.name.split(".") if part in families), "")
+    return named or next(of_beginnings, "")
+
+
 def proto_lines(path: Path) -> int:
     """Return how many lines of a .proto file are neither blank nor comments; 0 without one."""
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     return sum(bool(text := line.strip()) and not text.startswith("//") for line in lines)
 
 
-def print_families(modules: list[Module]) -> None:
-    """Print the lines of code of each family, the largest first."""
+def print_families(modules: list[Module], *, listed_too: bool) -> None:
+    """Print the lines of code of each family, the largest first, and those of its modules."""
     [listed] = (
         node.value
         for node in ast.parse(sources(ROOT)["hallujudge.metrics.families"].read_text("utf-8")).body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FAMILIES"
     )
-    counts = family_lines(modules, ast.literal_eval(listed))
+    families = ast.literal_eval(listed)
+    counts = family_lines(modules, families)
     columns = (*LAYERS.values(), "wire", "total", "apart")
     print(f"{'family':<16}", *(f"{name:>9}" for name in columns))
     for family, found in sorted(counts.items(), key=lambda each: -each[1]["total"]):
         print(f"{family:<16}", *(f"{found[name]:>9}" for name in columns))
+        for module in modules if listed_too else ():
+            if module.lines and family_of(module, families) == family:
+                print(f"    {module.lines:>4} {module.name.removeprefix('hallujudge.')}")
 
 
 def main() -> None:
@@ -218,7 +230,7 @@ def main() -> None:
     options = parser.parse_args()
     modules = read()
     if options.families:
-        print_families(modules)
+        print_families(modules, listed_too=options.list)
         return
     lines = [module.lines for module in modules]
     single, names = single_importers(modules), recurring(modules)
