@@ -145,3 +145,13 @@ def test_signatures_of_runs_have_the_fields_that_the_metric_lists(name: str) -> 
     used = list(parsed_signature(report.signature))
     assert [name for name in used if name not in names] == []
     assert {"var", "n", "items", "refs", "v"} <= {*names}
+
+
+@pytest.mark.parametrize("name", list(RUNS))
+def test_signatures_say_how_the_model_was_asked(name: str) -> None:
+    run = RUNS[name]()
+    asked = {"prompts": "0123abcd", "asked": "chat-plain"}
+    with Client.embedded() as client:
+        report = client.score(name, **{**run, "options": {**run.get("options", {}), **asked}})
+    used = parsed_signature(report.signature)
+    assert {field: used.get(field) for field in asked} == asked

@@ -195,6 +195,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> ObjectHalBenchPipeline:
         matcher=_MATCHERS[variant],
         graph=graph.label,
         extractor=source if extractor is None else extractor.label,
+        **ENTRY.own_options(spec),
     )
     published = resources.graph(_GRAPHS["published"])
     notes = graph_notes(variant, graph, published, _GRAPHS["corrected"].name)

@@ -15,7 +15,7 @@ from hallujudge.metrics.vidhalluc.scene_changes import GIVEN, places_of, with_si
 from ...threads import in_thread
 from ..answers_pipeline import AnswersPipeline, declared_entry
 from ..pipelines import checked_items
-from ..registry import Trial
+from ..registry import Pipeline, Trial
 from ..resources import Resources
 from ..responses import ResponseCheck
 from ..spec import ScoreSpec
@@ -30,24 +30,22 @@ class SceneChangesPipeline(AnswersPipeline):
     Args:
         metric: The metric.
         responses: Recognises missing responses.
-        comparer: Compares places; None if their similarities are given.
+        comparer: Compares places.
     """
 
     def __init__(
-        self, metric: AnswersMetric, responses: ResponseCheck, comparer: TextComparer | None
+        self, metric: AnswersMetric, responses: ResponseCheck, comparer: TextComparer
     ) -> None:
         super().__init__(metric, responses)
         self._comparer = comparer
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order; a batch's places are encoded together."""
-        if (comparer := self._comparer) is None:
-            return await super().evaluate(items)
         mine: list[AnswersItem] = checked_items(items, AnswersItem)
         answers = (answer for item in mine for answer in item.answers)
         found = (each for answer in answers for each in places_of(answer, self.metric.variant))
         places = list(dict.fromkeys(found))
-        numbers = await in_thread(lambda: comparer.similarities(places)) if places else []
+        numbers = await in_thread(lambda: self._comparer.similarities(places)) if places else []
         known: dict[tuple[str, str], float] = dict(zip(places, numbers, strict=True))
         return await super().evaluate(
             [
@@ -57,26 +55,25 @@ class SceneChangesPipeline(AnswersPipeline):
         )
 
 
-def _open(spec: ScoreSpec, resources: Resources) -> SceneChangesPipeline:
-    name = spec.options.get("encoder") or GIVEN
-    comparer = None
-    if name != GIVEN:
-        if (offers := resources.offers) is not None:
-            offers.check("encoder", name, offers.models)
-        comparer = resources.judges.text_comparer(name)
+_ENTRIES = {declared.name: declared_entry(declared) for declared in BENCHMARKS}
+# Its similarities are given.
+_CHANGES = _ENTRIES.pop(VidhallucSthMetric.name)
+
+
+def _open(spec: ScoreSpec, resources: Resources) -> Pipeline:
+    if (name := spec.options.get("encoder") or GIVEN) == GIVEN:
+        return _CHANGES.open(spec, resources)
+    if resources.offers is not None:
+        resources.offers.check("encoder", name, resources.offers.models)
+    comparer = resources.judges.text_comparer(name)
     responses = ResponseCheck(spec.options)
-    metric = VidhallucSthMetric(
-        variant=spec.variant,
-        responses=responses.signature,
-        **{"encoder": comparer.label if comparer else GIVEN},
-    )
+    own = {**_CHANGES.own_options(spec), "encoder": comparer.label}
+    metric = VidhallucSthMetric(variant=spec.variant, responses=responses.signature, **own)
     return SceneChangesPipeline(metric, responses, comparer)
 
 
-_ENTRIES = {declared.name: declared_entry(declared) for declared in BENCHMARKS}
-_CHANGES = _ENTRIES[VidhallucSthMetric.name]
 ENTRIES = (
-    *(entry for entry in _ENTRIES.values() if entry is not _CHANGES),
+    *_ENTRIES.values(),
     replace(
         _CHANGES,
         trial=Trial(item=_CHANGES.trial.item, score="description_score", value=1.0),
