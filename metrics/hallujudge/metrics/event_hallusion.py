@@ -107,11 +107,8 @@ class _Videos(AnswersMetric):
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return an unscored video with all answers and the description right, or wrong."""
         asked, judged = (float(observed[name].max()) for name in ("asked", "judged"))
-        return {
-            **dict.fromkeys((column.name for column in self.columns), 0.0),
-            **{"asked": asked, "answered": asked, "right": asked * best},
-            **{"judged": judged, "decided": judged, "approved": judged * best},
-        }
+        questions = {"answered": asked, "right": asked * best}
+        return {**questions, "decided": judged, "approved": judged * best}
 
 
 _describes = named(DESCRIPTION)
