@@ -403,6 +403,16 @@ def test_the_command_prints_the_hit_ratios(caption_runs: dict[str, Path], probe:
         assert row["hr_c"] == pytest.approx(wanted, abs=ONE_UNIT, rel=0)
     values = [row["hr_a"] for row in rows if row["model"] == "llava"]
     assert values == pytest.approx(LLAVA_HR_A, abs=5e-5, rel=0)
+    shown = here(
+        *("analyze", *caption_runs.values(), *names, "--probe", probe),
+        *("--format", "csv", "--table", "hit_ratio"),
+    )
+    # One row for each model, with k in the columns, as the paper prints it.
+    printed = [line.split(",") for line in shown.stdout.splitlines()]
+    places = [printed[0].index(f"hr_c@{k}") for k in (10, 20, 30)]
+    assert [row[0] for row in printed[1:]] == [*caption_runs]
+    found = [float(row[place]) for row in printed[1:] for place in places]
+    assert found == [row["hr_c"] for row in rows]
 
 
 def pope_file(goldens: Path, split: str, kind: str) -> Path:

@@ -20,10 +20,9 @@ from ..comparison.compared_runs import RunSource
 from ..errors import ArchiveError, UnsupportedError
 from ..report.table_pages import Cell
 from ..runs.manifest import ANALYSIS
+from .analysis_tables import Analysis, AnalysisTable
 from .analyzed_run import (
-    Analysis,
     AnalysisOption,
-    AnalysisTable,
     AnalyzedRun,
     FamilyAnalyses,
     OptionValue,

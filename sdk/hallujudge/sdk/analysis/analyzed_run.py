@@ -1,10 +1,9 @@
-"""Finished runs, the options of their analyses, and the tables that the analyses make."""
+"""Finished runs, the options of their analyses, and what a family declares."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -14,21 +13,17 @@ from ..archives.records import Record
 from ..backends import metric_of
 from ..comparison.compared_runs import RunSource, check_distinct, run_keys, run_name
 from ..errors import ArchiveError, InvalidInputError
-from ..report.charts import Chart, chart_from
-from ..report.report_text import ABSENT, clean, cut
-from ..report.table_pages import PAGE_FORMATS, Cell, Grid, Page, Shown
+from ..report.table_pages import Cell
 from ..runs.manifest import ITEMS
 from ..runs.result_files import records_of
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run
+from .analysis_tables import AnalysisTable
 
 OptionValue: TypeAlias = "int | float | str | Path | Sequence[str] | None"
 """Value of an option."""
 
 _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
-# Longer tables are cut where several are shown together.
-_SHOWN_ROWS = 40
-_CELL_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,42 +237,6 @@ def runs_of(runs: Iterable[AnalyzedRun], *metrics: str) -> list[AnalyzedRun]:
     return [run for run in runs if run.metric in metrics]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisTable:
-    """One analysis."""
-
-    name: str
-    """The table's name, such as ``trend``."""
-    source: str
-    """Table or figure of the paper, or a note that the analysis is ours."""
-    rows: tuple[Mapping[str, Cell], ...]
-    """Rows with the same keys in the same order."""
-    chart: Chart | None = None
-    """How the table is drawn; None where numbers say as much."""
-
-    def grid(self, *, whole: bool = False) -> Grid:
-        """Return the table as it is shown, and all of its values.
-
-        Args:
-            whole: Whether all rows are shown, and not the first ones of a long table only.
-        """
-        keys = tuple(self.rows[0]) if self.rows else ()
-        shown = self.rows if whole else self.rows[:_SHOWN_ROWS]
-        cut_off = (
-            f"; the first {len(shown)} of {len(self.rows):,} rows: --table {self.name} shows all"
-            if len(shown) < len(self.rows)
-            else ""
-        )
-        return Grid(
-            title=f"{_words(self.name)} ({self.source}{cut_off})",
-            headings=tuple(map(_words, keys)),
-            rows=tuple(tuple(_shown(row[key]) for key in keys) for row in shown),
-            keys=keys,
-            values=tuple(tuple(row[key] for key in keys) for row in self.rows),
-            chart=self.chart,
-        )
-
-
 Tables: TypeAlias = "tuple[list[AnalysisTable], list[str]]"
 """Tables, and the reasons for those that are missing or partial."""
 
@@ -349,146 +308,11 @@ def _join(joined: dict[str, AnalysisTable], table: AnalysisTable, keys: Mapping[
         source=table.source,
         rows=(before.rows if before else ()) + rows,
         chart=chart,
+        spread=table.spread,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis(Shown):
-    """The analyses of some runs."""
-
-    schema = "analysis"
-
-    runs: tuple[Mapping[str, str], ...]
-    """Name, metric, variant and signature of each run."""
-    tables: tuple[AnalysisTable, ...]
-    """The analyses that the runs allow, as tables."""
-    notes: tuple[str, ...] = ()
-    """Reasons for missing or partial analyses."""
-    whole: bool = False
-    """Whether tables are shown with all rows; else with the first ones."""
-
-    def __getitem__(self, name: str) -> AnalysisTable:
-        """Return the table with a name.
-
-        Raises:
-            KeyError: No table has that name.
-        """
-        for table in self.tables:
-            if table.name == name:
-                return table
-        raise KeyError(name)
-
-    def only(self, names: Sequence[str]) -> Analysis:
-        """Return the analysis with some tables alone, which are shown with all rows.
-
-        Raises:
-            InvalidInputError: No table has one of the names.
-        """
-        known = [table.name for table in self.tables]
-        if unknown := [name for name in names if name not in known]:
-            raise InvalidInputError(
-                f"no table has the name {unknown[0]!r:.60}; these runs have {', '.join(known)}"
-            )
-        tables = tuple(self[name] for name in dict.fromkeys(names))
-        return Analysis(runs=self.runs, tables=tables, notes=self.notes, whole=True)
-
-    def page(self) -> Page:
-        """Return the tables that have rows."""
-        metrics = dict.fromkeys(f"{run['metric']} ({run['variant']})" for run in self.runs)
-        return Page(
-            title=f"{', '.join(metrics)}: analyses",
-            grids=tuple(table.grid(whole=self.whole) for table in self.tables if table.rows),
-            notes=self.notes,
-            sources=dict(self._sources()),
-        )
-
-    def _sources(self) -> Iterator[tuple[str, str]]:
-        """Yield the name and the signature of each run; runs of two metrics may share a name."""
-        names = Counter(run["name"] for run in self.runs)
-        for run in self.runs:
-            name, metric = run["name"], run["metric"]
-            yield (name if names[name] == 1 else f"{name} ({metric})"), run["signature"]
-
-    def files(self) -> dict[str, str]:
-        """Return all tables in all formats: name of each file -> its text.
-
-        ``analysis.json`` and ``analysis.html`` have all tables; each also has a file of its own as
-        CSV, with all digits, and as LaTeX, both with all rows.
-        """
-        page = self.page()
-        made = {"analysis.json": self.to_text(), "analysis.html": PAGE_FORMATS["html"](page)}
-        for table in (table for table in self.tables if table.rows):
-            alone = replace(page, grids=(table.grid(whole=True),), notes=())
-            made[f"{table.name}.csv"] = PAGE_FORMATS["csv"](alone)
-            made[f"{table.name}.tex"] = PAGE_FORMATS["latex"](alone)
-        return made
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the content of ``analysis.json``."""
-        return {
-            "runs": [dict(run) for run in self.runs],
-            "analyses": {
-                table.name: {
-                    "source": table.source,
-                    "rows": [dict(row) for row in table.rows],
-                    **({"chart": table.chart.to_json()} if table.chart else {}),
-                }
-                for table in self.tables
-            },
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any], where: str) -> Analysis:
-        """Return the analysis of an ``analysis.json``.
-
-        Raises:
-            ArchiveError: It is not one that hallujudge wrote.
-        """
-        with ArchiveError.of_content(
-            f"{where}: not an analysis that hallujudge wrote", "analyze the run again"
-        ):
-            return cls(
-                runs=tuple({key: str(run[key]) for key in run} for run in values["runs"]),
-                tables=tuple(
-                    AnalysisTable(
-                        name=str(name),
-                        source=str(table["source"]),
-                        rows=tuple(_checked_rows(table["rows"])),
-                        chart=chart_from(table.get("chart")),
-                    )
-                    for name, table in values["analyses"].items()
-                ),
-                notes=tuple(map(str, values["notes"])),
-            )
-
-
-def _checked_rows(rows: Iterable[Mapping[str, object]]) -> Iterator[dict[str, Cell]]:
-    shape = Counter[tuple[str, ...]]()
-    for row in rows:
-        shape[tuple(row)] += 1
-        if len(shape) > 1 or not all(
-            value is None or isinstance(value, str | int | float) for value in row.values()
-        ):
-            raise TypeError(f"a row is {row!r:.80}")
-        yield dict(row)  # type: ignore[arg-type]  # checked above
 
 
 def described(run: AnalyzedRun) -> dict[str, str]:
     """Return what an analysis says of a run."""
     named = {"name": run.name, "metric": run.metric, "variant": run.variant}
     return {**named, "signature": run.signature}
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _shown(value: Cell) -> str:
-    if value is None:
-        return ABSENT
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.4f}" if isinstance(value, float) else cut(clean(value), _CELL_CHARS)

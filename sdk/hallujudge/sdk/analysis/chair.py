@@ -23,9 +23,9 @@ from ..archives.records import Record
 from ..errors import ArchiveError, InvalidInputError
 from ..report.charts import Chart
 from ..report.table_pages import Cell
+from .analysis_tables import AnalysisTable, Spread
 from .analyzed_run import (
     AnalysisOption,
-    AnalysisTable,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,
@@ -185,6 +185,7 @@ def _hit_ratios(
             {"k": a.k, "hr_a": a.value, "hr_a_n": a.n, "hr_c": c.value, "hr_c_n": c.n}
             for a, c in zip(by_frequency, by_company, strict=True)
         ),
+        spread=Spread(column="k", values=("hr_a", "hr_c"), headings=("HR_A", f"HR_C({probe})")),
     )
 
 
@@ -209,6 +210,12 @@ def _accumulated(
             for k, one, other in zip(_STEPS, appearing, together, strict=True)
         ),
         chart=Chart(kind="lines", x="k", y=("by_frequency", "by_cooccurrence")),
+        spread=Spread(
+            column="k",
+            values=("by_frequency", "by_cooccurrence"),
+            headings=("appearance frequency", f"co-occurrence with {probe}"),
+            rows="sorted_by",
+        ),
     )
 
 

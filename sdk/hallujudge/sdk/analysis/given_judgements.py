@@ -18,8 +18,8 @@ from hallujudge.metrics.hallusion_bench import verdict_of
 from ..archives.records import Record
 from ..errors import ArchiveError
 from ..report.table_pages import Cell
+from .analysis_tables import AnalysisTable
 from .analyzed_run import (
-    AnalysisTable,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,

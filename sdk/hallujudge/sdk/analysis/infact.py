@@ -23,9 +23,9 @@ from ..archives.records import Record, id_under, optional_text, read_records
 from ..errors import ArchiveError, InvalidInputError
 from ..report.charts import Chart
 from ..report.table_pages import Cell
+from .analysis_tables import AnalysisTable
 from .analyzed_run import (
     AnalysisOption,
-    AnalysisTable,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,

@@ -22,9 +22,9 @@ from ..archives.records import Record
 from ..errors import ArchiveError
 from ..report.charts import Chart
 from ..runs.score_run import by_domain, graph_source
+from .analysis_tables import AnalysisTable
 from .analyzed_run import (
     AnalysisOption,
-    AnalysisTable,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,

@@ -18,8 +18,8 @@ from ..comparison.label_scores import LabelScores
 from ..errors import ArchiveError
 from ..report.charts import Chart
 from ..report.table_pages import Cell, Page
+from .analysis_tables import AnalysisTable
 from .analyzed_run import (
-    AnalysisTable,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,

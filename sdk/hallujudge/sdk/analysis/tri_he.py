@@ -35,9 +35,9 @@ from ..archives.tri_he import human_scores
 from ..errors import ArchiveError, InvalidInputError, NotFoundError
 from ..report.charts import Chart
 from ..report.table_pages import Cell
+from .analysis_tables import AnalysisTable
 from .analyzed_run import (
     AnalysisOption,
-    AnalysisTable,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,

@@ -16,13 +16,15 @@ Row: TypeAlias = "Mapping[str, str | int | float | bool | None]"
 # which is hard to see on white.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555")
 _WIDTH, _HEIGHT = 640, 320
+# Drawn in a fixed size, in which letters stay readable: a narrow screen scrolls.
+_SHOWN_WIDTH = 760
 _LEFT, _RIGHT, _TOP = 72, 16, 28
 # Room for what is below the axis: slanted names need more.
-_BELOW, _BELOW_SLANTED = 46, 100
+_BELOW, _BELOW_SLANTED = 46, 176
 _LEGEND_ROW = 18
 _NAME_CHARS, _LEGEND_CHARS = 14, 60
 # Slanted names are shorter, so that the first one ends inside the drawing and all above its label.
-_SLANTED_CHARS, _SLANT = 17, -40
+_SLANTED_CHARS, _SLANT = 26, -60
 # Twice as many series as colors, half of them dashed or hollow; more could not be told apart.
 # Slanted names of more bars would overlap.
 _MOST_SERIES, _MOST_BARS = 14, 24
@@ -116,9 +118,12 @@ def _figure(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
     points = [point for some in series.values() for point in some]
     if not points:
         return Markup("")
+    # Room for slanted names is added below, so that they leave the values as much as others do.
+    slanted = chart.kind == "bars" and _are_long(names)
+    height = _HEIGHT + (_BELOW_SLANTED - _BELOW if slanted else 0)
     svg = element(
-        "svg", element("title", title), *_drawing(chart, series, names),
-        viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", width="100%",
+        "svg", element("title", title), *_drawing(chart, series, names, height),
+        viewBox=f"0 0 {_WIDTH} {height}", role="img", width=str(_SHOWN_WIDTH),
         font_family="sans-serif", font_size="11", fill="currentColor",
     )  # fmt: skip
     legend = _legend(list(series)) if len(series) > 1 else ""
@@ -130,12 +135,15 @@ def _figure(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
         )
         if left_out
     ]
-    note = element("figcaption", "; ".join(hidden)) if hidden else ""
-    return element("figure", svg, legend, note)
+    note = element("p", "; ".join(hidden)) if hidden else ""
+    # A scrollable region must be reachable by keyboard.
+    return element(
+        "div", svg, legend, note, _class="scroll", role="figure", tabindex="0", aria_label=title
+    )
 
 
 def _drawing(
-    chart: Chart, series: Mapping[str, Sequence[_Point]], names: Sequence[str]
+    chart: Chart, series: Mapping[str, Sequence[_Point]], names: Sequence[str], height: int
 ) -> Iterator[Markup]:
     """Yield the axes with their labels, and the series."""
     points = [point for some in series.values() for point in some]
@@ -151,7 +159,7 @@ def _drawing(
         )
     )
     slanted = bars and _are_long(names)
-    floor = _HEIGHT - (_BELOW_SLANTED if slanted else _BELOW)
+    floor = height - (_BELOW_SLANTED if slanted else _BELOW)
     ends = [end for p in points for end in (p.low, p.high)]
     up = _Scale.of(ends, floor, _TOP, least=0.0 if bars else None)
     yield from _axis_y(up)
@@ -159,9 +167,8 @@ def _drawing(
     for place, some in enumerate(series.values()):
         color = _COLORS[place % len(_COLORS)]
         yield _DRAWN[chart.kind](some, across, up, color, (place, len(series)))
-    yield _text(_WIDTH / 2, _HEIGHT - 4, _words(chart.x))
-    if len(chart.y) == 1:
-        yield _text(4, 12, _words(chart.y[0]), anchor="start")
+    yield _text(_WIDTH / 2, height - 4, _words(chart.x))
+    yield _text(4, 12, ", ".join(map(_words, chart.y)), anchor="start")
 
 
 def _names_of_bars(chart: Chart, rows: Sequence[Row]) -> list[str]:
@@ -367,6 +374,6 @@ def _legend(names: Sequence[str]) -> Markup:
         entries += [square, _text(x + 16, y, name, anchor="start")]
     height = 20 + (len(names) - 1) // in_row * _LEGEND_ROW
     return element(
-        "svg", *entries, viewBox=f"0 0 {_WIDTH} {height}", width="100%", aria_hidden="true",
-        font_family="sans-serif", font_size="11", fill="currentColor",
+        "svg", *entries, viewBox=f"0 0 {_WIDTH} {height}", width=str(_SHOWN_WIDTH),
+        aria_hidden="true", font_family="sans-serif", font_size="11", fill="currentColor",
     )  # fmt: skip

@@ -60,6 +60,8 @@ class Grid:
     """A second heading above each column, which neighbours share; empty for none."""
     chart: Chart | None = None
     """How pages draw the values above the table; None for the table alone."""
+    charted: tuple[Mapping[str, Cell], ...] = ()
+    """The rows that the chart draws; empty for the table's own."""
 
     @property
     def full_headings(self) -> tuple[str, ...]:
@@ -288,7 +290,7 @@ def _sections(page: Page) -> Sequence[Markup]:
 def grid_sections(grids: Iterable[Grid]) -> Iterator[Markup]:
     """Yield tables as sections of a page, each with its chart if it has one."""
     for grid in grids:
-        drawn = draw(grid.chart, grid.records(), grid.title) if grid.chart else ""
+        drawn = draw(grid.chart, grid.charted or grid.records(), grid.title) if grid.chart else ""
         yield element("section", element("h2", grid.title), drawn, _html_table(grid))
 
 

@@ -78,7 +78,7 @@ def test_columns_of_several_series_have_a_figure_each() -> None:
     ]
     chart = Chart(kind="lines", x="k", y=("one", "other"), by=("model",))
     drawn = ElementTree.fromstring(f"<page>{draw(chart, rows, 'a title')}</page>")
-    figures = drawn.findall("figure")
+    figures = drawn.findall("div[@role='figure']")
     titles = [[title.text for title in figure.iter("title")] for figure in figures]
     assert titles == [
         ["a title: one", "b 1: 1", "b 2: 2"],
@@ -90,7 +90,7 @@ def test_columns_of_several_series_have_a_figure_each() -> None:
     )
     assert first["b 1: 1"] == second["b 1: 2"] != second["a 1: 2"]
     together = draw(Chart(kind="lines", x="k", y=("one", "other")), rows, "")
-    assert together.count("<figure>") == 1
+    assert together.count('role="figure"') == 1
 
 
 def test_bars_have_the_order_of_a_column() -> None:
@@ -119,3 +119,23 @@ def test_names_do_not_cover_the_label_of_the_axis() -> None:
             # A letter of this size is about six units wide.
             end = float(found.attrib["y"]) - math.sin(math.radians(turned)) * 6 * len(text or "")
             assert end < label - 8
+
+
+def test_long_names_are_whole_and_inside_the_drawing() -> None:
+    names = [f"spatio-temporal change {n:02d}" for n in range(24)]
+    rows: list[Row] = [{"name": name, "v": 1} for name in names]
+    drawn = ElementTree.fromstring(draw(Chart(kind="bars", x="name", y=("v",)), rows, ""))
+    texts = {text.text: text for text in drawn.iter("text")}
+    for name in names:
+        found = texts[name].attrib
+        turned = float(found["transform"].partition("(")[2].split()[0])
+        # A letter of this size is about six units wide.
+        assert float(found["x"]) - math.cos(math.radians(turned)) * 6 * len(name) > 0
+
+
+def test_the_vertical_axis_names_all_columns() -> None:
+    rows: list[Row] = [{"k": k, "one": 0.5, "other_one": 1} for k in (1, 2)]
+    drawn = ElementTree.fromstring(
+        draw(Chart(kind="lines", x="k", y=("one", "other_one")), rows, "")
+    )
+    assert "one, other one" in [text.text for text in drawn.iter("text")]

@@ -1,0 +1,82 @@
+"""Tables of an analysis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hallujudge.sdk import Analysis, AnalysisTable
+from hallujudge.sdk.analysis.analysis_tables import Spread
+from hallujudge.sdk.analysis.analyzed_run import checked_options
+from hallujudge.sdk.errors import InvalidInputError
+
+ROWS = tuple({"k": number, "share": number / 100} for number in range(100))
+LONG = AnalysisTable(name="long", source="a paper", rows=ROWS)
+
+
+def test_a_long_table_is_cut_only_where_several_are_shown() -> None:
+    found = Analysis(runs=(), tables=(LONG, AnalysisTable(name="short", source="", rows=ROWS[:9])))
+    first, second = found.page().grids
+    assert (len(first.rows), len(first.values), len(second.rows)) == (40, 100, 9)
+    assert first.title == "long (a paper; the first 40 of 100 rows: --table long shows all)"
+    (alone,) = found.only(["long"]).page().grids
+    assert (len(alone.rows), alone.title) == (100, "long (a paper)")
+
+
+def test_files_of_a_table_have_all_rows() -> None:
+    files = Analysis(runs=(), tables=(LONG,)).files()
+    assert files["long.csv"].splitlines()[-1] == "99,0.99"
+    assert r"99 & 0.9900 \\" in files["long.tex"]
+
+
+SPREAD_ROWS = tuple(
+    {"model": model, "k": k, "a": k / 10 + at, "c": None if at else k / 100, "n": 7 + at}
+    for at, model in enumerate(("llava", "blip"))
+    for k in (1, 2)
+)
+SIDE_BY_SIDE = Spread(column="k", values=("a", "c"), headings=("HR_A", "HR_C(cat)"))
+
+
+def test_values_of_a_column_become_columns_as_in_the_paper() -> None:
+    table = AnalysisTable(name="t", source="s", rows=SPREAD_ROWS, spread=SIDE_BY_SIDE)
+    grid = table.grid()
+    assert grid.over == ("", "HR_A", "HR_A", "HR_C(cat)", "HR_C(cat)", "")
+    assert grid.headings == ("model", "@1", "@2", "@1", "@2", "n")
+    assert grid.keys == ("model", "a@1", "a@2", "c@1", "c@2", "n")
+    assert grid.values == (
+        ("llava", 0.1, 0.2, 0.01, 0.02, 7),
+        ("blip", 1.1, 1.2, None, None, 8),
+    )
+    files = Analysis(runs=(), tables=(table,)).files()
+    assert files["t.csv"].splitlines()[0] == "model,a@1,a@2,c@1,c@2,n"
+    assert r"\multicolumn{2}{c}{HR\_A}" in files["t.tex"]
+
+
+def test_values_have_rows_of_their_own_where_the_paper_has_two_tables() -> None:
+    spread = Spread(column="k", values=("a", "c"), headings=("first", "second"), rows="by")
+    grid = AnalysisTable(name="t", source="s", rows=SPREAD_ROWS, spread=spread).grid()
+    assert grid.keys == ("by", "model", "@1", "@2", "n")
+    assert grid.over == ()
+    assert [row[:2] for row in grid.values] == [
+        *(("first", "llava"), ("first", "blip"), ("second", "llava"), ("second", "blip")),
+    ]
+    assert grid.values[0] == ("first", "llava", 0.1, 0.2, 7)
+
+
+def test_a_missing_row_leaves_a_cell_empty() -> None:
+    table = AnalysisTable(name="t", source="s", rows=SPREAD_ROWS[1:], spread=SIDE_BY_SIDE)
+    assert table.grid().values[0] == ("llava", 0.2, None, 0.02, None, 7)
+
+
+def test_a_stored_analysis_is_shown_as_before() -> None:
+    table = AnalysisTable(name="t", source="s", rows=SPREAD_ROWS, spread=SIDE_BY_SIDE)
+    before = Analysis(runs=(), tables=(table,))
+    after = Analysis.from_json(before.to_json(), "analysis.json")
+    assert after.tables == before.tables
+    assert before.to_json()["analyses"]["t"]["rows"] == [*SPREAD_ROWS]
+
+
+def test_an_option_of_other_runs_is_named_with_its_value() -> None:
+    with pytest.raises(InvalidInputError, match=r"pairs \(given 'pairs.jsonl'\); known: none"):
+        checked_options({"pairs": Path("pairs.jsonl")}, [])
