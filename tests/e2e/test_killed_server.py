@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.running import ServerProcess, read_rows
-from support.threads import PATIENCE, eventually
+from support.threads import PATIENCE, eventually, result_while
 from support.toll import Toll, verdicts
 from support.tri_he_samples import SCENE
 
@@ -96,6 +96,7 @@ class FatalServer:
     def __init__(self, folder: Path) -> None:
         self.paid: Counter[str] = Counter()
         self.deaths = 0
+        self.starts = 0
         self._folder = folder
         self._judge = llm.ScriptedLlm(self._step)
         self._stop_judge = self._judge.in_thread()
@@ -110,6 +111,10 @@ class FatalServer:
         self._process.stop()
         self._again.join(PATIENCE)
         self._stop_judge()
+
+    def progress(self) -> tuple[int, int, int]:
+        """Return what changes while a run goes on, however slow the machine is."""
+        return self.deaths, self.starts, self.paid.total()
 
     def _step(self, number: int, body: llm.Body) -> llm.Reply:
         if "fatal" in llm.prompt_of(body):
@@ -130,6 +135,7 @@ class FatalServer:
         while self._process.process.wait() is not None and not self._stopping.is_set():
             self._process.stop()
             self._process = self._start(self.address.rpartition(":")[2])
+            self.starts += 1
 
 
 @pytest.fixture
@@ -160,7 +166,7 @@ def test_an_item_that_kills_the_server_is_unscored_and_the_run_goes_on(
         Client(fatal.address, timeouts=timeouts) as client,
         in_thread(client.score, "tri-he", **given, folder=out) as run,
     ):
-        report = run.result(PATIENCE)
+        report = result_while(run, fatal.progress)
     rows = read_rows(out / "items.jsonl")
     assert [n for n, row in enumerate(rows) if row["outcome"] == "unscored"] == [FATAL]
     assert rows[FATAL]["reason"] == "PROCESS_DIED"
@@ -179,7 +185,7 @@ def test_an_item_that_kills_the_server_is_unscored_and_its_job_ends(
     with Client(fatal.address, timeouts=Timeouts(reconnect_timeout=PATIENCE)) as client:
         job = client.submit("tri-he", **given)
         with in_thread(client.wait_for_job, job.id) as ended:
-            done = ended.result(PATIENCE)
+            done = result_while(ended, fatal.progress)
         assert (done.state, done.scored, done.unscored) == ("done", len(given["responses"]) - 1, 1)
         with RunFolder(tmp_path / "out") as folder:
             report = client.fetch_job(job.id, folder)
@@ -210,7 +216,7 @@ def test_a_run_at_a_server_that_is_killed(server: KilledServer, tmp_path: Path) 
         for _ in range(KILLS):
             server.kill_at_work()
         server.toll.allowed = ANSWERS * CLAIMS
-        run.result(PATIENCE)
+        result_while(run, server.toll.paid.total)
         paid = server.toll.paid
         assert paid.total() == len(paid) == ANSWERS * CLAIMS
         undisturbed = tmp_path / "undisturbed"
@@ -228,7 +234,7 @@ def test_a_job_of_a_server_that_is_killed(server: KilledServer, tmp_path: Path) 
             for _ in range(KILLS):
                 server.kill_at_work()
             server.toll.allowed = ANSWERS * CLAIMS
-            done = ended.result(PATIENCE)
+            done = result_while(ended, server.toll.paid.total)
         assert (done.state, done.scored, done.unscored) == ("done", ANSWERS, 0)
         paid = server.toll.paid
         assert paid.total() == len(paid) == ANSWERS * CLAIMS

@@ -8,18 +8,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import TypeVar
 
 __all__ = [
     "PATIENCE",
     "Gate",
     "busy_switching",
     "eventually",
+    "result_while",
     "run_in_threads",
     "unseen_errors",
     "until",
 ]
 
+T = TypeVar("T")
 PATIENCE = 120.0
 """Seconds after which a test that waits for something fails; far more than a busy machine needs."""
 
@@ -30,6 +34,20 @@ def eventually(condition: Callable[[], bool]) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()
+
+
+def result_while(work: Future[T], progress: Callable[[], object]) -> T:
+    """Return the result of work, which may take as long as it makes progress.
+
+    Args:
+        work: The work.
+        progress: Returns what changes while it goes on.
+    """
+    seen = object()
+    while not work.done() and (now := progress()) != seen:
+        seen = now
+        eventually(lambda: work.done() or progress() != seen)  # noqa: B023  # called at once
+    return work.result(0)
 
 
 async def until(condition: Callable[[], bool]) -> None:
