@@ -20,6 +20,8 @@ _RESULT_FACTOR = 2
 _T = TypeVar("_T")
 # How late a call may be ended: all calls share one timer, which is not set more often than this.
 _LATE_SECONDS = 0.05
+# A timer that fires later than this was held up: the process was stopped, or its machine.
+_STOPPED_SECONDS = 1.0
 # Health checks and the like at the same time. Each takes about 10 KB while its message is awaited.
 _OPEN_CALLS = 500
 
@@ -267,6 +269,14 @@ class CallClock:
             self.due = min(now + self._times.idle, self._end)
         self._running.look_at(self.due)
 
+    def wait_again(self) -> None:
+        """Restart the time for the next message: the client could not be heard meanwhile."""
+        if self._many or not self._begun:
+            times = self._times
+            now = asyncio.get_running_loop().time()
+            wait = times.idle if self._begun else times.first_message
+            self.due = min(now + wait, self._end)
+
     def __enter__(self) -> CallClock:
         """Begin."""
         task = asyncio.current_task()
@@ -385,8 +395,12 @@ class RunningCalls:
         self._timer = asyncio.get_running_loop().call_at(moment, self._look)
 
     def _look(self) -> None:
-        self._timer = None
+        assert self._timer is not None, "this is its callback"
         now = asyncio.get_running_loop().time()
+        late, self._timer = now - self._timer.when(), None
+        if late > _STOPPED_SECONDS:
+            for clock in self._clocks:
+                clock.wait_again()
         for clock in [clock for clock in self._clocks if clock.due <= now]:
             clock.over()
         later = [clock.due for clock in self._clocks if clock.due > now]

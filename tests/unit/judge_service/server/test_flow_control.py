@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
@@ -49,6 +50,26 @@ async def test_one_call_is_in_the_singular() -> None:
         ):
             async with admission.admitted(BEN):
                 raise AssertionError("admitted")
+
+
+async def test_a_stream_outlives_a_stop_of_the_process() -> None:
+    # As after SIGSTOP, or on a machine that was suspended: its message came meanwhile.
+    running = RunningCalls(CallTimes(first_message=1.0, idle=1.0, total=1_000.0))
+    message = asyncio.Event()
+
+    async def stream() -> str:
+        with running.clock(many=True) as clock:
+            clock.moved()
+            await message.wait()
+        return "answered"
+
+    answered = asyncio.ensure_future(stream())
+    await asyncio.sleep(0)
+    time.sleep(2.5)  # the event loop stops
+    for _ in range(3):  # overdue timers run
+        await asyncio.sleep(0)
+    message.set()
+    assert await answered == "answered"
 
 
 async def test_waiting_calls_of_one_caller_leave_room_for_those_of_another() -> None:
