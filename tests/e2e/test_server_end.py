@@ -57,6 +57,29 @@ def test_a_second_signal_ends_the_drain_and_tells_the_clients() -> None:
     assert "the server stops" in str(caught.value.details())
 
 
+def test_a_terminal_that_closes_drains_the_server() -> None:
+    server = ServerProcess()
+    code, errors = server.stop(signal.SIGHUP)
+    assert code == 0, errors
+    assert "draining" in errors
+
+
+def test_a_server_that_shall_outlive_its_terminal_does() -> None:
+    server = UnderNohup()
+    server.process.send_signal(signal.SIGHUP)
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.JudgeServiceStub(channel)
+        stub.GetServerInfo(pb.GetServerInfoRequest(), timeout=PATIENCE)
+    assert "draining" not in server.errors_so_far()
+    assert server.stop()[0] == 0
+
+
+class UnderNohup(ServerProcess):
+    """A server that ignores that its terminal closes."""
+
+    before = ("nohup",)
+
+
 def _and_silence(
     first: pb.ScoreStreamRequest, over: threading.Event
 ) -> Iterator[pb.ScoreStreamRequest]:

@@ -62,7 +62,8 @@ except ModuleNotFoundError as err:
 
 _LOG = logging.getLogger(__name__)
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# SIGHUP comes when a terminal closes; Windows has none.
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, *filter(None, [getattr(signal, "SIGHUP", None)]))
 # For what follows the drain: closing files, and stopping a vLLM server.
 _EXIT_SECONDS = 15.0
 # How long a thread may hold the interpreter lock while the event loop waits; the default is 5 ms.
@@ -246,7 +247,7 @@ async def _started(jobs: JobService, recorder: Recorder, scheduler: CpuScheduler
 
 
 async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT, then drain.
+    """Serve until SIGTERM, SIGINT or SIGHUP, then drain.
 
     Args:
         resolved: The settings of the server and its judges.
@@ -297,7 +298,9 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
 
 
 class Shutdown:
-    """Follows SIGTERM and SIGINT, and makes sure that the process ends.
+    """Follows SIGTERM, SIGINT and SIGHUP, and makes sure that the process ends.
+
+    A signal that is ignored from the start stays ignored, such as SIGHUP after ``nohup``.
 
     The first signal drains the server, and the second one ends the drain. If a thread still runs
     after the drain and a margin, faulthandler prints the stacks of all threads and ends the
@@ -322,7 +325,8 @@ class Shutdown:
         """Begin to follow signals."""
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            loop.add_signal_handler(number, self._next)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._next)
 
     def ignore(self) -> None:
         """Ignore further signals, which would print a traceback about a closed loop."""
