@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, NotFoundError, OutputError, UnauthenticatedError
-from ..state_files import NewerFormatError, locked, replace_private
+from ..state_files import NewerFormatError, locked, never_ends, replace_private
 from .caller import MAX_LIMIT, Caller, Limits, Scope
 
 _LOG = logging.getLogger(__name__)
@@ -412,7 +412,7 @@ class KeyStore:
             self._failed = stamp
             return
         try:
-            self._keys = _by_id(self._path)
+            self._keys = _by_id(_checked(self._path))
             _LOG.info("keys read again from %s: %d keys", self._path, len(self._keys))
         except InvalidInputError as err:
             if stamp != self._failed:
@@ -460,6 +460,20 @@ def _stamp(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _checked(path: Path) -> Path:
+    """Return the path of a file that can be read without waiting.
+
+    Raises:
+        InvalidInputError: It is a pipe or a terminal. One that is waited for stops all later looks,
+            so that revoked keys stayed valid.
+    """
+    if never_ends(path):
+        raise InvalidInputError(
+            f"the key file {path} is not a regular file, but a pipe or a device; put a file there"
+        )
+    return path
 
 
 def _by_id(path: Path) -> dict[str, tuple[ApiKey, tuple[Caller, Caller]]]:

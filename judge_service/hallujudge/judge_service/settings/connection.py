@@ -211,7 +211,15 @@ def read_secret(environ: Mapping[str, str], name: str) -> Secret:
         ) from (err if isinstance(err, OSError) else None)
     if len(data) > _MAX_KEY_BYTES or not text or "\n" in text:
         raise InvalidInputError(f"{name}_FILE: {file!r} must contain only the key, in one line")
-    return Secret(text, lambda: read_secret({f"{name}_FILE": file}, name))
+    return Secret(text, lambda: _read_again(file, name))
+
+
+def _read_again(file: str, name: str) -> Secret:
+    from ..state_files import never_ends  # its databases would slow the start of every client
+
+    if never_ends(Path(file)):  # such as a pipe that could be read once
+        raise InvalidInputError(f"{name}_FILE: {file!r} can be read only once")
+    return read_secret({f"{name}_FILE": file}, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

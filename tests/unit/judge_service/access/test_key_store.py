@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import stat
@@ -211,6 +212,25 @@ def test_a_store_reads_again_what_it_could_not_read_once(
     assert store.caller(key).key_id == key[3:11]
     stayed = expected_message("judge_service.access.key_store:the-keys-stay-as-they-were")
     assert caplog.text.count(stayed) == 1
+    store.look()
+    with pytest.raises(UnauthenticatedError):
+        store.caller(key)
+
+
+def test_a_store_does_not_wait_for_a_pipe_in_the_place_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    key = create_key(path, "ana", scopes=[Scope.SCORE])
+    store = KeyStore(path)
+    kept = path.rename(tmp_path / "kept.json")
+    os.mkfifo(path)
+    looking = threading.Thread(target=store.look, daemon=True)
+    looking.start()
+    looking.join(PATIENCE)
+    assert not looking.is_alive()
+    assert store.caller(key).key_id == key[3:11]
+    # What it missed meanwhile counts as soon as there is a file.
+    kept.replace(path)
+    revoke_key(path, key[3:11])
     store.look()
     with pytest.raises(UnauthenticatedError):
         store.caller(key)
