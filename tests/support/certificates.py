@@ -8,7 +8,7 @@ from pathlib import Path
 
 import trustme
 
-__all__ = ["Certificates", "make_certificates"]
+__all__ = ["Certificates", "make_certificates", "make_server_certificate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +42,11 @@ def make_certificates(folder: Path) -> Certificates:
         expired=_written(folder / "expired", authority.issue_cert(*names, not_after=past)),
         foreign=_written(folder / "foreign", authority.issue_cert("other.example")),
     )
+
+
+def make_server_certificate(path: Path, *, ends: datetime.datetime) -> tuple[str, str]:
+    """Return a server's certificate that ends at a moment, and its private key."""
+    return _written(path, trustme.CA().issue_cert("localhost", "127.0.0.1", not_after=ends))
 
 
 def _written(path: Path, certificate: trustme.LeafCert) -> tuple[str, str]:

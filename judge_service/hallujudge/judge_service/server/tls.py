@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +12,19 @@ from typing import TYPE_CHECKING
 import grpc
 
 from ..errors import InvalidInputError
+from ..state_files import never_ends
 from ..threads import look_regularly
 
 if TYPE_CHECKING:
     from ..settings.server_settings import ServerSettings
 
+_LOG = logging.getLogger(__name__)
 _MAX_FILE_BYTES = 1 << 20
+_DAY_SECONDS = 86_400
+# Certificates of Let's Encrypt are renewed when a third of their 90 days is left.
+_SOON_SECONDS = 14 * _DAY_SECONDS
+# Both files of a pair are replaced within this time.
+_PAIR_SECONDS = 1.0
 
 
 def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | None:
@@ -35,6 +44,7 @@ def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | Non
         )
     _check(settings)
     files = _Files(settings)
+    look_regularly(files.look, "hallujudge-tls-dates")  # while the credentials keep them
     return grpc.dynamic_ssl_server_credentials(
         files.configuration(),
         files.changed,  # type: ignore[arg-type]  # None, which the stub omits, means unchanged
@@ -74,7 +84,8 @@ class _Files:
         self._paths = tuple(
             Path(path) for path in (settings.tls_key, settings.tls_cert, settings.tls_ca) if path
         )
-        self._seen = self._stamps()
+        self._seen = self._looked_at = self._stamps()
+        self._next_look = time.monotonic() + _PAIR_SECONDS
         self.current: ssl.SSLContext | None = None
         """The content for Python's TLS, once it was read."""
 
@@ -97,6 +108,30 @@ class _Files:
         self._seen = stamps
         return found
 
+    def look(self) -> None:
+        """Log that clients refuse the certificate, now or soon: once a day, and when it changes."""
+        with suppress(OSError):
+            stamps, now = self._stamps(), time.monotonic()
+            if stamps != self._looked_at:
+                self._looked_at, self._next_look = stamps, now + _PAIR_SECONDS
+            elif now >= self._next_look:
+                self._next_look = now + min(_DAY_SECONDS, self._noted())
+
+    def _noted(self) -> float:
+        """Log what is wrong with the files; return the seconds until they should be looked at."""
+        try:
+            left = _check(self._settings) - time.time()
+        except InvalidInputError as err:
+            _LOG.error("new connections fail or use the certificate from before: %s", err)
+            return _DAY_SECONDS
+        if left < _SOON_SECONDS:
+            _LOG.warning(
+                "tls_cert %r ends in %.1f days, and clients refuse it from then on; renew it",
+                self._settings.tls_cert,
+                left / _DAY_SECONDS,
+            )
+        return max(left, 0) + _PAIR_SECONDS
+
     def context(self) -> ssl.SSLContext:
         """Return the current content of the files for Python's TLS."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -110,8 +145,9 @@ class _Files:
     def renew(self) -> None:
         """Read the files for Python's TLS again if they changed."""
         # ssl.SSLError is an OSError. Files that are being replaced are read at the next look.
-        with suppress(OSError):
+        with suppress(OSError, InvalidInputError):
             if (stamps := self._stamps()) != self._seen:
+                self.configuration()  # refuses what can't be read without waiting
                 self.current = self.context()
                 self._seen = stamps
 
@@ -120,6 +156,11 @@ class _Files:
 
 
 def _read(path: Path) -> bytes:
+    if never_ends(path):
+        raise InvalidInputError(
+            f"the TLS file {path} is not a regular file, but a pipe or a device; give a file, "
+            "which is read several times"
+        )
     try:
         with path.open("rb") as stream:
             data = stream.read(_MAX_FILE_BYTES + 1)
@@ -133,8 +174,12 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def _check(settings: ServerSettings) -> None:
-    """Refuse files that no client accepts: gRPC would start with them and fail every handshake."""
+def _check(settings: ServerSettings) -> float:
+    """Refuse files that no client accepts: gRPC would start with them and fail every handshake.
+
+    Returns:
+        When the certificate ends, in seconds since 1970.
+    """
     for path in filter(None, (settings.tls_cert, settings.tls_key, settings.tls_ca)):
         _read(Path(path))
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -153,10 +198,10 @@ def _check(settings: ServerSettings) -> None:
             raise InvalidInputError(
                 f"tls_ca {settings.tls_ca!r} has no certificates ({_reason(err)}); give a PEM file"
             ) from err
-    _check_dates(serving, settings.tls_cert)
+    return _check_dates(serving, settings.tls_cert)
 
 
-def _check_dates(serving: ssl.SSLContext, certificate: str) -> None:
+def _check_dates(serving: ssl.SSLContext, certificate: str) -> float:
     """Refuse an expired certificate, by a handshake in memory with a client that trusts it."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname = False
@@ -174,6 +219,8 @@ def _check_dates(serving: ssl.SSLContext, certificate: str) -> None:
             raise InvalidInputError(
                 f"tls_cert {certificate!r} can't be used: {err.verify_message}; renew it"
             ) from err
+    found = client.getpeercert() or {}
+    return float(ssl.cert_time_to_seconds(str(found["notAfter"])))
 
 
 def _reason(err: Exception) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.certificates import Certificates, make_certificates
+from support.certificates import Certificates, make_certificates, make_server_certificate
 from support.messages import expected_message
+from support.threads import until
 
 from hallujudge.judge_service.access.caller import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
@@ -154,3 +157,39 @@ async def test_a_replaced_certificate_is_used_without_a_restart(
             path.write_bytes(Path(source).read_bytes())
         async with AsyncClient(server.address, connection=Connection(tls_ca=fresh.ca)) as client:
             assert (await client.server_info()).version
+
+
+async def test_a_certificate_that_ends_soon_is_named_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3)
+    pair = make_server_certificate(tmp_path / "soon", ends=soon)
+    with caplog.at_level(logging.WARNING):
+        async with serving(pair):
+            words = expected_message("judge_service.server.tls:ends-in-days")
+            await until(lambda: words in caplog.text)
+
+
+async def test_a_certificate_that_ends_while_the_server_runs_is_named_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    soon = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=10)
+    pair = make_server_certificate(tmp_path / "soon", ends=soon)
+    with caplog.at_level(logging.WARNING):
+        async with serving(pair):
+            await until(lambda: "certificate has expired" in caplog.text)
+
+
+async def test_a_pair_that_does_not_fit_is_named_in_the_log_and_not_used(
+    certificates: Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = (tmp_path / "server.pem", tmp_path / "server.key")
+    for path, source in zip(pair, certificates.server, strict=True):
+        path.write_bytes(Path(source).read_bytes())
+    with caplog.at_level(logging.WARNING):
+        async with serving((str(pair[0]), str(pair[1]))) as server:
+            pair[1].write_bytes(Path(certificates.client[1]).read_bytes())
+            await until(lambda: "key values mismatch" in caplog.text)
+            connection = Connection(tls_ca=certificates.ca)
+            async with AsyncClient(server.address, connection=connection) as client:
+                assert (await client.server_info()).version
