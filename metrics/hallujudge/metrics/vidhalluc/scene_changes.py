@@ -186,13 +186,21 @@ def _adding_places(variant: str) -> Callable[[Answer, ReadAnswer], Sequence[Read
             return ()
         if not (found := places_of(answer, variant)):
             return [ReadAnswer(side, None, "", False, "no place") for side in SIDES]
-        rows = json.loads(answer.fields.get("similarities") or "[]")
-        known = {(said, true): number for said, true, number in rows}
+        known = _similarities(answer.fields.get("similarities") or "[]")
         return [
             _place(side, each, known.get(each)) for side, each in zip(SIDES, found, strict=True)
         ]
 
     return adds
+
+
+def _similarities(text: str) -> Mapping[tuple[str, str], float]:
+    """Return the similarities that a field holds; a caller of a server may write anything there."""
+    try:
+        known = {(said, true): float(number) for said, true, number in json.loads(text)}
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return {}
+    return known if all(map(math.isfinite, known.values())) else {}
 
 
 def _place(side: str, place: Place, similarity: float | None) -> ReadAnswer:

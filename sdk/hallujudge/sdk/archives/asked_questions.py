@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -298,7 +299,7 @@ def _pairs(table: InputTable, source: str | Path | Iterable[object]) -> Mapping[
     for record in read_records(source):
         values = [record.values[choose_key(record, None, (key,), key)] for key in table.columns]
         *texts, number = values
-        numeric = isinstance(number, (int, float)) and not isinstance(number, bool)
+        numeric = type(number) is int or (type(number) is float and math.isfinite(number))
         if not all(isinstance(text, str) for text in texts) or not numeric:
             what = f"{' and '.join(sides)} must be texts, and {last} a number"
             raise ArchiveError(f"{record.place}: {what}; found {shown(values)}")

@@ -7,7 +7,7 @@ import pytest
 from hallujudge.metrics import Answer, AnswersItem
 from hallujudge.metrics.vidhalluc import VidhallucSthMetric
 from hallujudge.metrics.vidhalluc.scene_changes import places_of, points, with_similarities
-from hallujudge.sdk import Client
+from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.errors import ArchiveError
 
@@ -127,3 +127,29 @@ def test_answers_that_only_corrected_parses_are_noted() -> None:
     [note] = [each for each in notes["published"] if "can parse" in each]
     assert "corrected can parse 1 of 4 answers (25.0%) that published can't" in note
     assert not any("can parse" in each for each in notes["corrected"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("x", "{}", "[1]", '"abc"', '["abc"]', "[" * 100_000, '[["a hall", ["a hall"], 1]]'),
+        *(f'[["a hall", "a hall", {number}]]' for number in ('"z"', "NaN", "1e999", "9" * 400)),
+    ],
+)
+def test_similarities_that_are_none_are_unknown(text: str) -> None:
+    answer = Answer(
+        response="Yes, Locations: from a hall to a garden.",
+        label="yes",
+        fields={"locations": TRUE, "similarities": text},
+    )
+    made = VidhallucSthMetric().score(AnswersItem(id="1", answers=(answer,)))
+    assert [each.correct for each in made.evidence.answers] == [True, None, None]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), True, "0.5"])
+def test_a_table_with_another_similarity_than_a_number_is_an_error(number: object) -> None:
+    row = {"model": "a hall", "truth": "a hall", "similarity": number}
+    inputs = InputOptions(own={"similarities": [row]})
+    truth = {"a": {"Scene change": "yes", "Locations": TRUE}}
+    with pytest.raises(ArchiveError, match="similarity a number"):
+        read_items("vidhalluc-sth", {"a": "No"}, truth, options=inputs)
