@@ -45,8 +45,6 @@ ASPECTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Aspect, or aspect and sub-aspect -> what may be wrong in a caption."""
-CRITERIA = ("realism", "ordering", "relevance")
-"""What the quality of captions is about."""
 
 _ANCHOR_PROMPT = """The notes below describe a video. Write one sentence of at most 25 words that \
 says what happens in it. Use only what the notes say; leave out, where you can, what is not \
@@ -95,7 +93,7 @@ class QualityQuestion(NamedTuple):
     """A yes/no question about the captions of a video."""
 
     criterion: str
-    """One of :data:`CRITERIA`."""
+    """What it is about: ``realism``, ``ordering`` or ``relevance``."""
     prompt: str
     """Its wording and its captions, such as ``1/2-3``."""
     text: str

@@ -124,11 +124,10 @@ def build_infact(
         import PIL  # noqa: F401
     from hallujudge.judge_service.vision_attack import AttackSettings
 
-    from ..video.captions import CAPTION_KINDS, CaptionSettings
     from ..video.degraded_folders import makings_again, makings_of, videos_of
     from ..video.degrading import DegradeSettings
     from ..video.frame_operators import BlurSettings, NoiseSettings
-    from ..video.subtitles import SubtitleSettings
+    from ..video.text_operators import CAPTION_KINDS, CaptionSettings, SubtitleSettings
 
     kind = next((known for known in CAPTION_KINDS if known == captions), None)
     if kind is None:

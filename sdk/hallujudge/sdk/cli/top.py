@@ -139,8 +139,6 @@ class Client:
     """Items per second."""
     errors: float
     """Failed calls per second."""
-    judge_calls: int
-    """Calls to language models since the server started."""
     cost: float
     """Cost since the server started."""
 
@@ -295,7 +293,6 @@ def _clients(pair: _Pair) -> tuple[Client, ...]:
             items=pair.rate("hallujudge_key_items_total", key=key),
             errors=pair.rate("hallujudge_key_calls_total", key=key)
             - pair.rate("hallujudge_key_calls_total", key=key, status="OK"),
-            judge_calls=int(now.total("hallujudge_key_judge_calls_total", key=key)),
             cost=now.total("hallujudge_key_cost_total", key=key),
         )
         for key in keys

@@ -35,7 +35,6 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.infact.operators import BASE, OPERATORS
 
 from ..errors import ArchiveError, InvalidInputError, UnsupportedError
-from .captions import CaptionSettings, captions, checked_letters, draw_captions
 from .frame_operators import (
     BlurSettings,
     FrameChange,
@@ -50,7 +49,17 @@ from .frame_operators import (
     noise,
     reorder,
 )
-from .subtitles import SubtitleSettings, corrupted, draw_corruption, plain_text, read_subtitles
+from .text_operators import (
+    CaptionSettings,
+    SubtitleSettings,
+    captions,
+    checked_letters,
+    corrupted,
+    draw_captions,
+    draw_corruption,
+    plain_text,
+    read_subtitles,
+)
 from .video_files import VideoInfo, frame_of, probe, read_frames, rgb_of
 from .video_writer import Encoding, VideoWriter, write_whole
 
@@ -59,7 +68,6 @@ if TYPE_CHECKING:
 
     from .frame_operators import Parameters
     from .video_files import VideoInfo
-
 
 KEPT_SHARE = 0.1519
 """Share of the bitrate that stays: 2.83 GB became 0.43 GB."""
@@ -137,12 +145,6 @@ PROCEDURAL = "procedural_counterfactual"
 """The operator that is no condition of a question, but makes videos of wrong procedures."""
 MADE = tuple(name for name in OPERATORS if name not in (BASE, "text_only"))
 """The operators that make videos."""
-NEED_FILES = {
-    "subtitle_corruption": "subtitles",
-    "adversarial_noise": "encoders",
-    PROCEDURAL: "steps",
-}
-"""Operators that need more than videos -> the field of the settings with it."""
 ENCODING = Encoding()
 """How frames are encoded, unless noted otherwise."""
 # Adversarial noise is a last bit here and there, which a lower quality would remove.

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from support.video_clips import Frame, clip, counted, picture, shown, times, write_clip
 
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.video.captions import IRRELEVANT_LINES, CaptionSettings, captions, draw_captions
 from hallujudge.sdk.video.degrading import compress, compression_parameters
 from hallujudge.sdk.video.frame_operators import (
     BlurSettings,
@@ -31,6 +30,12 @@ from hallujudge.sdk.video.frame_operators import (
     line_kernel,
     noise,
     reorder,
+)
+from hallujudge.sdk.video.text_operators import (
+    IRRELEVANT_LINES,
+    CaptionSettings,
+    captions,
+    draw_captions,
 )
 from hallujudge.sdk.video.video_files import planes_of, probe, read_frames, rgb_of
 from hallujudge.sdk.video.video_writer import Encoding, VideoWriter

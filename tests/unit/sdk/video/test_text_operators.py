@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from hallujudge.sdk.errors import ArchiveError
-from hallujudge.sdk.video.subtitles import (
+from hallujudge.sdk.video.text_operators import (
     Subtitles,
     SubtitleSettings,
     corrupted,
