@@ -404,7 +404,11 @@ def test_the_command_prints_the_hit_ratios(caption_runs: dict[str, Path], probe:
     values = [row["hr_a"] for row in rows if row["model"] == "llava"]
     assert values == pytest.approx(LLAVA_HR_A, abs=5e-5, rel=0)
     shown = here(
-        *("analyze", *caption_runs.values(), *names, "--probe", probe),
+        "analyze",
+        *caption_runs.values(),
+        *names,
+        "--probe",
+        probe,
         *("--format", "csv", "--table", "hit_ratio"),
     )
     # One row for each model, with k in the columns, as the paper prints it.
