@@ -23,10 +23,10 @@ import needs
 import numpy as np
 from numpy.typing import NDArray
 
-from hallujudge.judge_service.extractors.caption_objects import read_caption
 from hallujudge.judge_service.extractors.rules.rule_extractors import (
     RuleKeywordExtractor,
     RuleTripletExtractor,
+    read_caption,
 )
 from hallujudge.metrics import ItemResult
 from hallujudge.metrics.open_objects import OpenObjectsEvidence

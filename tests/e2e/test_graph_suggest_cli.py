@@ -163,9 +163,7 @@ def test_decisions_in_the_file_are_kept(inputs: tuple[str, Path], tmp_path: Path
     # Nothing but what is pending is accepted by its score.
     code, said, notes = suggest(inputs, tmp_path, *flags, "--accept-above", "0")
     assert code == 0
-    assert (
-        expected_message("sdk.cli.graph_suggestions:decisions-of-the-file-that-was-there") in notes
-    )
+    assert expected_message("sdk.cli.graph_commands:decisions-of-the-file-that-was-there") in notes
     assert "4 unknown keywords (3 accept, 1 reject)" in said
     decisions = {
         entry["form"]: (entry["decision"], entry["root"])
@@ -213,7 +211,7 @@ def test_items_of_another_metric_are_refused(inputs: tuple[str, Path], tmp_path:
     other = write_lines(tmp_path / "chair.jsonl", [item("a") | {"evidence": {"mentioned": []}}])
     code, _, said = suggest((inputs[0], other), tmp_path)
     assert code == 2
-    assert expected_message("sdk.cli.graph_suggestions:give-items-of-a-mementos-run") in said
+    assert expected_message("sdk.cli.graph_commands:give-items-of-a-mementos-run") in said
     assert not (tmp_path / "patch.json").exists()
 
 

@@ -14,7 +14,7 @@ from support import documentation
 from support.documentation import PAGES, ROOT
 from support.running import assert_refused, here
 
-from hallujudge.sdk.archives.archive_examples import example_archives, write_example
+from hallujudge.sdk.archives.inspection import example_archives, write_example
 
 # Words of commands that need more than the files of an example. Their own tests run such commands.
 ELSEWHERE = {

@@ -49,8 +49,7 @@ from .answers.closed_questions import (
     SetFiles,
     compared_by,
 )
-from .answers.yes_no import YES_NO_PARSERS
-from .answers.yes_no_scores import yes_bias
+from .answers.yes_no import YES_NO_PARSERS, yes_bias
 from .framework.metric import Paper
 
 PAPER_SETS = (

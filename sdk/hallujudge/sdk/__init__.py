@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from .archives import ArchiveSummary as ArchiveSummary
     from .archives import inspect_archives as inspect_archives
     from .archives import read_items as read_items
-    from .archives.archive_examples import ExampleArchive as ExampleArchive
-    from .archives.archive_examples import example_archives as example_archives
-    from .archives.archive_examples import write_example as write_example
     from .archives.inputs import InputOptions as InputOptions
     from .archives.inputs import ItemSource as ItemSource
     from .archives.inputs import References as References
     from .archives.inputs import Responses as Responses
+    from .archives.inspection import ExampleArchive as ExampleArchive
+    from .archives.inspection import example_archives as example_archives
+    from .archives.inspection import write_example as write_example
     from .async_client import AsyncClient as AsyncClient
     from .backends import BatchResult as BatchResult
     from .backends import RunHeader as RunHeader
@@ -118,7 +118,6 @@ if TYPE_CHECKING:
     from .runs.server_jobs import OnJobChange as OnJobChange
     from .scorer import Scorer as Scorer
 
-
 _NAMES = {
     ".analysis": "Analysis AnalysisTable analyze",
     ".archives": "ArchiveReader ArchiveSummary inspect_archives read_items",
@@ -136,7 +135,7 @@ _NAMES = {
         "leaderboard leaderboards paper_table"
     ),
     ".derived_runs": "merge_runs rescore_run",
-    ".archives.archive_examples": "ExampleArchive example_archives write_example",
+    ".archives.inspection": "ExampleArchive example_archives write_example",
     ".runs.server_jobs": "JobInfo OnJobChange",
     ".comparison.overview": "LeftOut Overview ScoredRun score_all",
     ".runs": (

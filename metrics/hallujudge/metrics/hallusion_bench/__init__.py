@@ -65,8 +65,7 @@ from ..answers.closed_questions import (
     compared_by,
     of_first,
 )
-from ..answers.yes_no import YES_NO_PARSERS, yes_no_parser
-from ..answers.yes_no_scores import yes_bias
+from ..answers.yes_no import YES_NO_PARSERS, yes_bias, yes_no_parser
 from ..framework import columns_and_scores as framework
 from ..framework.asking import Asking
 from ..framework.columns_and_scores import Column, ScoreDefinition, ratio

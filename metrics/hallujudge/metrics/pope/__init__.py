@@ -39,8 +39,7 @@ from ..answers.closed_questions import (
     compared_by,
     one_answer,
 )
-from ..answers.yes_no import YES_NO_PARSERS
-from ..answers.yes_no_scores import object_scores
+from ..answers.yes_no import YES_NO_PARSERS, object_scores
 from ..framework.metric import Paper
 
 

@@ -301,7 +301,7 @@ def demo(
     ] = Path("hallujudge-demo"),
 ) -> ExitCode:
     """Score 24 example captions on this machine, and write the report to look at."""
-    from ..archives.archive_examples import write_example
+    from ..archives.inspection import write_example
     from . import main
 
     example = write_example(_DEMO, out)
@@ -325,7 +325,7 @@ def new(
     out: ExampleFolder = None,
 ) -> ExitCode:
     """A tiny example archive of a metric, and the command that scores it."""
-    from ..archives.archive_examples import write_example
+    from ..archives.inspection import write_example
 
     folder = out or Path(f"{metric}-example")
     found = write_example(metric, folder)

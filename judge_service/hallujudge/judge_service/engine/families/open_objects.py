@@ -22,7 +22,7 @@ from hallujudge.metrics.open_objects import (
 )
 from hallujudge.synonym_graphs import SynonymGraph
 
-from ...extractors.caption_objects import (
+from ...extractors.rules.rule_extractors import (
     LABEL,
     CaptionObject,
     CaptionSentence,
@@ -38,14 +38,9 @@ from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec, ShippedGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy as np
     from numpy.typing import NDArray
 
-
-VectorsOf: TypeAlias = "Callable[[Iterable[str]], Mapping[str, NDArray[np.float32]]]"
-"""Returns a unit vector for each text."""
 RootOf: TypeAlias = "Callable[[str], str | None]"
 """Returns the root of a name in a synonym graph; None if the graph does not know it."""
 

@@ -18,7 +18,7 @@ from hallujudge.judge_service.engine.families.open_objects import (
     reference_of,
     texts_of,
 )
-from hallujudge.judge_service.extractors.caption_objects import read_caption
+from hallujudge.judge_service.extractors.rules.rule_extractors import read_caption
 from hallujudge.metrics.open_objects import ComparedObject
 
 WORDS = ("dog", "cat", "piano", "runs", "sleeps", "sofa")

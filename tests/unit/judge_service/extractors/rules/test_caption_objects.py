@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.extractors.caption_objects import numbers_of, read_caption
+from hallujudge.judge_service.extractors.rules.rule_extractors import numbers_of, read_caption
 
 
 def names(text: str) -> list[str]:
