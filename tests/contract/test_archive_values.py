@@ -154,13 +154,38 @@ def test_results_by_id_beside_the_models_name_are_read(
     assert list(read_items(metric, given, references, options=options)) == wanted
 
 
+@pytest.mark.parametrize("key", ["results", "data", "items", "predictions", "outputs", "answers"])
 @pytest.mark.parametrize("name", [k for k, held in ARCHIVES.items() if isinstance(held[1], list)])
-def test_a_list_of_records_beside_the_models_name_is_read(name: str, tmp_path: Path) -> None:
+def test_a_list_of_records_beside_the_models_name_is_read(
+    name: str, key: str, tmp_path: Path
+) -> None:
     metric, rows, references = ARCHIVES[name]
-    options, path = options_of(name), tmp_path / "answers.json"
-    path.write_text(json.dumps({"model": "m", "results": rows, "config": {"seed": 1}}))
+    options, path, known = options_of(name), tmp_path / "answers.json", tmp_path / "known.json"
+    path.write_text(json.dumps({"model": "m", key: rows, "config": {"seed": 1}}))
+    known.write_text(json.dumps({"version": 1, key: references}))
     wanted = list(read_items(metric, rows, references, options=options))
-    assert list(read_items(metric, path, references, options=options)) == wanted
+    given = None if references is None else known
+    assert list(read_items(metric, path, given, options=options)) == wanted
+
+
+@pytest.mark.parametrize("key", ["results", "data", "items", "predictions", "outputs", "answers"])
+def test_values_by_id_under_a_key_of_the_file_are_read(key: str, tmp_path: Path) -> None:
+    answers, order, objects = (tmp_path / name for name in ("a.json", "o.json", "r.json"))
+    answers.write_text(json.dumps({"model": "m", key: {"v_1": "A, B"}}))
+    order.write_text(json.dumps({key: {"v_1": {"A": 2, "B": 1}}}))
+    options = InputOptions(own={"options": order})
+    wanted = list(read_items("vidhal-ordering", {"v_1": "A, B"}, [SHOWN], options=options))
+    assert list(read_items("vidhal-ordering", answers, [SHOWN], options=options)) == wanted
+    objects.write_text(json.dumps({"version": 2, key: {"1": ["dog"]}}))
+    [item] = read_items("chair", [{"image_id": 1, "caption": "A dog."}], objects)
+    assert item.reference_objects == ("dog",)  # type: ignore[attr-defined]  # a caption
+
+
+def test_records_under_two_keys_of_a_file_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps({"results": [ANSWERED], "predictions": [ANSWERED]}))
+    with pytest.raises(ArchiveError, match="results, predictions have records each"):
+        read_items("pope", path, [QUESTION])
 
 
 @pytest.mark.parametrize(

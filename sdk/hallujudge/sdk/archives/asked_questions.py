@@ -18,7 +18,7 @@ from hallujudge.metrics.answers.closed_questions import (
 from ..errors import ArchiveError
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
-from .json_files import amount, named, read_text, read_values
+from .json_files import amount, named, read_text, read_values, unwrapped
 from .question_files import bundle_id, by_columns, known_questions, question_key
 from .records import Record, canonical_id, choose_key, make_record, read_records, shown
 from .table_files import structured
@@ -329,7 +329,11 @@ def _held(
         lines = source if isinstance(source, tuple) else read_text(Path(source)).splitlines()
         return dict.fromkeys(text for line in lines if (text := line.strip()))
     if source is not None:
-        return read_mapping(source, f"{table.noun or table.name}s")
+        what = f"{table.noun or table.name}s"
+        held = unwrapped(read_mapping(source, what))
+        if isinstance(held, Mapping):
+            return read_mapping(held, what)
+        return _in_order(declared, held, what)
     if not table.required:
         return None
     raise ArchiveError(

@@ -18,7 +18,7 @@ from hallujudge.synonym_graphs import compile_matcher, load_graph
 from ..errors import ArchiveError
 from .inputs import References, are_paths
 from .joins import refuse
-from .json_files import named, read_values
+from .json_files import named, read_values, unwrapped
 from .local_files import open_binary, open_text
 from .records import canonical_id, choose_key, read_records, shown
 from .table_files import structured
@@ -241,7 +241,10 @@ def _values(references: References) -> Generator[object, None, None]:
     """Yield the values of a file; any other source is a single value."""
     if isinstance(references, (str, Path)):
         values = read_values(Path(references), chunk_chars=_WHOLE_BYTES)
-        yield from (placed.value for placed in values)
+        for placed in values:
+            held = unwrapped(placed.value) if isinstance(placed.value, Mapping) else ()
+            # Objects by image may be under a key of the file; the record reader finds records.
+            yield held if _maps_ids(held) else placed.value
     else:
         yield references
 
@@ -249,6 +252,8 @@ def _values(references: References) -> Generator[object, None, None]:
 def _maps_ids(value: object) -> bool:
     """Return whether a value maps ids to lists, rather than being or holding records."""
     if not isinstance(value, Mapping) or {*ID_KEYS, *OBJECT_KEYS} & value.keys():
+        return False
+    if unwrapped(value) is not value:
         return False
     entries = value.values()
     if all(isinstance(entry, str) for entry in entries):

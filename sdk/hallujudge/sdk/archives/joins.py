@@ -19,8 +19,8 @@ from hallujudge.metrics.answers.closed_questions import AnswersItem
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Responses, are_paths
-from .json_files import named, only_value, read_json, read_text, read_values
-from .records import TEXT_FLAG, Record, canonical_id, make_record, read_records, shown, unwrapped
+from .json_files import named, only_value, read_json, read_text, read_values, unwrapped
+from .records import TEXT_FLAG, Record, canonical_id, make_record, read_records, shown
 
 # Items whose texts are compared to find references in place of responses.
 _LOOKED_AT = 100

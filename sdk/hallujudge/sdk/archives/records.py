@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeGuard, cast
 from hallujudge.metrics.framework.claims import json_kind, well_formed
 
 from ..errors import ArchiveError
-from .json_files import named, read_batches
+from .json_files import named, read_batches, unwrapped
 from .json_lines import Mark, Marks
 from .stored_files import refuse_newer
 
@@ -26,7 +26,6 @@ TEXT_FLAG = "InputOptions(text_key=…)"
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 # A record may have parts of these names: only lists of objects that have ids count.
 _LISTS = ("results", "predictions", "responses", "outputs", "answers", "captions", "questions")
-_OF_RUNS = ("config", "meta", "metadata")  # objects in files of results, next to the results
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
 _TEXT, _TEXT_OR_NULL, _OBJECT = {str}, {str, type(None)}, {dict}
@@ -248,12 +247,17 @@ def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
     for name in () if value.keys() & _ID_KEYS else _CONTAINERS:
         if (entries := _entries_under(name, value.get(name))) is not None:
             return entries
-    for name in () if value.keys() & _OWNERS else _LISTS:
-        inner = value.get(name)
-        if _has_records(inner) or (_is_record(inner) and _is_by_id(name, inner)):
-            return _entries_under(name, inner)
-    if not value.keys() & _OWNERS and isinstance(held := unwrapped(value), list):
-        return _entries_under("results", held)
+    lists = [
+        name
+        for name in (() if value.keys() & _OWNERS else _LISTS)
+        if _has_records(inner := value.get(name)) or (_is_record(inner) and _is_by_id(name, inner))
+    ]
+    if len(lists) > 1:
+        raise ArchiveError(f"{place}: {named(lists)} have records each; give a file of one of them")
+    if lists:
+        return _entries_under(lists[0], value[lists[0]])
+    if not value.keys() & _OWNERS and (held := unwrapped(value)) is not value:
+        return _entries_under(next(key for key in value if value[key] is held), held)
     if value and _is_by_columns(value):
         raise _by_columns(place)
     if _all_objects(value.values()) or _is_id_to_text(value):
@@ -268,15 +272,6 @@ def _entries_under(name: str, inner: object) -> Iterator[tuple[str, object]] | N
     if _is_record(inner) and inner and (_all_objects(inner.values()) or _is_id_to_text(inner)):
         return ((f"{name}[{key!r}]", _as_record(key, entry)) for key, entry in inner.items())
     return None
-
-
-def unwrapped(content: Mapping[str, object]) -> Mapping[str, object] | list[object]:
-    """Return what an object holds under ``results``, if all else in it describes the run."""
-    held = content.get("results")
-    others = [value for key, value in content.items() if key not in ("results", *_OF_RUNS)]
-    if isinstance(held, (Mapping, list)) and not any(isinstance(v, (list, dict)) for v in others):
-        return held
-    return content
 
 
 def _is_by_columns(value: Mapping[str, object]) -> bool:

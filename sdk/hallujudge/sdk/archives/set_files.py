@@ -12,8 +12,8 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFile
 from ..errors import ArchiveError
 from .inputs import Responses
 from .joins import answers_of
-from .json_files import read_values
-from .records import Record, Records, read_records, shown, unwrapped
+from .json_files import read_values, unwrapped
+from .records import Record, Records, read_records, shown
 
 
 class Part(NamedTuple):
