@@ -41,16 +41,7 @@ _MEETINGS = ("}, {", "},{")
 _GATHERED = 128
 _GATHERED_CHARS = 1 << 16
 # Keys of all records of a file, next to what describes the run.
-_WRAPPERS = (
-    "results",
-    "data",
-    "items",
-    "predictions",
-    "responses",
-    "outputs",
-    "answers",
-    "records",
-)
+_WRAPPERS = ("results", "data", "items", "predictions", "responses", "outputs", "answers")
 _OF_RUNS = ("config", "meta", "metadata")
 # Keys that show that an object is a record, whose parts may have the name of a wrapper.
 _OF_RECORDS = frozenset(
