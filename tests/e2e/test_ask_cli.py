@@ -24,25 +24,12 @@ from hallujudge.sdk.asking import asked_metrics
 QUESTIONS, IMAGES = 3_000, 500
 
 
-class Server(llm.ScriptedLlm):
-    """A vision server that replies by a function of prompt and images."""
-
-    def shown(self) -> list[tuple[str, list[bytes]]]:
-        """Return the prompts and images so far."""
-        return [(llm.prompt_of(body), llm.images_of(body)) for body in self.requests]
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server(llm.saying("Yes."))
+def server() -> Iterator[llm.ScriptedLlm]:
+    made = llm.ScriptedLlm(llm.saying("Yes."))
     stop = made.in_thread()
     yield made
     stop()
-
-
-def ask(server: llm.ScriptedLlm, *arguments: object) -> tuple[str, ...]:
-    given = ("ask", *map(str, arguments), "--url", server.url, "--model", "m")
-    return tuple(given)
 
 
 def folder_of(path: Path, names: Sequence[str]) -> Path:
@@ -75,7 +62,7 @@ def test_a_run_of_pope_that_is_killed_twice_asks_nothing_twice(tmp_path: Path) -
     stop = server.in_thread()
     out, kept = tmp_path / "answers.jsonl", "answers.replies.sqlite"
     command = (
-        *ask(server, "pope", "-R", questions, "--images", images, "-o", out),
+        *llm.ask(server, "pope", "-R", questions, "--images", images, "-o", out),
         *("--max-concurrency", str(at_once)),
     )
     try:
@@ -160,7 +147,7 @@ def test_each_question_that_cannot_be_asked_or_answered_has_its_reason(tmp_path:
     stop = server.in_thread()
     out = tmp_path / "answers.jsonl"
     try:
-        run = here(*ask(server, "pope", "-R", questions, "--images", images, "-o", out))
+        run = here(*llm.ask(server, "pope", "-R", questions, "--images", images, "-o", out))
     finally:
         stop()
     assert run.returncode == 3, run.stderr
@@ -180,7 +167,7 @@ def test_each_question_that_cannot_be_asked_or_answered_has_its_reason(tmp_path:
     assert (coverage["scored"], coverage["unscored"]) == (1, len(names) - 1)
 
 
-def test_frames_are_those_of_the_stated_sampling(tmp_path: Path, server: Server) -> None:
+def test_frames_are_those_of_the_stated_sampling(tmp_path: Path, server: llm.ScriptedLlm) -> None:
     videos = tmp_path / "videos"
     videos.mkdir()
     numbered_video(videos / "v1.mp4", 40)
@@ -204,7 +191,7 @@ def test_frames_are_those_of_the_stated_sampling(tmp_path: Path, server: Server)
         server.requests.clear()
         out = tmp_path / f"{number}.jsonl"
         run = here(
-            *ask(server, "video-hallucer", "-R", questions, "--images", videos, "-o", out),
+            *llm.ask(server, "video-hallucer", "-R", questions, "--images", videos, "-o", out),
             *("--frames", spec, "--frame-format", "png" if number else "jpeg"),
         )
         assert run.returncode == 3, run.stderr
@@ -240,7 +227,7 @@ def test_the_mitigation_of_tri_he_runs_from_questions_to_the_paired_table(tmp_pa
     images = folder_of(tmp_path / "images", [f"{image}.jpg" for image in SCENES])
     questions = tmp_path / "tri-he.json"
     questions.write_text(json.dumps(SCENES))
-    server = Server(
+    server = llm.ScriptedLlm(
         by_prompt(
             {
                 "Write one fact a line": "(man, has, surfboard)\n(man, wears, shorts)",
@@ -263,7 +250,7 @@ def test_the_mitigation_of_tri_he_runs_from_questions_to_the_paired_table(tmp_pa
             server.requests.clear()
             out = tmp_path / f"{protocol}.jsonl"
             run = here(
-                *ask(server, "tri-he", "-R", questions, "--images", images, "-o", out),
+                *llm.ask(server, "tri-he", "-R", questions, "--images", images, "-o", out),
                 *("--protocol", protocol, "--replies", tmp_path / "replies.sqlite"),
             )
             assert run.returncode == 0, run.stderr
@@ -332,19 +319,21 @@ def test_a_users_mistake_is_one_sentence(tmp_path: Path) -> None:
     refusing = llm.ScriptedLlm(llm.always(llm.error(401, "no such key")))
     stop = refusing.in_thread()
     try:
-        done = here(*ask(refusing, *given))
+        done = here(*llm.ask(refusing, *given))
     finally:
         stop()
     assert_refused(done, "HALLUJUDGE_LLM_API_KEY is the model's")
 
 
-def test_a_mistake_names_options_and_promises_nothing(tmp_path: Path, server: Server) -> None:
+def test_a_mistake_names_options_and_promises_nothing(
+    tmp_path: Path, server: llm.ScriptedLlm
+) -> None:
     given = one_question(tmp_path)
-    assert here(*ask(server, *given)).returncode == 0
-    other = here(*ask(server, *given), "--temperature", "0.5")
+    assert here(*llm.ask(server, *given)).returncode == 0
+    other = here(*llm.ask(server, *given), "--temperature", "0.5")
     assert_refused(other, "pass --overwrite, or name another file")
     assert "start the same command again" not in other.stderr
-    orders = here(*ask(server, "vidhal-mcqa", *given[1:-1], tmp_path / "other.jsonl"))
+    orders = here(*llm.ask(server, "vidhal-mcqa", *given[1:-1], tmp_path / "other.jsonl"))
     assert_refused(orders, "give --options")
 
 
@@ -354,11 +343,11 @@ def test_the_help_lists_every_benchmark_that_can_be_asked() -> None:
 
 
 def test_the_estimate_and_the_prompts_are_printed_without_a_call(
-    tmp_path: Path, server: Server
+    tmp_path: Path, server: llm.ScriptedLlm
 ) -> None:
     given = one_question(tmp_path)
     prices = ("--llm-price-prompt", "1", "--llm-price-completion", "2")
-    done = here(*ask(server, *given), "--estimate", *prices)
+    done = here(*llm.ask(server, *given), "--estimate", *prices)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("m: 1 calls (0 answered by the cache, 0 repeated), ")
     assert "cost at most 0.0013" in done.stdout
@@ -382,7 +371,7 @@ def test_an_interrupted_run_says_what_it_keeps(tmp_path: Path) -> None:
     given = ("pope", "-R", questions, "--images", images, "-o", tmp_path / "answers.jsonl")
     try:
         process = subprocess.Popen(
-            [BIN / "hallujudge", *ask(server, *given), "--max-concurrency", "2"],
+            [BIN / "hallujudge", *llm.ask(server, *given), "--max-concurrency", "2"],
             stderr=subprocess.PIPE,
             text=True,
         )

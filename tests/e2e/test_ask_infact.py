@@ -16,25 +16,12 @@ from support.running import here, read_rows
 from support.video_clips import clip, counted
 
 
-class Server(llm.ScriptedLlm):
-    """A vision server that keeps what it was shown."""
-
-    def shown(self) -> list[tuple[str, list[bytes]]]:
-        """Return the prompts and images so far."""
-        return [(llm.prompt_of(body), llm.images_of(body)) for body in self.requests]
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server(llm.saying("B"))
+def server() -> Iterator[llm.ScriptedLlm]:
+    made = llm.ScriptedLlm(llm.saying("B"))
     stop = made.in_thread()
     yield made
     stop()
-
-
-def ask(server: llm.ScriptedLlm, *arguments: object) -> tuple[str, ...]:
-    given = ("ask", *map(str, arguments), "--url", server.url, "--model", "m")
-    return tuple(given)
 
 
 def numbers(images: list[bytes]) -> list[int]:
@@ -47,7 +34,7 @@ def numbers(images: list[bytes]) -> list[int]:
 
 
 def test_infacts_degraded_videos_are_asked_as_they_were_built(
-    tmp_path: Path, server: Server
+    tmp_path: Path, server: llm.ScriptedLlm
 ) -> None:
     videos = tmp_path / "videos"
     videos.mkdir()
@@ -67,7 +54,7 @@ def test_infacts_degraded_videos_are_asked_as_they_were_built(
     server.steps = (llm.saying("B"),)
     out = tmp_path / "answers.jsonl"
     run = here(
-        *ask(server, "infact", "-R", questions, "--images", degraded, "-o", out),
+        *llm.ask(server, "infact", "-R", questions, "--images", degraded, "-o", out),
         *("--frames", "uniform:4", "--condition", "base", "--condition", "reverse"),
         *("--condition", "motion_blur"),
     )
@@ -82,7 +69,9 @@ def test_infacts_degraded_videos_are_asked_as_they_were_built(
     assert (scores["rr_motion_blur"]["value"], scores["tss_reverse"]["value"]) == (1, 0)
 
 
-def test_infacts_modes_run_from_clean_videos_to_scores(tmp_path: Path, server: Server) -> None:
+def test_infacts_modes_run_from_clean_videos_to_scores(
+    tmp_path: Path, server: llm.ScriptedLlm
+) -> None:
     """As in the pages: every operator that needs no encoders, then the made procedures."""
     for name in ("v1", "v2"):
         clip(tmp_path / "videos" / f"{name}.mp4", 50)
@@ -100,7 +89,7 @@ def test_infacts_modes_run_from_clean_videos_to_scores(tmp_path: Path, server: S
     ]
     server.steps = (llm.saying("B"),)
     answers, listed = tmp_path / "qwen.jsonl", write_lines(tmp_path / "q.jsonl", questions)
-    run = here(*ask(server, "infact", "-R", listed, "--images", degraded, "-o", answers))
+    run = here(*llm.ask(server, "infact", "-R", listed, "--images", degraded, "-o", answers))
     assert run.returncode == 3, run.stderr
     lacking = [row for row in read_rows(answers) if row["response"] is None]
     # The second video has no subtitles.
@@ -116,7 +105,7 @@ def test_infacts_modes_run_from_clean_videos_to_scores(tmp_path: Path, server: S
     server.requests.clear()
     made, out = degraded / "procedural_counterfactual" / "questions.jsonl", tmp_path / "p.jsonl"
     run = here(
-        *ask(server, "infact", "-R", made, "--images", degraded, "-o", out),
+        *llm.ask(server, "infact", "-R", made, "--images", degraded, "-o", out),
         *("--condition", "base", "--frames", "all"),
     )
     assert run.returncode == 0, run.stderr
@@ -129,7 +118,7 @@ def test_infacts_modes_run_from_clean_videos_to_scores(tmp_path: Path, server: S
     # Under an operator, the name of the made video must not find that of the clean one.
     only = write_lines(tmp_path / "only.jsonl", read_rows(made)[1:])
     run = here(
-        *ask(server, "infact", "-R", only, "--images", degraded, "-o", tmp_path / "o.jsonl"),
+        *llm.ask(server, "infact", "-R", only, "--images", degraded, "-o", tmp_path / "o.jsonl"),
         *("--condition", "gaussian_noise"),
     )
     assert run.returncode == 3, run.stderr

@@ -169,6 +169,11 @@ def _schema_keys(body: Body) -> list[str]:
     return list(schema.get("properties", {}))
 
 
+def ask(server: ScriptedLlm, *arguments: object) -> tuple[str, ...]:
+    """Return the arguments of ``hallujudge ask`` that put questions to a server."""
+    return ("ask", *map(str, arguments), "--url", server.url, "--model", "m")
+
+
 class ScriptedLlm:
     """The server; use it as an async context manager, or with :meth:`in_thread`."""
 
@@ -335,6 +340,10 @@ class ScriptedLlm:
         """
         with urllib.request.urlopen(f"{self.url}/models", timeout=60) as response:
             response.read()
+
+    def shown(self) -> list[tuple[str, list[bytes]]]:
+        """Return the prompts and images so far."""
+        return [(prompt_of(body), images_of(body)) for body in self.requests]
 
     def in_thread(self) -> Callable[[], None]:
         """Start the server in a separate thread; return the function that stops it."""
