@@ -24,12 +24,11 @@ Here objects are given, and judged by any language model, with a prompt of our o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from .answers.answer_scores import AnswerScore, Count, ReadAnswer, count, share
-from .answers.answers_metric import AnswersMetric, metric_of
+from .answers.answer_scores import AnswerScore, Count, combined, count, share
+from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -41,11 +40,10 @@ from .answers.closed_questions import (
     Parsed,
 )
 from .framework.asking import Asking, plain
-from .framework.metric import OptionDefinition, Paper
+from .framework.metric import Paper, verdicts_option
 
 if TYPE_CHECKING:
-    from .answers.answer_scores import Bundle
-    from .framework.columns_and_scores import FloatArray, ScoreDefinition, Sums
+    from .framework.columns_and_scores import FloatArray
 
 IGNORED = frozenset(("painting", "drawing", "photo", "picture", "portrait", "photograph"))
 """Objects that are ignored."""
@@ -69,7 +67,7 @@ def _corrected(text: str) -> str | None:
 
 def _parsed(answer: Answer, value: str | None, how: str) -> Parsed:
     value = IGNORE if answer.response in IGNORED else value
-    return Parsed(value, value == "yes", how)
+    return Parsed(value, value == "yes", how, counts=value in ("yes", "no"))
 
 
 def _parse_published(answer: Answer) -> Parsed:
@@ -91,75 +89,49 @@ def _said(name: str, value: str | None) -> Count:
     return count(name, f"mentions: {name}", lambda a: a.value == value, unread=True)
 
 
-_NO = _said("no", "no")
-_JUDGED = count("judged", "mentions that are judged yes or no")
+def _rate(name: str, value: str | None, meaning: str) -> AnswerScore:
+    how, counted = f"{meaning} / mentions", _said(name, value)
+    return share(f"{name}_rate", how, counted, _MENTIONS, direction="lower", bounded=False)
+
+
+_NO, _JUDGED = _said("no", "no"), count("judged", "mentions that are judged yes or no")
 _MENTIONS = count("mentions", "mentions of objects", unread=True)
-_CORRECTED = share(
-    "openchair",
-    "mentions judged no / mentions judged yes or no",
-    _NO,
-    _JUDGED,
-    direction="lower",
-    bounded=False,
-    own=True,
+_MEANING = "mentions judged no / mentions judged yes or no"
+_CORRECTED = share("openchair", _MEANING, _NO, _JUDGED, direction="lower", bounded=False, own=True)
+_RATES = (
+    _rate("unsure", "unsure", "unsure answers"),
+    _rate("ignored", IGNORE, "ignored objects"),
+    _rate("unparsed", None, "answers that could not be parsed"),
 )
 
 
-def _of_both(sums: Sums) -> FloatArray:
+def _of_both(no: FloatArray, judged: FloatArray) -> FloatArray:
     import numpy as np
 
     # The released script stops with a key error without a yes, or without a no.
-    no, judged = sums["no"], sums["judged"]
     both = (no > 0) & (no < judged)
     return np.where(both, no / np.where(both, judged, 1), np.nan)
 
 
-_PUBLISHED = replace(_CORRECTED.definition, value=_of_both)
+_PUBLISHED = combined(
+    "openchair", _MEANING, _of_both, (_NO, _JUDGED), n=_JUDGED, direction="lower", bounded=False
+)
 
 
-def _rate(name: str, value: str | None, meaning: str) -> AnswerScore:
-    counted = _said(name, value)
-    return share(
-        f"{name}_rate",
-        f"{meaning} / mentions",
-        counted,
-        _MENTIONS,
-        direction="lower",
-        bounded=False,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mentions(AnswersMetric):
-    """Scores captions by the mentions that a judge affirms or denies, if there are any."""
-
-    @property
-    def scores(self) -> tuple[ScoreDefinition, ...]:
-        """Return the scores, whose first depends on the variant."""
-        first, *others = (score.definition for score in self.benchmark.scores)
-        return (_PUBLISHED if self.variant == "published" else first, *others)
-
-    def read(self, answer: Answer) -> ReadAnswer:
-        """Parse the judgement of a mention, which may count in no score."""
-        found = AnswersMetric.read(self, answer)
-        counts = found.value in ("yes", "no")
-        return found if counts else found._replace(counted=False, unparsed="unscored")
-
-    def _counts_bundle(self, bundle: Bundle) -> bool:  # noqa: ARG002
-        return True
-
-    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return why the score is undefined, where the released script stops."""
-        notes, judged = AnswersMetric.notes_on(self, totals), totals["judged"]
-        if self.variant != "published" or 0 < totals["no"] < judged or not totals["mentions"]:
-            return notes
-        lacking = "no" if judged else "yes or no"
-        lacking = "yes" if totals["no"] else lacking
-        return (
-            *notes,
+def _undefined(totals: Mapping[str, float]) -> Iterator[str]:
+    """Yield why the score is undefined, where the released script stops."""
+    no, judged = totals["no"], totals["judged"]
+    if totals["mentions"] and not 0 < no < judged:
+        lacking = "yes" if no else "no" if judged else "yes or no"
+        yield (
             f"openchair is undefined: no mention is judged {lacking}, where the released script "
-            "stops. The variant corrected has a score if any mention is judged",
+            "stops. The variant corrected has a score if any mention is judged"
         )
+
+
+def _mention(number: str, thing: str, said: str) -> Answer:
+    fields = {"judgement": said, "reference": "A brown dog sleeps on a sofa."}
+    return Answer(response=thing, name=number, fields=fields)
 
 
 BENCHMARK = ClosedQuestions(
@@ -206,6 +178,8 @@ BENCHMARK = ClosedQuestions(
             meaning="The released script: not sure is no; undefined without a yes or a no.",
             parse=_parse_published,
             unparsed="unscored",
+            scores=(_PUBLISHED, *_RATES),
+            notes=_undefined,
         ),
         AnswerVariant(
             name="corrected",
@@ -214,49 +188,27 @@ BENCHMARK = ClosedQuestions(
             unparsed="unscored",
         ),
     ),
-    options=(
-        OptionDefinition(
-            name="judgements",
-            default="given",
-            choices=("given", "llm", "router"),
-            meaning="Judgements of objects.",
-            details="given uses those of the file; llm and router are judges.",
-        ),
-    ),
+    options=(verdicts_option("judgements", "Judgements of objects.", "those of the file"),),
     judged=JudgedAnswers(
         noun="objects",
+        each=True,
         option="judgements",
         verdict="judgement",
         choices={"yes": "yes", "no": "no", "unsure": "unsure"},
         prompts={"": "openchair"},
-        slots={
-            "caption": lambda answer: answer.fields.get("reference", ""),
-            "object": lambda answer: answer.response or "",
-        },
+        slots={"caption": "reference", "object": "response"},
         reference="caption",
         lacking="the image's own caption is not known; give 'gt_caption'",
         rests_on=("Every score rests", "judge_texts"),
         counted="mentions",
     ),
-    scores=(
-        _CORRECTED,
-        _rate("unsure", "unsure", "unsure answers"),
-        _rate("ignored", IGNORE, "ignored objects"),
-        _rate("unparsed", None, "answers that could not be parsed"),
-    ),
+    scores=(_CORRECTED, *_RATES),
     main_score="openchair",
     trial=AnswersItem(
-        id="1",
-        answers=tuple(
-            Answer(
-                response=thing,
-                name=str(number),
-                fields={"judgement": said, "reference": "A brown dog sleeps on a sofa."},
-            )
-            for number, (thing, said) in enumerate([("dog", "yes"), ("airplane", "no")], 1)
-        ),
+        id="1", answers=(_mention("1", "dog", "yes"), _mention("2", "airplane", "no"))
     ),
-    base=_Mentions,
+    # The released rule needs an object of both kinds.
+    trial_score=0.5,
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)

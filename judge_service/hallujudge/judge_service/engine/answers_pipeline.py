@@ -18,7 +18,7 @@ from hallujudge.metrics.answers.closed_questions import (
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from .pipelines import TextPipeline, scored_result, unscored_result
-from .registry import MetricEntry, best_trial
+from .registry import MetricEntry, declared_trial
 from .resources import Resources
 from .responses import Problem, ResponseCheck
 from .spec import ScoreSpec
@@ -277,7 +277,7 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
     entry = MetricEntry(
         metric=metric,
         item_type=AnswersItem,
-        trial=best_trial(benchmark.trial, metric, benchmark.main_score),
+        trial=declared_trial(benchmark, metric),
         group_by=benchmark.group_by,
         open=opened,
     )

@@ -1,8 +1,8 @@
 """The pipeline of closed questions of which a language model may judge some answers.
 
 A benchmark declares in ``judged`` what is asked about an answer, and what a choice means. The last
-answer of a bundle is the one that is judged; its verdict is a field of the answer, which the file
-may hold already.
+answer of a bundle is the one that is judged, or each of them; its verdict is a field of the answer,
+which the file may hold already.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .judge_quality import (
     given_verdicts_note,
 )
 from .pipelines import checked_items
-from .registry import LLM_JUDGES, MetricEntry, best_trial
+from .registry import LLM_JUDGES, MetricEntry, declared_trial
 from .responses import Problem, ResponseCheck
 
 if TYPE_CHECKING:
@@ -94,12 +94,11 @@ class JudgedAnswersPipeline(AnswersPipeline):
         if self.judge is None:
             return await super().evaluate(items)
         mine: list[AnswersItem] = checked_items(items, AnswersItem)
-        questions = self._questions(mine)
-        chosen = dict(
-            zip(questions, await self.judge.choose(list(questions.values())), strict=True)
-        )
+        asked = list(map(self.questions, mine))
+        found = iter(await self.judge.choose([each for part in asked for each in part.values()]))
+        chosen = [{place: next(found) for place in part} for part in asked]
         return await map_cpu(
-            lambda index: self.judged(mine[index], chosen.get(index)),
+            lambda index: self.judged(mine[index], chosen[index]),
             range(len(mine)),
             chars=lambda index: self.size(mine[index]),
         )
@@ -109,21 +108,32 @@ class JudgedAnswersPipeline(AnswersPipeline):
         if self.judge is None:
             return []
         mine: list[AnswersItem] = checked_items(items, AnswersItem)
-        return await self.judge.estimates(self._questions(mine).values())
+        asked = map(self.questions, mine)
+        return await self.judge.estimates(each for part in asked for each in part.values())
 
-    def _questions(self, items: Sequence[AnswersItem]) -> dict[int, Question]:
+    def questions(self, item: AnswersItem) -> dict[int, Question]:
+        """Return place of each answer that a judge is asked about -> question."""
+        if self.metric.leaves_out(item) or self.problem(item) is not None:
+            return {}
+        judged = [(n, each) for n, each in enumerate(item.answers) if self._is_judged(each)]
+        judged = judged if self._how.each else judged[:1]
+        return {n: self._question(item, each) for n, each in judged if self._needs_verdict(each)}
+
+    def _needs_verdict(self, answer: Answer) -> bool:
+        if self._how.each:
+            return self.metric.parse(self._changed(answer, {})).value is None
+        return self.responses.problem(answer.response) is None
+
+    def _question(self, item: AnswersItem, answer: Answer) -> Question:
         from ..judges import payer_of
 
-        asked = ((index, item, self.question(item)) for index, item in enumerate(items))
-        return {
-            index: replace(
-                question,
-                affinity=item.group_id or item.id,
-                payer=payer_of(item.id, question.messages),
-            )
-            for index, item, question in asked
-            if question is not None
-        }
+        assert self.judge is not None, "only asked then"
+        how = self._how
+        place = [*how.prompts].index(item.fields[how.prompt_by]) if how.prompt_by else 0
+        values = {slot: how.text(slot, answer) for slot in how.slots}
+        asked = choice_question(self.judge.templates[place], values, tuple(how.choices))
+        payer = payer_of(item.id, asked.messages)
+        return replace(asked, affinity=item.group_id or item.id, payer=payer)
 
     def size(self, item: AnswersItem) -> int:
         """Return the number of characters that scoring an item reads."""
@@ -141,24 +151,15 @@ class JudgedAnswersPipeline(AnswersPipeline):
         none = Answer(response=None)
         return next(filter(self._is_judged, item.answers), none)
 
-    def question(self, item: AnswersItem) -> Question | None:
-        """Return the question about an answer, if it has a response and counts."""
-        assert self.judge is not None, "only asked then"
-        answer, how = self._judged_of(item), self._how
-        if self.metric.leaves_out(item) or self.problem(item) is not None:
-            return None
-        if self.responses.problem(answer.response) is not None:
-            return None
-        place = [*how.prompts].index(item.fields[how.prompt_by]) if how.prompt_by else 0
-        values = {slot: text_of(answer) for slot, text_of in how.slots.items()}
-        return choice_question(self.judge.templates[place], values, tuple(how.choices))
-
-    def judged(self, item: AnswersItem, chosen: Chosen | None) -> ItemResult:
-        """Return the result of an item; ``chosen`` is None if the judge was not asked about it.
+    def judged(self, item: AnswersItem, found: Mapping[int, Chosen]) -> ItemResult:
+        """Return the result of an item, of whose answers a judge was asked about some, or none.
 
         Without a choice, an answer that counts alone is unscored. In a partial bundle its verdict
         is an unparsed one, unless it was only too close and unparsed ones would be wrong.
         """
+        if self._how.each:
+            return self._each_judged(item, found)
+        chosen = next(iter(found.values()), None)
         if not self._partial and (chosen is None or not chosen.choice):
             return self._unjudged(item, chosen)
         verdict = self._verdict(item, chosen)
@@ -174,6 +175,22 @@ class JudgedAnswersPipeline(AnswersPipeline):
         if result.outcome is Outcome.UNSCORED and not verdict:
             return replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
         return result
+
+    def _each_judged(self, item: AnswersItem, found: Mapping[int, Chosen]) -> ItemResult:
+        """Return the result of an item whose answers are all judged; without any verdict, none."""
+        if (problem := self.problem(item)) is not None:
+            return self.unscored(item, *problem)
+        failed = [each for each in found.values() if not each.choice]
+        if failed and len(failed) == len(found):
+            return self._unjudged(item, failed[0])
+        said = {place: self._how.choices.get(each.choice, "") for place, each in found.items()}
+        answers = [
+            self._changed(answer, {self._how.verdict: said.get(place, "")})
+            for place, answer in enumerate(item.answers)
+        ]
+        made = self.metric.score(replace(item, answers=tuple(answers)))
+        evidence = replace(made.evidence, judging=judging_of(found.values()))
+        return self.made_result(item, made._replace(evidence=evidence))
 
     def _unjudged(self, item: AnswersItem, chosen: Chosen | None) -> ItemResult:
         if chosen is None:
@@ -215,6 +232,8 @@ class JudgedAnswersPipeline(AnswersPipeline):
 
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why a bundle can't be scored, or None if it can."""
+        if self._how.each:
+            return next(filter(None, map(self._verdict_problem, item.answers)), None)
         if not self._partial and len(item.answers) != 1:
             return ONE_EACH
         if (problem := self.place_problem(item)) is not None:
@@ -230,6 +249,18 @@ class JudgedAnswersPipeline(AnswersPipeline):
             detail = f"it has neither a question nor a {what}"
             problem = UnscoredReason.REFERENCE_MISSING, detail
         return problem or next(filter(None, map(self.label_problem, others)), None)
+
+    def _verdict_problem(self, answer: Answer) -> Problem | None:
+        """Return why an answer has no verdict, and can get none from a judge."""
+        if self.judge is not None:
+            return self._reference_problem(answer)
+        if self._how.verdict in answer.fields:
+            return None
+        missing = (
+            f"the {self._how.noun} came without {self._how.rests_on[1]}; set the option "
+            f"{self._how.option} to a judge"
+        )
+        return UnscoredReason.VERDICT_NULL, missing
 
     def _problem_alone(self, answer: Answer) -> Problem | None:
         if self._given:
@@ -248,7 +279,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         return self.label_problem(answer) if answer.label else None
 
     def _reference_problem(self, answer: Answer) -> Problem | None:
-        reference = self._how.slots[self._how.reference](answer)
+        reference = self._how.text(self._how.reference, answer)
         return None if reference.strip() else (UnscoredReason.REFERENCE_MISSING, self._how.lacking)
 
     def score(
@@ -264,8 +295,10 @@ class JudgedAnswersPipeline(AnswersPipeline):
             counted = tuple(self._counted(item.answers))
             return self.metric.score_judged(replace(item, answers=counted), probability)
         made = self.metric.score_judged(item, probability)
+        if self._given or self.judge is not None:
+            return made
         given = item.answers[0].fields.get(self._how.verdict)
-        if not given or self._given or self.judge is not None:
+        if not given:
             return made
         return made._replace(evidence=replace(made.evidence, given=given))
 
@@ -312,15 +345,8 @@ def judging_of(chosen: Iterable[Chosen]) -> tuple[dict[str, JsonValue], ...]:
     )
 
 
-def declared_entry(
-    benchmark: ClosedQuestions, pipeline: type[JudgedAnswersPipeline] = JudgedAnswersPipeline
-) -> MetricEntry:
-    """Return the registration of a benchmark of which a language model may judge answers.
-
-    Args:
-        benchmark: The benchmark.
-        pipeline: Scores its items.
-    """
+def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
+    """Return the registration of a benchmark of which a language model may judge answers."""
     how, metric = _judged_in(benchmark), metric_of(benchmark)
 
     def opened(spec: ScoreSpec, resources: Resources) -> JudgedAnswersPipeline:
@@ -339,13 +365,13 @@ def declared_entry(
         elif getattr(made, how.option) == GIVEN:
             notes = (given_verdicts_note(*how.rests_on),)
         own = filter(None, [benchmark.variant(made.variant).note])
-        return pipeline(made, responses, judge, (*notes, *own))
+        return JudgedAnswersPipeline(made, responses, judge, (*notes, *own))
 
     entry = MetricEntry(
         metric=metric,
         item_type=AnswersItem,
-        trial=best_trial(benchmark.trial, metric, benchmark.main_score),
-        judge_trial=best_trial(benchmark.trial, metric, how.score or benchmark.main_score),
+        trial=declared_trial(benchmark, metric),
+        judge_trial=declared_trial(benchmark, metric, how.score),
         # A learnt margin and a report card are made of labels, which correct these columns.
         engine_options=(*((*ESCALATION_OPTIONS, CARD_OPTION) if how.columns else ()), *_own(how)),
         judge_option=how.option,

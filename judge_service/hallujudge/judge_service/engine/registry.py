@@ -88,12 +88,19 @@ class Trial:
     """The expected value."""
 
 
-def best_trial(item: Item, metric: type[Metric], score: str) -> Trial:
-    """Return the trial of an item for which a score is at its best."""
-    [known] = (each for each in metric.score_definitions if each.name == score)
-    return Trial(
-        item=item, score=score, value=known.low if known.direction == "lower" else known.high
-    )
+def declared_trial(benchmark: ClosedQuestions, metric: type[Metric], score: str = "") -> Trial:
+    """Return a benchmark's trial, for which a score is at its best unless the benchmark says else.
+
+    Args:
+        benchmark: The benchmark.
+        metric: Its metric.
+        score: The score; empty for the main one.
+    """
+    name = score or benchmark.main_score
+    [known] = (each for each in metric.score_definitions if each.name == name)
+    best = known.low if known.direction == "lower" else known.high
+    value = best if benchmark.trial_score is None else benchmark.trial_score
+    return Trial(item=benchmark.trial, score=name, value=value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,9 +123,10 @@ def one_answer(
     question: str = "",
     group_id: str = "",
     fields: Mapping[str, str] | None = None,
+    answer_fields: Mapping[str, str] = _NOTHING,
 ) -> AnswersItem:
-    """Return an item with one answer; the arguments are fields of :class:`Answer` and ``Item``."""
-    answer = Answer(response=response, label=label, question=question)
+    """Return an item with one answer; the arguments are fields of ``Item`` and :class:`Answer`."""
+    answer = Answer(response=response, label=label, question=question, fields=answer_fields)
     return AnswersItem(id=id, group_id=group_id, fields=fields or {}, answers=(answer,))
 
 

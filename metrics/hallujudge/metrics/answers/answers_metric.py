@@ -150,8 +150,8 @@ class AnswersMetric(SoftMetric):
         return (*said, *map(answer.fields.get, seen)) if seen else said
 
     def _read_now(self, answer: Answer) -> ReadAnswer:
-        value, right, how, unsure = self.parse(answer)
-        unparsed = self._variant.unparsed if value is None else ""
+        value, right, how, unsure, counts = self.parse(answer)
+        unparsed = self._variant.unparsed if value is None else "" if counts else "unscored"
         seen = tuple([(name, answer.fields.get(name, "")) for name in self.benchmark.seen])
         other = self._others.parsed(answer) if value is None and self._others else None
         parsed = (answer.name, value, answer.label, right, how)
@@ -267,7 +267,8 @@ class AnswersMetric(SoftMetric):
         notes.
         """
         others = self._others.notes(self.variant, totals) if self._others else ()
-        own = self.benchmark.notes(totals) if self.benchmark.notes else ()
+        makers = filter(None, (self.benchmark.notes, self._variant.notes))
+        own = (note for make in makers for note in make(totals))
         return (*SoftMetric.notes_on(self, totals), *others, *own)
 
     def _counts_bundle(self, bundle: Bundle) -> bool:
@@ -276,7 +277,7 @@ class AnswersMetric(SoftMetric):
         if self._variant.adds is not None:
             return bundle[0].counted
         if not how.partial:
-            return all(answer.counted for answer in bundle)
+            return how.empty or all(answer.counted for answer in bundle)
         counted = {answer.name for answer in bundle if answer.counted}
         return bool(counted) and counted.issuperset(how.required)
 

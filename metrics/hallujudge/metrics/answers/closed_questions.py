@@ -36,6 +36,8 @@ class Parsed(NamedTuple):
     """The parser, or its rule, that parsed the answer."""
     unsure: bool = False
     """Whether the words of the answer express uncertainty."""
+    counts: bool = True
+    """Whether it counts; a judge's "unsure", for example, may be an answer that leaves it open."""
 
 
 AnswerParser: TypeAlias = "Callable[[Answer], Parsed]"
@@ -108,6 +110,8 @@ class AnswerVariant:
     """Whether answers to questions that the labels lack are left out, not refused."""
     note: str = ""
     """Sentence for the reports of the variant."""
+    notes: Callable[[Mapping[str, float]], Iterable[str]] | None = None
+    """Returns notes of this variant alone on the sums of all columns."""
     derived: Mapping[str, Callable[[AnswersItem], str]] = field(default_factory=dict)
     """Field of results -> function that makes its value of an item in this variant alone."""
 
@@ -190,7 +194,8 @@ class Bundling:
     answers in columns. The first key that a record has says which answers there are. Files with one
     answer a record are read too."""
     empty: bool = False
-    """Whether a bundle without any answer is scored, to which it adds nothing."""
+    """Whether a bundle without any answer, or without any that counts, is scored; it adds nothing.
+    """
     whole: WholeAnswer | None = None
     """The answer that a record may hold next to its list, as the last of the bundle."""
     by: tuple[str, ...] = ()
@@ -284,12 +289,14 @@ SpecialItem: TypeAlias = "Callable[[AnswersItem, Mapping[str, object]], AnswersI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedAnswers:
-    """What a language model may judge in a benchmark: the last answer of each bundle."""
+    """What a language model may judge in a benchmark: the last answer of each bundle, or each."""
 
     noun: str
     """What has verdicts, in the plural."""
     name: str = ""
     """Name of the judged answer within its bundle; empty for the only one."""
+    each: bool = False
+    """Whether every answer of a bundle is judged, unless it is parsed without a verdict."""
     option: str
     """Option of the metric: a judge, ``given`` for the verdicts of the file, or a parser."""
     verdict: str
@@ -300,8 +307,9 @@ class JudgedAnswers:
     """Value of ``prompt_by`` -> name of the prompt for it."""
     prompt_by: str = ""
     """Field of items that chooses the prompt; empty if there is one prompt."""
-    slots: Mapping[str, Callable[[Answer], str]]
-    """Slot of the prompts -> function that makes its text of the judged answer."""
+    slots: Mapping[str, str | Callable[[Answer], str]]
+    """Slot of the prompts -> ``question``, ``response``, ``label`` or a field of the judged answer,
+    or a function that makes its text of the answer."""
     reference: str
     """The slot without whose text nothing can be judged."""
     lacking: str
@@ -316,6 +324,14 @@ class JudgedAnswers:
     """Column of the number of verdicts."""
     columns: tuple[JudgedColumn, ...] = ()
     """Columns of verdicts that labels of people correct."""
+
+    def text(self, slot: str, answer: Answer) -> str:
+        """Return the text of a slot of the prompts."""
+        of = self.slots[slot]
+        if callable(of):
+            return of(answer)
+        own = getattr(answer, of) if of in ("question", "response", "label") else None
+        return own or answer.fields.get(of, "")
 
 
 # Compared by identity: it is one value of a module, and holds functions.
@@ -343,6 +359,8 @@ class ClosedQuestions:
     """The score that ranks models, which is at its best for the trial item."""
     trial: AnswersItem
     """A small example whose answers are right, with the first label that it may have."""
+    trial_score: float | None = None
+    """The main score of ``trial``, where it is not the best one."""
     worst: AnswersItem | None = None
     """An example with the worst answers, where it does not follow from ``trial`` and ``labels``."""
     labels: tuple[str, ...] = ("yes", "no")
