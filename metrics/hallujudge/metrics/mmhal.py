@@ -98,9 +98,7 @@ def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     others = {name: text for name, text in answer.fields.items() if name != "review"}
     fields = {**others, "objects": objects, **own}
     # In a fifth of the time of ``_replace``.
-    return Answer(
-        answer.response, answer.label, answer.name, answer.question, answer.options, fields
-    )
+    return Answer(*answer[:-1], fields)
 
 
 def _example(rating: int) -> AnswersItem:
@@ -178,10 +176,8 @@ BENCHMARK = ClosedQuestions(
         choices={rating: f"Rating: {rating}" for rating in _RATINGS},
         prompts={"": "mmhal"},
         slots={
-            "question": lambda answer: answer.question,
-            "objects": lambda answer: answer.fields.get("objects", ""),
-            "reference": lambda answer: answer.fields.get("reference", ""),
-            "answer": lambda answer: answer.response or "",
+            **{slot: slot for slot in ("question", "objects", "reference")},
+            "answer": "response",
         },
         reference="reference",
         lacking="no gt_answer for this question",

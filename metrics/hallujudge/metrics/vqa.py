@@ -26,6 +26,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from string import ascii_lowercase
 
 from .answers.answer_scores import ReadAnswer, count, is_right, share, unparsed_rate
@@ -33,15 +35,16 @@ from .answers.answer_text import folded
 from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
-    AnswersItem,
     AnswerVariant,
     ClosedQuestions,
     JudgedAnswers,
     Keys,
     Parsed,
+    one_answer,
 )
 from .framework.asking import Asking, plain
-from .framework.metric import OptionDefinition, Paper
+from .framework.metric import Paper, verdicts_option
+from .pope import PAPER as POPE
 
 NO_MATCH = "<NAN>"
 """The judgement that a response agrees with no answer, in the paper's words."""
@@ -53,11 +56,14 @@ _PLACE = re.compile(r"#(\d+)")
 
 def offered_answers(answers: Sequence[str]) -> tuple[str, ...]:
     """Return each answer of people once, the most frequent first."""
-    keys = list(map(folded, answers))
-    counts = Counter(keys)
-    first = dict(zip(reversed(keys), reversed(answers), strict=True))
+    counts: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    for text, number in Counter(answers).items():
+        key = folded(text)
+        first.setdefault(key, text)
+        counts[key] += number
     # In the order of people, which decides between equally frequent ones.
-    return tuple(first[key] for key, _ in counts.most_common())
+    return tuple([first[key] for key, _ in counts.most_common()])
 
 
 def vqa_score(answer: str | None, answers: Sequence[str]) -> float:
@@ -70,13 +76,20 @@ def vqa_score(answer: str | None, answers: Sequence[str]) -> float:
     if answer is None or not answers:
         return 0.0
     wanted = folded(answer)
-    same = [folded(other) == wanted for other in answers]
+    return _left_out(tuple([folded(other) == wanted for other in answers]))
+
+
+# Ten people have few patterns of agreement, and there are many responses.
+@lru_cache(maxsize=4096)
+def _left_out(same: tuple[bool, ...]) -> float:
     if len(same) == 1:
         return float(same[0])
     total = sum(same)
     return sum(min(1.0, (total - mine) / 3) for mine in same) / len(same)
 
 
+# Its parser, its score and its judge look at the answers to a question.
+@lru_cache(maxsize=1024)
 def _accepted(text: str) -> list[str]:
     found: list[str] = json.loads(text or "[]")
     return found
@@ -103,7 +116,8 @@ def _points(answer: ReadAnswer) -> float:
 def _with_answers(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with those of people, the most frequent of which is its label."""
     given = next((value for key in _KEYS if (value := record.get(key)) is not None), None)
-    found = [_text_of(each) for each in (given if isinstance(given, list) else [given])]
+    listed = given if isinstance(given, list) else [given]
+    found = [each if type(each) is str else _text_of(each) for each in listed]
     texts = [text for text in found if text is not None and folded(text)]
     if not texts or len(texts) < len(found):
         raise ValueError(
@@ -135,15 +149,7 @@ BENCHMARK = ClosedQuestions(
     summary="Open answers about images that agree with an answer of people.",
     title="VQA by judge: open answers that agree with an answer of people.",
     papers=(
-        Paper(
-            title="Evaluating Object Hallucination in Large Vision-Language Models",
-            authors="Li et al.",
-            names="Yifan Li, Yifan Du, Kun Zhou, Jinpeng Wang, Wayne Xin Zhao, Ji-Rong Wen",
-            year=2023,
-            link="arXiv:2305.10355",
-            venue="EMNLP 2023",
-            where="section 5.4, Table 6 and appendix E",
-        ),
+        replace(POPE, where="section 5.4, Table 6 and appendix E"),
         Paper(
             title="VQA: Visual Question Answering",
             authors="Antol et al.",
@@ -179,15 +185,7 @@ BENCHMARK = ClosedQuestions(
             unparsed="unscored",
         ),
     ),
-    options=(
-        OptionDefinition(
-            name="judgements",
-            default="given",
-            choices=("given", "llm", "router"),
-            meaning="Judgements of responses.",
-            details="given uses those of the file; llm and router are judges.",
-        ),
-    ),
+    options=(verdicts_option("judgements", "Judgements of responses.", "those of the file"),),
     judged=JudgedAnswers(
         noun="responses",
         option="judgements",
@@ -197,11 +195,7 @@ BENCHMARK = ClosedQuestions(
             "none": NO_MATCH,
         },
         prompts={"": "vqa"},
-        slots={
-            "question": lambda answer: answer.question,
-            "accepted": _offer,
-            "response": lambda answer: answer.response or "",
-        },
+        slots={"question": "question", "accepted": _offer, "response": "response"},
         reference="accepted",
         lacking="no answers of people for this question",
         rests_on=("Every score rests", "judgements"),
@@ -224,19 +218,15 @@ BENCHMARK = ClosedQuestions(
         unparsed_rate("judgements", "judgements", noun="judgements"),
     ),
     main_score="vqa_score",
-    trial=AnswersItem(
+    trial=one_answer(
         id="1",
-        answers=(
-            Answer(
-                question="What is the man holding?",
-                response="He holds a surfboard.",
-                label="surfboard",
-                fields={
-                    "judgement": "surfboard",
-                    "accepted": json.dumps(["surfboard"] * 8 + ["board"] * 2),
-                },
-            ),
-        ),
+        question="What is the man holding?",
+        response="He holds a surfboard.",
+        label="surfboard",
+        answer_fields={
+            "judgement": "surfboard",
+            "accepted": json.dumps(["surfboard"] * 8 + ["board"] * 2),
+        },
     ),
 )
 """The declaration."""

@@ -61,20 +61,23 @@ def _variant(
     )
 
 
+PAPER = Paper(
+    title="Evaluating Object Hallucination in Large Vision-Language Models",
+    authors="Li et al.",
+    names="Yifan Li, Yifan Du, Kun Zhou, Jinpeng Wang, Wayne Xin Zhao, Ji-Rong Wen",
+    year=2023,
+    link="arXiv:2305.10355",
+    venue="EMNLP 2023",
+    where="section 5.1",
+)
+"""The paper that defines it."""
+
 BENCHMARK = ClosedQuestions(
     name="pope",
     summary="Yes answers to questions about objects that an image lacks.",
     title="POPE: yes/no questions about objects.",
     papers=(
-        Paper(
-            title="Evaluating Object Hallucination in Large Vision-Language Models",
-            authors="Li et al.",
-            names="Yifan Li, Yifan Du, Kun Zhou, Jinpeng Wang, Wayne Xin Zhao, Ji-Rong Wen",
-            year=2023,
-            link="arXiv:2305.10355",
-            venue="EMNLP 2023",
-            where="section 5.1",
-        ),
+        PAPER,
         Paper(
             title="RePOPE: Impact of Annotation Errors on the POPE Benchmark",
             authors="Neuhaus and Hein",
