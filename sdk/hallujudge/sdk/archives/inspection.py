@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -30,6 +30,7 @@ _RESPONSE_KEYS = (
 )  # fmt: skip
 _LABEL_KEYS = ("label", "gt_answer", "ground_truth", "gt")
 _OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
+_OBJECT_FILE = "-R objects.json"  # what commands need for records without objects
 # Ids and duplicates that a summary shows as examples.
 _SHOWN_IDS = 3
 _MOST_DUPLICATES = 10
@@ -162,7 +163,7 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
         variant="" if reader is None else reader.variant,
         allow_missing=reader is not None and reader.allow_missing,
         unknown_keys=_unknown_keys(archive),
-        needs_references=reader is not None and bool(reader.arguments),
+        needs_references=reader is not None and bool(_without_own(archive, reader).arguments),
         command=_command(archive, metrics),
     )
 
@@ -185,12 +186,18 @@ def _command(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
         return ""
     name = _argument(archive)
     if archive.reader is not None:
-        command = archive.reader.command(name)
+        command = _without_own(archive, archive.reader).command(name)
     else:
         command = f"hallujudge score {metrics[0]} --responses {quote(name)}"
         command += "".join(f" --map {quote(pair)}" for pair in _unknown_keys(archive))
     given = "ARCHIVE" if archive.reader and archive.reader.role == "references" else ""
     return f"{command} {f'--responses {given}' if given else ''} --out results".replace("  ", " ")
+
+
+def _without_own(archive: ArchiveFile, reader: ArchiveReader) -> ArchiveReader:
+    """Return a reader that asks for no file of objects if the records have their own."""
+    own = any(archive.first.get(key) is not None for key in _OBJECT_KEYS)
+    return replace(reader, arguments="") if own and reader.arguments == _OBJECT_FILE else reader
 
 
 def _argument(archive: ArchiveFile) -> str:

@@ -217,3 +217,13 @@ def test_standard_input_is_named_as_it_is_typed(
     page = capsys.readouterr().out
     assert expected_message("sdk.cli.app:hallujudge-score-pope-responses-out-results-2") in page
     assert "failure texts" not in page
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_answers_with_objects_of_their_images_need_no_references(tmp_path: Path, own: bool) -> None:
+    row = {"image_id": 1, "question": "?", "answer": "A dog.", "objs": ["dog"]}
+    path = write_lines(tmp_path / "items.jsonl", [{**row, "objects": ["dog"]} if own else row])
+    summary = one(path)
+    assert summary.metrics == ("object-halbench",)
+    assert summary.needs_references is not own
+    assert ("-R objects.json" in summary.command) is not own
