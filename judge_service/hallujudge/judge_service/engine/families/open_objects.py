@@ -23,7 +23,7 @@ from hallujudge.metrics.open_objects import (
 from hallujudge.synonym_graphs import SynonymGraph
 
 from ...extractors.rules.rule_extractors import (
-    LABEL,
+    OBJECTS_LABEL,
     CaptionObject,
     CaptionSentence,
     numbers_of,
@@ -343,7 +343,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> OpenObjectsPipeline:
     metric = OpenObjectsMetric(
         variant=spec.variant,
         responses=responses.signature,
-        matcher=f"{LABEL}+{encoder.label}",
+        matcher=f"{OBJECTS_LABEL}+{encoder.label}",
         graph=graph.label,
         **ENTRY.own_options(spec),
     )

@@ -298,8 +298,8 @@ def _lemma(text: str) -> str:
     return word.verb_lemma if word.verb > word.noun else word.noun_lemma
 
 
-LABEL = "objects-2"
-"""The version of the rules, increased when their results change."""
+OBJECTS_LABEL = "objects-2"
+"""The version of the rules of objects, increased when their results change."""
 
 # Nouns of places in the image and of kinds, which name nothing that it shows.
 _VAGUE = MEDIUM_NOUNS | listed(
