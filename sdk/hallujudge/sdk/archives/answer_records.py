@@ -181,15 +181,20 @@ class AnswerMaker:
                 fault = f"values of {name} are not one of {known}"
                 self._faults.add(fault, f"{record.place} ({shown(value)})", remedy="Correct them")
         stated = answer.fields.get(self._confidence)
-        if stated and fraction_of(stated) is None:
-            keys = self._keys.fields[self._confidence]
-            found = next(held[key] for key in keys if held.get(key) is not None)
+        if stated is not None and fraction_of(stated) is None:
+            self._refuse_confidence(entry.bundle, held)
+        return answer
+
+    def _refuse_confidence(self, place: str, values: Mapping[str, object]) -> None:
+        """Count a confidence that is no number from 0 to 1; answers may have none."""
+        keys = self._keys.fields[self._confidence]
+        found = next((values[key] for key in keys if values.get(key) not in (None, "")), None)
+        if found is not None:
             self._faults.add(
                 "confidences are not a number from 0 to 1",
-                f"{entry.bundle} ({_short(found)})",
+                f"{place} ({_short(found)})",
                 remedy="Write 85 % as 0.85, and omit the key if the model gave no confidence",
             )
-        return answer
 
     def _choices(self, record: Record) -> Mapping[str, str]:
         """Return the choices of an answer, which its record holds unless others do.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.framework.claims import well_formed
@@ -289,9 +290,8 @@ def id_of(declared: ClosedQuestions, record: Record, *, required: bool) -> str:
 
 def _text_key(declared: ClosedQuestions, record: Record, *, answer: bool) -> str:
     # Prompts may end with instructions that the question file does not have.
-    keys = declared.keys.question if answer else declared.keys.asked
-    if answer and "answer" in record.values:
-        keys = declared.keys.asked
+    short = not answer or "answer" in record.values
+    keys = declared.keys.asked if short else declared.keys.question
     text, image = optional_text(record, keys), optional_text(record, declared.keys.media)
     if not text or not image:
         raise ArchiveError(
@@ -304,8 +304,8 @@ def _text_key(declared: ClosedQuestions, record: Record, *, answer: bool) -> str
 def label_of(declared: ClosedQuestions, value: object) -> str | None:
     """Return a label of the benchmark; None for anything else."""
     named = declared.keys.labels
-    if isinstance(value, (bool, int, float)) and (named or not declared.labels):
-        value = str(int(value) if float(value).is_integer() else value)
+    if _is_number(value) and (named or not declared.labels):
+        value = str(int(value) if value == int(value) else value)
     if not isinstance(value, str) or not (text := value.strip()):
         return None
     label = text if not declared.labels else text.rstrip(".").casefold()
@@ -468,7 +468,12 @@ def field_text(values: Mapping[str, object], keys: Sequence[str]) -> str:
             break
     if isinstance(value, bool):
         return str(value).casefold()
-    return str(value) if isinstance(value, (str, int, float)) else ""
+    # A data frame's NaN is no value; as a text, it would be VQA's ``<NAN>``.
+    return str(value) if isinstance(value, str) or _is_number(value) else ""
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def options_of(record: Record, keys: Sequence[str]) -> Mapping[str, str]:

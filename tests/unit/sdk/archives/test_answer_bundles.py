@@ -17,6 +17,7 @@ from hallujudge.metrics.answers.closed_questions import (
     Keys,
 )
 from hallujudge.metrics.pope import BENCHMARK
+from hallujudge.metrics.vqa import BENCHMARK as VQA
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.archives.answers import read_answers
 from hallujudge.sdk.archives.inputs import InputOptions, inputs_of
@@ -306,3 +307,17 @@ def test_lists_of_images_must_be_the_benchmarks(tmp_path: Path) -> None:
     (tmp_path / "images_neg.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ArchiveError, match="JSON files"):
         read_items("dash-b", rows, tmp_path / "images_neg.csv")
+
+
+@pytest.mark.parametrize("cell", [float("nan"), float("inf"), None])
+def test_a_number_that_is_none_is_no_value_of_a_field(cell: float | None) -> None:
+    judged = {"question_id": 1, "answers": ["cat"], "response": "A cat.", "judgement": cell}
+    [item] = read(VQA, [judged])
+    assert item.answers[0].fields["judgement"] == ""
+
+
+@pytest.mark.parametrize("cell", [float("nan"), float("-inf")])
+def test_a_number_that_is_none_is_no_label(cell: float) -> None:
+    open_labels = replace(PLAIN, labels=(), keys=replace(KEYS, labels={}))
+    with pytest.raises(ArchiveError, match="label"):
+        read(open_labels, [{"question_id": 1, "response": "Yes", "label": cell}])
