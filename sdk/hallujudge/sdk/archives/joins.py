@@ -5,9 +5,11 @@ Errors that name the ids with a fault.
 
 from __future__ import annotations
 
+import filecmp
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -174,14 +176,16 @@ def refuse(problem: str, identifiers: list[str], remedy: str) -> ArchiveError:
 def same_files(responses: object, references: object, options: InputOptions) -> str:
     """Return what was given as responses and as references too; empty if there is no such thing.
 
-    Where the user named the key of the responses, one file may have both.
+    A copy of a file is the same file. Where the user named the key of the responses, one file may
+    have both.
     """
     if options.text_key is not None or "response" in options.key_map:
         return ""
     if responses is references and references is not None:
         return str(references) if isinstance(references, (str, Path)) else "the same records"
-    known = {_resolved(path) for path in _paths(references)}
-    return next((str(path) for path in _paths(responses) if _resolved(path) in known), "")
+    known = [Path(path) for path in _paths(references)]
+    pairs = ((path, other) for path in _paths(responses) for other in known)
+    return next((str(path) for path, other in pairs if _are_same(Path(path), other)), "")
 
 
 def _paths(source: object) -> Sequence[str | Path]:
@@ -190,8 +194,13 @@ def _paths(source: object) -> Sequence[str | Path]:
     return source if are_paths(source) else []
 
 
-def _resolved(path: str | Path) -> str:
-    return str(path) if "://" in str(path) else str(Path(path).resolve())
+def _are_same(path: Path, other: Path) -> bool:
+    """Return whether two paths name one file, or files with the same bytes."""
+    # Readers say what is wrong with an absent or unreadable file; a pipe can be read only once.
+    with suppress(OSError):
+        if path.is_file() and other.is_file():
+            return path.samefile(other) or filecmp.cmp(path, other, shallow=False)
+    return path == other
 
 
 def own_references(

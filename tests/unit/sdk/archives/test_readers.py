@@ -259,15 +259,20 @@ OWN_LABELS["infact"][0]["answer"] = "A"
 
 @pytest.mark.parametrize("metric", list(OWN_LABELS))
 def test_references_that_are_scored_as_responses_are_noted(metric: str, tmp_path: Path) -> None:
-    path, other = tmp_path / "truth.json", tmp_path / "answers.json"
+    path, copy, other = (tmp_path / f"{name}.json" for name in ("truth", "copy", "answers"))
     content = {row["id"]: row["text"] for row in OWN_LABELS[metric] if "text" in row}
-    for file in (path, other):
+    for file in (path, copy):
         file.write_text(json.dumps(content or OWN_LABELS[metric]))
-    message = expected_message("sdk.archives.joins:the-references-are-given-as-responses", path)
-    assert any(re.match(message, note) for note in read_items(metric, path, path).notes)
-    assert any(re.match(message, note) for note in read_items(metric, str(path), [path]).notes)
+    # A model that is right everywhere, in a file that a script of its own wrote.
+    other.write_text(json.dumps(content or OWN_LABELS[metric], indent=1))
+    code = "sdk.archives.joins:the-references-are-given-as-responses"
+    given = ((path, path), (str(path), [path]), (copy, path))
+    for responses, references in given:
+        message = expected_message(code, responses)
+        notes = read_items(metric, responses, references).notes
+        assert any(re.match(message, note) for note in notes), responses
     perfect = read_items(metric, other, path)
-    assert not any(re.match(message, note) for note in perfect.notes)
+    assert not any("given as responses too" in note for note in perfect.notes)
     assert len(perfect) == 1
 
 
