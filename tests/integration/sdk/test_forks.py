@@ -94,7 +94,7 @@ busy = threading.Thread(target=client.score, args=("chair",), kwargs=calls)
 busy.start()
 reached.wait()
 with multiprocessing.get_context("fork").Pool(2) as workers:
-    print(workers.map_async(caption, range(6)).get(15))
+    print(workers.map_async(caption, range(6)).get(80))
 go_on.set()
 busy.join()
 print(caption(0))
@@ -117,7 +117,7 @@ def judged(relation):
 
 print(judged("on"))
 child = multiprocessing.get_context("fork").Pool(1)
-print(child.map_async(judged, ["on", "under"]).get(15))
+print(child.map_async(judged, ["on", "under"]).get(80))
 child.terminate()
 print(judged("beside"))
 client.close()
@@ -145,7 +145,7 @@ def wrong(seed):
     return sum(items[number].id != str(number) for number in numbers)
 
 with multiprocessing.get_context("fork").Pool(3) as workers:
-    print(workers.map_async(wrong, (1, 3, 7)).get(15))
+    print(workers.map_async(wrong, (1, 3, 7)).get(80))
 """
 
 LOCK = """
