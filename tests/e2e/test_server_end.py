@@ -57,6 +57,15 @@ def test_a_second_signal_ends_the_drain_and_tells_the_clients() -> None:
     assert "the server stops" in str(caught.value.details())
 
 
+@pytest.fixture
+def terminal() -> Iterator[None]:
+    """Processes that start here heed a closing terminal, even where the suite runs under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("terminal")
 def test_a_terminal_that_closes_drains_the_server() -> None:
     server = ServerProcess()
     code, errors = server.stop(signal.SIGHUP)
