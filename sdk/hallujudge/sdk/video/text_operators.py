@@ -418,7 +418,7 @@ def _wrong(text: str, errors: float, letters: list[str], draw: Random) -> Iterat
 
 
 def _mistaken(character: str, errors: float, letters: list[str], draw: Random) -> str:
-    """Return what stands in place of a character: itself, another, none, or two."""
+    """Return the text that replaces a character: itself, another one, none, or two."""
     # Without line breaks a text would not fit on the screen.
     if character == "\n" or draw.random() >= errors:
         return character
