@@ -4,7 +4,8 @@
 
 A function counts if one of its arguments is the caption or holds it, an item or a list of items
 included. The caption is scored twice, and the second time is counted: what is loaded once is not
-part of the way. Functions inside expressions and generated ``__init__`` do not count.
+part of the way. Functions inside expressions and generated ``__init__`` do not count. The test of
+this script, ``tests/project/test_benchmarks.py``, holds how many there may be.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -83,3 +84,14 @@ def test_without_the_golden_data() -> None:
         "bench_llm_tokens.py: the golden data (tri_he) is absent; set HALLUJUDGE_GOLDENS to its "
         "folder.\n"
     )
+
+
+def test_a_caption_enters_few_functions() -> None:
+    """Layers that only pass a caption on come back one by one, and no other test sees them."""
+    done = run(FOLDER / "caption_functions.py", "--list")
+    found = re.match(r"a caption enters (\d+) functions in (\d+) modules\n", done.stdout)
+    assert found, done.stderr
+    functions, modules = map(int, found.groups())
+    # Not fewer than the caption's own work needs: otherwise the script no longer sees it.
+    assert 20 < functions <= 40, done.stdout
+    assert 10 < modules <= 18, done.stdout

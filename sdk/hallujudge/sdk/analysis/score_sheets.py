@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 
 from ..archives.formats import read_format
-from ..archives.json_files import amount, named
-from ..archives.records import Record, read_records, shown
+from ..archives.json_files import amount, named, shown
+from ..archives.records import Record, read_records
 from ..comparison.compared_runs import RunSource
 from ..errors import ArchiveError, InvalidInputError
 from ..report.export_formats import csv_cell

@@ -29,18 +29,10 @@ from .archive_files import value_at
 from .asked_questions import AskedQuestions
 from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import Faults, MediaCheck
-from .json_files import amount, named
+from .json_files import amount, named, shown
 from .named_keys import fields_of
 from .question_files import bundle_id, place_of, unfolded
-from .records import (
-    ID_FLAG,
-    Record,
-    canonical_id,
-    choose_key,
-    make_record,
-    optional_text,
-    shown,
-)
+from .records import ID_FLAG, Record, canonical_id, choose_key, make_record, optional_text
 from .set_files import Part, parts_of, set_in
 from .table_files import are_objects, structured, values_by_name
 

@@ -14,14 +14,15 @@ from hallujudge.metrics.answers.closed_questions import (
     ClosedQuestions,
     WholeAnswer,
 )
+from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.framework.fast_values import maker_of
 
 from .asked_questions import AskedQuestions
 from .inputs import InputOptions
 from .joins import Faults
-from .json_files import named
+from .json_files import named, shown
 from .question_files import field_text, label_of, options_of
-from .records import TEXT_FLAG, Record, choose_key, optional_text, shown, text_of
+from .records import TEXT_FLAG, Record, choose_key, not_a_text, optional_text, response_value
 from .set_files import known_sets
 from .table_files import structured
 
@@ -427,3 +428,23 @@ def has_strange_letters(answer: Answer) -> bool:
 def _has_other_letters(response: str, letters: tuple[str, ...]) -> bool:
     parts = [part.strip() for part in response.split(",")]
     return any(len(part) == 1 and part.isalpha() and part not in letters for part in parts)
+
+
+def text_of(record: Record, key: str) -> str | None:
+    """Return the answer as text.
+
+    Parts of a list are joined by commas, or by line ends if one has commas or spaces.
+
+    Raises:
+        ArchiveError: The answer is neither a text nor a list of texts.
+    """
+    # Nearly all responses are texts.
+    if type(value := record.values.get(key)) is str:
+        return well_formed(value)
+    value = response_value(record, key)
+    if value is None or isinstance(value, str):
+        return value and well_formed(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+        plain = all(part.strip() == part and "," not in part and " " not in part for part in value)
+        return well_formed((", " if plain else "\n").join(value))
+    raise not_a_text(record, key, "a text or a list of texts")

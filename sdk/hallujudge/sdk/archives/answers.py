@@ -13,10 +13,10 @@ from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, Clo
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
 from .answer_bundles import read_bundles
-from .answer_records import make_item
+from .answer_records import make_item, text_of
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joins import JoinCheck, MediaCheck, numbered, refuse
-from .json_files import amount, named, read_json
+from .json_files import amount, named, read_json, shown
 from .label_sets import last_labels
 from .named_keys import fields_of
 from .question_files import (
@@ -38,8 +38,6 @@ from .records import (
     no_records,
     optional_text,
     read_records,
-    shown,
-    text_of,
 )
 from .split_files import joined_splits
 

@@ -12,18 +12,9 @@ from hallujudge.metrics.framework.metric import InputOption
 from ..errors import ArchiveError
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import IdCheck, refuse
-from .json_files import named, read_json
+from .json_files import named, read_json, shown
 from .named_keys import fields_of
-from .records import (
-    ID_FLAG,
-    Record,
-    choose_key,
-    id_under,
-    no_records,
-    not_a_text,
-    read_records,
-    shown,
-)
+from .records import ID_FLAG, Record, choose_key, id_under, no_records, not_a_text, read_records
 from .table_files import structured
 
 _HUMAN = "human"

@@ -18,9 +18,9 @@ from hallujudge.metrics.answers.closed_questions import (
 from ..errors import ArchiveError
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
-from .json_files import amount, named, read_text, read_values, unwrapped
+from .json_files import amount, named, read_text, read_values, shown
 from .question_files import bundle_id, by_columns, known_questions, question_key
-from .records import Record, canonical_id, choose_key, make_record, read_records, shown
+from .records import Record, canonical_id, choose_key, make_record, read_records, unwrapped
 from .table_files import structured
 
 _UNKNOWN = "answers are to questions that the references lack"

@@ -18,9 +18,9 @@ from hallujudge.synonym_graphs import compile_matcher, load_graph
 from ..errors import ArchiveError
 from .inputs import References, are_paths
 from .joins import refuse
-from .json_files import named, read_values, unwrapped
+from .json_files import named, read_values, shown
 from .local_files import open_binary, open_text
-from .records import canonical_id, choose_key, read_records, shown
+from .records import canonical_id, choose_key, read_records, unwrapped
 from .table_files import structured
 
 ID_KEYS = ("image_id", "id", "question_id", "image")

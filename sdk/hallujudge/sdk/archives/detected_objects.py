@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from hallujudge.metrics.framework.claims import json_kind
 
 from ..errors import ArchiveError
-from .json_files import named
+from .json_files import named, shown
 from .local_files import open_text
-from .records import canonical_id, read_records, shown
+from .records import canonical_id, read_records
 
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs import SynonymGraph

@@ -21,8 +21,8 @@ from hallujudge.metrics.answers.closed_questions import AnswersItem
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Responses, are_paths
-from .json_files import named, only_value, read_json, read_text, read_values, unwrapped
-from .records import TEXT_FLAG, Record, canonical_id, make_record, read_records, shown
+from .json_files import named, only_value, read_json, read_text, read_values, shown
+from .records import TEXT_FLAG, Record, canonical_id, make_record, read_records, unwrapped
 
 # Items whose texts are compared to find references in place of responses.
 _LOOKED_AT = 100
@@ -183,9 +183,8 @@ def same_files(responses: object, references: object, options: InputOptions) -> 
         return ""
     if responses is references and references is not None:
         return str(references) if isinstance(references, (str, Path)) else "the same records"
-    known = [Path(path) for path in _paths(references)]
-    pairs = ((path, other) for path in _paths(responses) for other in known)
-    return next((str(path) for path, other in pairs if _are_same(Path(path), other)), "")
+    pairs = ((path, other) for other in _paths(references) for path in _paths(responses))
+    return next((str(path) for path, other in pairs if _are_same(Path(path), Path(other))), "")
 
 
 def _paths(source: object) -> Sequence[str | Path]:

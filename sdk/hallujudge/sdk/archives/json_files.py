@@ -12,7 +12,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -40,13 +40,6 @@ _MEETINGS = ("}, {", "},{")
 # Values that are passed on together, limited by number and by length.
 _GATHERED = 128
 _GATHERED_CHARS = 1 << 16
-# Keys of all records of a file, next to what describes the run.
-_WRAPPERS = ("results", "data", "items", "predictions", "responses", "outputs", "answers")
-_OF_RUNS = ("config", "meta", "metadata")
-# Keys that show that an object is a record, whose parts may have the name of a wrapper.
-_OF_RECORDS = frozenset(
-    ["id", "image_id", "question_id", "image", "video", "question", "response", "answer", "caption"]
-)
 _BEGINNING = Mark()
 _SPACE = re.compile(r"\s*")
 # Values of files that hold one each, by path, size and time.
@@ -247,27 +240,6 @@ def read_json_bytes(text: str | bytes, place: str) -> object:
         raise ArchiveError(
             f"{place}: not JSON: {err}; correct it, or write the file again"
         ) from err
-
-
-def unwrapped(content: Mapping[str, object]) -> Mapping[str, object] | list[object]:
-    """Return what an object holds under ``results`` or such, if all else describes the run."""
-    names = [name for name in _WRAPPERS if _is_wrapped(name, content.get(name))]
-    if len(names) != 1:
-        return content
-    others = [value for key, value in content.items() if key not in (*names, *_OF_RUNS)]
-    if any(isinstance(value, (list, dict)) for value in others):
-        return content
-    held = content[names[0]]
-    assert isinstance(held, (Mapping, list)), "only these are wrapped"
-    return content if names[0] != "results" and content.keys() & _OF_RECORDS else held
-
-
-def _is_wrapped(name: str, value: object) -> bool:
-    if name == "results" or not value:
-        return name == "results" and isinstance(value, (Mapping, list))
-    return isinstance(value, Mapping) or (
-        isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)
-    )
 
 
 class _Reader:
@@ -491,6 +463,15 @@ def named(values: Sequence[str]) -> str:
         count += 1
     shown, more = ", ".join(first[:count]), len(values) - count
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def shown(value: object) -> str:
+    """Return a value as its file has it, shortened; for messages."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _one_line(value: str) -> str:

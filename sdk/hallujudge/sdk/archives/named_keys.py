@@ -12,8 +12,8 @@ from hallujudge.metrics.framework.claims import well_formed
 from ..errors import ArchiveError, InvalidInputError
 from .archive_files import first_values, value_at
 from .inputs import InputOptions, References, Responses, are_paths
-from .json_files import named
-from .records import Record, Records, read_records, shown
+from .json_files import named, shown
+from .records import Record, Records, read_records
 
 Source: TypeAlias = "Responses | References"
 

@@ -13,7 +13,7 @@ from ..errors import ArchiveError
 from .chair_references import ID_KEYS, OBJECT_KEYS, Objects, coco_number, read_objects, shared_names
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, numbered
-from .json_files import named
+from .json_files import named, shown
 from .named_keys import fields_of
 from .records import (
     ID_FLAG,
@@ -27,7 +27,6 @@ from .records import (
     optional_text,
     read_records,
     response_value,
-    shown,
 )
 from .table_files import structured
 

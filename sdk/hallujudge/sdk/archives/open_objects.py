@@ -13,7 +13,7 @@ from ..errors import ArchiveError
 from .chair_references import ID_KEYS, OBJECT_KEYS, coco_number
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, numbered
-from .json_files import named
+from .json_files import named, shown
 from .named_keys import fields_of
 from .records import (
     ID_FLAG,
@@ -26,7 +26,6 @@ from .records import (
     not_a_text,
     read_records,
     response_value,
-    shown,
 )
 from .table_files import structured
 

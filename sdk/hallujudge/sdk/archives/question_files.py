@@ -17,7 +17,7 @@ from hallujudge.metrics.framework.claims import well_formed
 from ..errors import ArchiveError
 from .inputs import InputOptions, References, Responses
 from .joins import MediaCheck, refuse
-from .json_files import unwrapped
+from .json_files import shown
 from .named_keys import fields_of
 from .records import (
     ID_FLAG,
@@ -28,7 +28,7 @@ from .records import (
     no_records,
     optional_text,
     read_records,
-    shown,
+    unwrapped,
 )
 from .table_files import structured
 

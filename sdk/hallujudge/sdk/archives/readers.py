@@ -34,12 +34,12 @@ from .inputs import (
     family_module,
 )
 from .joins import own_references, same_files
-from .json_files import kept_values, named, unwrapped
+from .json_files import kept_values, named
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
 from .local_files import STDIN
 from .named_keys import key_paths, mapped_keys, refuse_unused_keys, with_named_keys
-from .records import Record, Records, read_records
+from .records import Record, Records, read_records, unwrapped
 from .table_files import read_frame
 
 # How many records are searched for the keys that an error lists.

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeGuard, cast
 from hallujudge.metrics.framework.claims import json_kind, well_formed
 
 from ..errors import ArchiveError
-from .json_files import named, read_batches, unwrapped
+from .json_files import named, read_batches, shown
 from .json_lines import Mark, Marks
 from .stored_files import refuse_newer
 
@@ -26,6 +26,13 @@ TEXT_FLAG = "InputOptions(text_key=…)"
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 # A record may have parts of these names: only lists of objects that have ids count.
 _LISTS = ("results", "predictions", "responses", "outputs", "answers", "captions", "questions")
+# Keys of all records of a file, next to what describes the run.
+_WRAPPERS = ("results", "data", "items", "predictions", "responses", "outputs", "answers")
+_OF_RUNS = ("config", "meta", "metadata")
+# Keys that show that an object is a record, whose parts may have the name of a wrapper.
+_OF_RECORDS = frozenset(
+    ["id", "image_id", "question_id", "image", "video", "question", "response", "answer", "caption"]
+)
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
 _TEXT, _TEXT_OR_NULL, _OBJECT = {str}, {str, type(None)}, {dict}
@@ -274,6 +281,27 @@ def _entries_under(name: str, inner: object) -> Iterator[tuple[str, object]] | N
     return None
 
 
+def unwrapped(content: Mapping[str, object]) -> Mapping[str, object] | list[object]:
+    """Return what an object holds under ``results`` or such, if all else describes the run."""
+    names = [name for name in _WRAPPERS if _is_wrapped(name, content.get(name))]
+    if len(names) != 1:
+        return content
+    others = [value for key, value in content.items() if key not in (*names, *_OF_RUNS)]
+    if any(isinstance(value, (list, dict)) for value in others):
+        return content
+    held = content[names[0]]
+    assert isinstance(held, (Mapping, list)), "only these are wrapped"
+    return content if names[0] != "results" and content.keys() & _OF_RECORDS else held
+
+
+def _is_wrapped(name: str, value: object) -> bool:
+    if name == "results" or not value:
+        return name == "results" and isinstance(value, (Mapping, list))
+    return isinstance(value, Mapping) or (
+        isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)
+    )
+
+
 def _is_by_columns(value: Mapping[str, object]) -> bool:
     """Return whether an object maps columns to their cells, as pandas writes it.
 
@@ -421,15 +449,6 @@ def choose_key(
     )
 
 
-def shown(value: object) -> str:
-    """Return a value as its file has it, shortened; for messages."""
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def not_a_text(record: Record, key: str, what: str = "a text") -> ArchiveError:
     """Return the error of a response that is not a text; it names the texts that an object holds.
 
@@ -461,26 +480,6 @@ def response_value(record: Record, key: str) -> object:
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     return value
-
-
-def text_of(record: Record, key: str) -> str | None:
-    """Return the answer as text.
-
-    Parts of a list are joined by commas, or by line ends if one has commas or spaces.
-
-    Raises:
-        ArchiveError: The answer is neither a text nor a list of texts.
-    """
-    # Nearly all responses are texts.
-    if type(value := record.values.get(key)) is str:
-        return well_formed(value)
-    value = response_value(record, key)
-    if value is None or isinstance(value, str):
-        return value and well_formed(value)
-    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
-        plain = all(part.strip() == part and "," not in part and " " not in part for part in value)
-        return well_formed((", " if plain else "\n").join(value))
-    raise not_a_text(record, key, "a text or a list of texts")
 
 
 def optional_text(record: Record, keys: Sequence[str]) -> str:

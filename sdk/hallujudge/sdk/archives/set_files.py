@@ -12,8 +12,8 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFile
 from ..errors import ArchiveError
 from .inputs import Responses
 from .joins import answers_of
-from .json_files import read_values, unwrapped
-from .records import Record, Records, read_records, shown
+from .json_files import read_values, shown
+from .records import Record, Records, read_records, unwrapped
 
 
 class Part(NamedTuple):

@@ -19,9 +19,10 @@ from hallujudge.metrics.framework.metric import InputOption
 from hallujudge.metrics.tri_he import TriHeItem
 
 from ..errors import ArchiveError
+from .answer_records import text_of
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import IdCheck, numbered, refuse
-from .json_files import named
+from .json_files import named, shown
 from .named_keys import fields_of
 from .records import (
     ID_FLAG,
@@ -33,8 +34,6 @@ from .records import (
     no_records,
     optional_text,
     read_records,
-    shown,
-    text_of,
 )
 from .table_files import structured
 

@@ -112,11 +112,6 @@ class RunHeader:
         return replace(made, signature=self.signature + made.signature.removeprefix(own))
 
 
-def ids_of(batch: Batch) -> list[str]:
-    """Return the ids of a batch's items."""
-    return [item.id for item in batch]
-
-
 class ScoringBackend(Protocol):
     """Scores items, in this process or at a server."""
 
@@ -148,10 +143,7 @@ class ScoringBackend(Protocol):
         Args:
             spec: How items are scored.
             header: The run's header, from :meth:`header`.
-            batches: The items.
-
-        Raises:
-            InvalidInputError: Two items have the same id.
+            batches: The items, whose ids differ.
         """
 
     async def evaluate(

@@ -14,14 +14,13 @@ from hallujudge.judge_service.engine.session import extract, normalize
 from hallujudge.judge_service.engine.streams import (
     TICK_SECONDS,
     RunProgress,
-    distinct,
     ordered_map,
     with_ticks,
 )
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 
-from . import Batch, BatchResult, RunHeader, ServerInfo, ids_of
+from . import Batch, BatchResult, RunHeader, ServerInfo
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
@@ -113,7 +112,7 @@ class EmbeddedBackend:
         async def work(batch: Batch) -> BatchResult:
             return BatchResult(items=batch, results=await session.evaluate(batch))
 
-        results = ordered_map(distinct(batches, ids_of), work, limit=_MAX_CONCURRENCY)
+        results = ordered_map(batches, work, limit=_MAX_CONCURRENCY)
         async with aclosing(with_ticks(results, TICK_SECONDS)) as parts:
             async for part in parts:
                 yield session.progress() if part is None else part

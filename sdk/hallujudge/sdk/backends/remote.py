@@ -24,7 +24,7 @@ import grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.engine.streams import RunProgress, distinct, with_ticks
+from hallujudge.judge_service.engine.streams import RunProgress, with_ticks
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.settings.connection import Connection, load_connection
 from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
@@ -50,7 +50,6 @@ from . import (
     Timeouts,
     checked_address,
     header_of,
-    ids_of,
 )
 from .channel import (
     Feed,
@@ -204,7 +203,7 @@ class RemoteBackend:
             VersionMismatchError: It came back with other judges or another release.
         """
         reconnecting, lost, losses = self.reconnecting(), False, Losses(self._start_id)
-        async with Outbox(distinct(batches, ids_of), MAX_CONCURRENCY) as outbox:
+        async with Outbox(batches, MAX_CONCURRENCY) as outbox:
             while True:
                 try:
                     if lost:
@@ -477,7 +476,7 @@ _made = makers_of(ItemResult, _FIELDS + _REST)
 
 def _scored(batch: Batch, response: pb.ScoreResponse) -> list[ItemResult]:
     """Return results that hold the scores of a response, and nothing else."""
-    ids, columns = ids_of(batch), response.columns
+    ids, columns = [item.id for item in batch], response.columns
     if any(len(column.values) != len(ids) for column in columns):
         raise InternalError(_OTHER_RELEASE)
     outcomes, reasons, details = ([one] * len(ids) for one in (Outcome.SCORED, "", ""))
@@ -495,6 +494,6 @@ def _scored(batch: Batch, response: pb.ScoreResponse) -> list[ItemResult]:
 def _paired(batch: Batch, messages: Iterable[pb.ItemResult]) -> BatchResult:
     results = [_convert.result_from_proto(result) for result in messages]
     # Results are matched by position, which a server of another release might not keep.
-    if ids_of(batch) != [result.id for result in results]:
+    if [item.id for item in batch] != [result.id for result in results]:
         raise InternalError(_OTHER_RELEASE)
     return BatchResult(items=batch, results=with_graphs(batch, results))

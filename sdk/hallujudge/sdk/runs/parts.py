@@ -13,6 +13,8 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hallujudge.judge_service.engine.streams import StreamIds
+from hallujudge.judge_service.threads import import_in_thread
 from hallujudge.metrics import ItemResult, Metric, Outcome, Tally
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.results import JsonValue
@@ -79,8 +81,15 @@ def _is_full_batch(batch: Batch, group: str, most: int) -> bool:
 async def batches_async(
     items: Iterable[Item], size: int = BATCH_ITEMS
 ) -> AsyncGenerator[Batch, None]:
-    """Yield the same batches asynchronously."""
+    """Yield the same batches asynchronously.
+
+    Raises:
+        InvalidInputError: Two items have the same id.
+    """
+    await import_in_thread("numpy")
+    known = StreamIds()
     for batch in batches(items, size):
+        known.add_ids([item.id for item in batch])
         yield batch
 
 

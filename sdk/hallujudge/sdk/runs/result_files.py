@@ -25,8 +25,8 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.signature import parsed_signature
 
-from ..archives.json_files import read_json
-from ..archives.records import Record, read_records, shown
+from ..archives.json_files import read_json, shown
+from ..archives.records import Record, read_records
 from ..archives.stored_files import read_stored, refuse_schema
 from ..backends import metric_of
 from ..errors import ArchiveError, HallujudgeError
