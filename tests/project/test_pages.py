@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from support import documentation
 from support.documentation import PAGES, ROOT
+from support.scripted_llm import ScriptedLlm
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.metrics.infact.operators import OPERATORS
+from hallujudge.sdk import AsyncClient
 
 # Options of other programs.
 FOREIGN = {
@@ -192,3 +196,30 @@ def test_the_operators_of_infact_are_on_their_page() -> None:
     page = (ROOT / "docs/how-to/score-questions.md").read_text(encoding="utf-8")
     for name, meaning in OPERATORS.items():
         assert f"| `{name}` | {meaning} |" in page
+
+
+async def test_a_claim_takes_the_steps_of_the_architecture_page() -> None:
+    page = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
+    table = page.partition("### From the judge to the socket")[2].partition("\n## ")[0]
+    steps = re.findall(r"^\| \d+ \| `([\w.]+)`", table, re.M)
+    entered: dict[str, None] = {}
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code.co_qualname in steps:
+            entered[frame.f_code.co_qualname] = None
+
+    async with ScriptedLlm() as llm:
+        judges = {"llm_url": llm.url, "llm_model": llm.model}
+        async with AsyncClient.embedded(judges) as client:
+            sys.setprofile(note)
+            try:
+                report = await client.score(
+                    "tri-he",
+                    responses=[{"id": "1", "response": "A cat sits on a sofa."}],
+                    references={"1": [["cat", "on", "sofa"]]},
+                    options={"judge": "llm"},
+                )
+            finally:
+                sys.setprofile(None)
+    assert (len(llm.requests), report.coverage.scored) == (1, 1)
+    assert list(entered) == steps
