@@ -105,7 +105,7 @@ def declared(plan: dict[str, Any]) -> ClosedQuestions:
         ratio,
         groups,
         stays,
-        mean("ratio_mean", "mean over sets", ratio, "set", SETS),
+        mean(ratio, "set", SETS, "sets"),
         combined(
             "apart", "difference", lambda a, b: a - b, (ratio, groups), low=-1.0, bounded=False
         ),
@@ -186,7 +186,7 @@ def plain(plan: dict[str, Any], rows: Rows) -> dict[str, float | None]:
         "ratio": first,
         "groups": second,
         "stays": quotient(stayed, asked),
-        "ratio_mean": sum(values) / len(SETS) if len(values) == len(SETS) else None,
+        "mean_ratio": sum(values) / len(SETS) if len(values) == len(SETS) else None,
         "apart": None if first is None or second is None else first - second,
     }
 
@@ -221,7 +221,7 @@ def test_columns_give_what_a_loop_over_answers_gives(plan: dict[str, Any], rows:
     for name, scores in report.groups.get("set", {}).items():
         part = [row for row in rows if row[0] == name]
         wanted = plain(plan, part)
-        agree({key: score.value for key, score in scores.items()}, wanted | {"ratio_mean": None})
+        agree({key: score.value for key, score in scores.items()}, wanted | {"mean_ratio": None})
 
 
 @patient

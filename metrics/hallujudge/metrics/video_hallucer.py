@@ -160,16 +160,7 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=(
         *_ACCURACIES,
-        *(
-            mean(
-                f"mean_{score.definition.name}",
-                f"{score.definition.name}, mean over the paper's five sets",
-                score,
-                "set",
-                PAPER_SETS,
-            )
-            for score in _ACCURACIES
-        ),
+        *(mean(score, "set", PAPER_SETS, "the paper's five sets") for score in _ACCURACIES),
         *yes_bias(),
         share(
             "unparsed_rate",

@@ -24,13 +24,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from string import ascii_lowercase
 
-from .answers.answer_scores import ReadAnswer, count, is_right, share, unparsed_rate
+from .answers.answer_scores import count, credit, is_right, share, unparsed_rate
 from .answers.answer_text import folded
 from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
@@ -56,88 +55,73 @@ _PLACE = re.compile(r"#(\d+)")
 
 def offered_answers(answers: Sequence[str]) -> tuple[str, ...]:
     """Return each answer of people once, the most frequent first."""
-    counts: Counter[str] = Counter()
-    first: dict[str, str] = {}
-    for text, number in Counter(answers).items():
-        key = folded(text)
-        first.setdefault(key, text)
-        counts[key] += number
-    # In the order of people, which decides between equally frequent ones.
-    return tuple([first[key] for key, _ in counts.most_common()])
-
-
-def vqa_score(answer: str | None, answers: Sequence[str]) -> float:
-    """Return the VQA score (Antol et al. 2015) of the answer that a response agrees with.
-
-    Args:
-        answer: The answer; None if the response agrees with none.
-        answers: The answers of people.
-    """
-    if answer is None or not answers:
-        return 0.0
-    wanted = folded(answer)
-    return _left_out(tuple([folded(other) == wanted for other in answers]))
+    said = list(map(folded, answers))
+    # Equally frequent ones stay in the order of people.
+    ordered = sorted(dict.fromkeys(said), key=said.count, reverse=True)
+    return tuple([answers[said.index(each)] for each in ordered])
 
 
 # Ten people have few patterns of agreement, and there are many responses.
 @lru_cache(maxsize=4096)
-def _left_out(same: tuple[bool, ...]) -> float:
+def vqa_score(same: tuple[bool, ...]) -> float:
+    """Return the VQA score (Antol et al. 2015) of the answer that a response agrees with.
+
+    Args:
+        same: Whether each person gave this answer; some did.
+    """
     if len(same) == 1:
-        return float(same[0])
-    total = sum(same)
-    return sum(min(1.0, (total - mine) / 3) for mine in same) / len(same)
+        return 1.0
+    return sum(min(1.0, (sum(same) - mine) / 3) for mine in same) / len(same)
 
 
-# Its parser, its score and its judge look at the answers to a question.
-@lru_cache(maxsize=1024)
-def _accepted(text: str) -> list[str]:
-    found: list[str] = json.loads(text or "[]")
+def _accepted(answer: Answer) -> list[str]:
+    found: list[str] = json.loads(answer.fields.get("accepted") or "[]")
     return found
 
 
 def _parse(answer: Answer) -> Parsed:
     """Return the answer of people that a judgement names, or ``<NAN>``."""
     said = answer.fields.get("judgement", "").strip().strip("\"'.")
-    offered = offered_answers(_accepted(answer.fields.get("accepted", "")))
     if said.upper() in (NO_MATCH, NO_MATCH.strip("<>")):
         return Parsed(NO_MATCH, False, "judgement")
+    people = _accepted(answer)
     if place := _PLACE.fullmatch(said):
-        named = offered[int(place[1]) - 1 : int(place[1])]
-    else:
-        wanted = folded(said)
-        named = tuple(each for each in offered if folded(each) == wanted != "")
-    return Parsed(named[0], True, "judgement") if named else Parsed(None, False, "judgement")
-
-
-def _points(answer: ReadAnswer) -> float:
-    return vqa_score(answer.value, _accepted(answer.field("accepted"))) if answer.right else 0.0
+        said = "".join(offered_answers(people)[int(place[1]) - 1 : int(place[1])])
+    wanted, given = folded(said), list(map(folded, people))
+    if not wanted or wanted not in given:
+        return Parsed(None, False, "judgement")
+    score = vqa_score(tuple([each == wanted for each in given]))
+    return Parsed(people[given.index(wanted)], True, "judgement", credit=score)
 
 
 def _with_answers(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with those of people, the most frequent of which is its label."""
     given = next((value for key in _KEYS if (value := record.get(key)) is not None), None)
     listed = given if isinstance(given, list) else [given]
-    found = [each if type(each) is str else _text_of(each) for each in listed]
-    texts = [text for text in found if text is not None and folded(text)]
-    if not texts or len(texts) < len(found):
+    texts = [each if type(each) is str else _text_of(each) for each in listed]
+    offered = offered_answers(texts)
+    if not offered or not all(map(folded, offered)):
         raise ValueError(
             "answers of people are not texts",
             "Write a text, or a list of texts or of objects with the key answer",
             given,
         )
-    fields = {**answer.fields, "accepted": json.dumps(texts, ensure_ascii=False)}
-    return answer._replace(label=offered_answers(texts)[0], fields=fields)
+    fields = {**answer.fields, "accepted": _encode(texts)}
+    return answer._replace(label=offered[0], fields=fields)
 
 
-def _text_of(value: object) -> str | None:
-    """Return one answer, which VQAv2 writes as an object."""
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _text_of(value: object) -> str:
+    """Return one answer, which VQAv2 writes as an object; empty for what is none."""
     found = value.get("answer") if isinstance(value, Mapping) else value
     is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
-    return str(found) if is_number or isinstance(found, str) else None
+    return str(found) if is_number or isinstance(found, str) else ""
 
 
 def _offer(answer: Answer) -> str:
-    offered = offered_answers(_accepted(answer.fields.get("accepted", "")))
+    offered = offered_answers(_accepted(answer))
     lines = zip(ascii_lowercase[:_OFFERED], offered, strict=False)
     return "; ".join(f"{letter}: {text}" for letter, text in lines)
 
@@ -173,7 +157,8 @@ BENCHMARK = ClosedQuestions(
         verdict=("judgement",),
     ),
     labels=(),
-    seen=("judgement", "accepted"),
+    kept=("judgement", "accepted"),
+    parses_kept=True,
     question_files=True,
     asking=Asking(protocols=plain("{{question}}\nAnswer with a word or a short phrase.")),
     complete=_with_answers,
@@ -205,7 +190,7 @@ BENCHMARK = ClosedQuestions(
         share(
             "vqa_score",
             "mean VQA score of the answers that responses agree with",
-            count("points", "VQA scores", _points, integral=False),
+            count("points", "VQA scores", credit, integral=False),
             _JUDGED,
             own=True,
         ),

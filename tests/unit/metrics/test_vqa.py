@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
 import pytest
 
-from hallujudge.metrics.vqa import BENCHMARK, offered_answers, vqa_score
+from hallujudge.metrics import Answer
+from hallujudge.metrics.vqa import BENCHMARK, offered_answers
 from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.errors import ArchiveError
@@ -15,12 +17,23 @@ from hallujudge.sdk.errors import ArchiveError
 PEOPLE = ["cat"] * 6 + ["Kitten"] * 3 + ["dog"]
 
 
-def test_the_vqa_score_leaves_each_person_out() -> None:
-    assert vqa_score("cat", PEOPLE) == 1
-    assert vqa_score("kitten", PEOPLE) == pytest.approx((3 * 2 / 3 + 7) / 10)
-    assert vqa_score("dog", PEOPLE) == pytest.approx(9 * (1 / 3) / 10)
-    assert vqa_score(None, PEOPLE) == 0
-    assert (vqa_score("cat", ["Cat."]), vqa_score("dog", ["cat"])) == (1, 0)
+@pytest.mark.parametrize(
+    ("judgement", "people", "score"),
+    [
+        ("cat", PEOPLE, 1),
+        ("kitten", PEOPLE, (3 * 2 / 3 + 7) / 10),
+        ("dog", PEOPLE, 9 * (1 / 3) / 10),
+        ("<NAN>", PEOPLE, None),
+        ("cat", ["Cat."], 1),
+        ("dog", ["cat"], None),
+    ],
+)
+def test_the_vqa_score_leaves_each_person_out(
+    judgement: str, people: list[str], score: float | None
+) -> None:
+    fields = {"judgement": judgement, "accepted": json.dumps(people)}
+    found = BENCHMARK.variants[0].parse(Answer(response="It is.", fields=fields))
+    assert found.credit == (None if score is None else pytest.approx(score))
 
 
 def test_answers_are_offered_once_the_most_frequent_first() -> None:

@@ -52,7 +52,8 @@ class ReadAnswer(NamedTuple):
     soft: bool = False
     """Whether it counts by its probability."""
     probability: float | None = None
-    """Where it does: the judge's probability that it is right; None if it stated none."""
+    """Where it does: the judge's probability that it is right; None if it stated none. Elsewhere:
+    what it adds to the right answers, if the parser says so."""
 
     def field(self, name: str) -> str:
         """Return the value of a field; empty without one."""
@@ -82,7 +83,7 @@ def is_right(answer: ReadAnswer) -> bool:
 
 
 def credit(answer: ReadAnswer) -> float:
-    """Return what an answer adds to the right ones: 0, 1, or the probability that it is right."""
+    """Return what an answer adds to the right ones: 0, 1, or its probability or credit."""
     return answer.right if answer.probability is None else answer.probability
 
 
@@ -352,17 +353,14 @@ def kept(
     return share(name, meaning, top, bottom, direction=direction, bounded=bounded, own=own)
 
 
-def mean(
-    name: str, meaning: str, score: AnswerScore, over: str, values: tuple[str, ...]
-) -> AnswerScore:
-    """Return the plain mean of a share over the values of a field of items.
+def mean(score: AnswerScore, over: str, values: tuple[str, ...], what: str) -> AnswerScore:
+    """Return ``mean_NAME`` of a share: its plain mean over the values of a field of items.
 
     Args:
-        name: Name of the score.
-        meaning: Short description of the score.
         score: The share.
         over: The field.
         values: Its values; without an answer to one of them, the mean is None.
+        what: The values in words, such as "the paper's five sets".
     """
     known = score.definition
     assert isinstance(known.value, Ratio), "the mean is of a share"
@@ -373,8 +371,8 @@ def mean(
     columns = [column for part in parts for column in (*part.upper, *part.lower)]
     definition = replace(
         known,
-        name=name,
-        meaning=meaning,
+        name=f"mean_{known.name}",
+        meaning=f"{known.name}, mean over {what}",
         columns=tuple(dict.fromkeys(columns)),
         value=mean_of(*parts),
     )

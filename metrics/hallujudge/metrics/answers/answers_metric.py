@@ -134,7 +134,7 @@ class AnswersMetric(SoftMetric):
 
     def read(self, answer: Answer) -> ReadAnswer:
         """Parse an answer that has a response."""
-        if answer.options:
+        if self._is_unlike_others(answer):
             return self._read_now(answer)
         key = self._seen_of(answer)
         if (known := self._read.get(key)) is not None:
@@ -144,19 +144,23 @@ class AnswersMetric(SoftMetric):
             self._read[key] = read
         return read
 
+    def _is_unlike_others(self, answer: Answer) -> bool:
+        """Return whether parsers see more of an answer than what repeats."""
+        return bool(answer.options) or self.benchmark.parses_kept
+
     def _seen_of(self, answer: Answer) -> tuple[str | None, ...]:
-        """Return all that parsers and counts see of an answer without choices."""
+        """Return all that parsers and counts see of an answer that is like others."""
         said, seen = (answer.response, answer.label, answer.name), self.benchmark.seen
         return (*said, *map(answer.fields.get, seen)) if seen else said
 
     def _read_now(self, answer: Answer) -> ReadAnswer:
-        value, right, how, unsure, counts = self.parse(answer)
+        value, right, how, unsure, counts, credit = self.parse(answer)
         unparsed = self._variant.unparsed if value is None else "" if counts else "unscored"
         seen = tuple([(name, answer.fields.get(name, "")) for name in self.benchmark.seen])
         other = self._others.parsed(answer) if value is None and self._others else None
         parsed = (answer.name, value, answer.label, right, how)
         counted = unparsed != "unscored"
-        return make_read((*parsed, unparsed, counted, seen, other, unsure, False, None))
+        return make_read((*parsed, unparsed, counted, seen, other, unsure, False, credit))
 
     def score_part(
         self, item: AnswersItem, problems: Mapping[int, str]
@@ -200,7 +204,7 @@ class AnswersMetric(SoftMetric):
 
     def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of a bundle whose answers all have a response and a label."""
-        if len(item.answers) > 1 or not item.answers or item.answers[0].options:
+        if len(item.answers) != 1 or self._is_unlike_others(item.answers[0]):
             return self._placed(item, self._scored_once(tuple(map(self.read, item.answers))))
         [answer] = item.answers
         key = self._seen_of(answer)

@@ -38,6 +38,8 @@ class Parsed(NamedTuple):
     """Whether the words of the answer express uncertainty."""
     counts: bool = True
     """Whether it counts; a judge's "unsure", for example, may be an answer that leaves it open."""
+    credit: float | None = None
+    """What it adds to the right answers, where that is not 0 or 1 by whether it is right."""
 
 
 AnswerParser: TypeAlias = "Callable[[Answer], Parsed]"
@@ -382,6 +384,9 @@ class ClosedQuestions:
     """Fields of answers that parsers and counts look at, also those of a bundle's groups."""
     kept: tuple[str, ...] = ()
     """Further fields of answers, for a judge and a base class."""
+    parses_kept: bool = False
+    """Whether parsers look at these fields too. Their values hardly repeat, so that each answer is
+    parsed, and outcomes are remembered by what was parsed."""
     derived: Mapping[str, Callable[[AnswersItem], str]] = field(default_factory=dict)
     """Field of results -> function that makes its value of an item."""
     place_field: str = ""
