@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,13 +14,15 @@ from pathlib import Path
 
 import grpc
 import pytest
-from support.running import BIN
+from support.certificates import Certificates, make_certificates
+from support.running import BIN, ServerProcess
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.threads import LOOK_SECONDS
+from hallujudge.sdk import Client, Connection
 
 _DRAIN_SECONDS = 2
 # The server kills itself 15 seconds after the drain.
@@ -112,3 +115,59 @@ def test_two_signals_end_it_too(blocked: Blocked) -> None:
     assert blocked.answered(1) == 1
     blocked.process.send_signal(signal.SIGINT)
     assert blocked.end() == 0
+
+
+def failing_handshakes(address: str, count: int) -> None:
+    """Send to a TLS port what is no TLS; gRPC's core has a line for each."""
+    host, _, port = address.rpartition(":")
+    for _ in range(count):
+        with socket.create_connection((host, int(port))) as one:
+            one.settimeout(2)
+            one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            with contextlib.suppress(OSError):
+                one.recv(100)
+
+
+def serving_with_tls(certificates: Certificates) -> tuple[str, ...]:
+    cert, key = certificates.server
+    return ("--tls-cert", cert, "--tls-key", key, "--drain-seconds", str(_DRAIN_SECONDS))
+
+
+def has_a_score(address: str, certificates: Certificates) -> bool:
+    with Client(address, connection=Connection(tls_ca=certificates.ca)) as client:
+        run = client.score("chair", responses={"1": "A dog."}, references={"1": ["dog"]})
+    return run.chair_i == 0.0
+
+
+class LoggedByGrpc(ServerProcess):
+    """A server whose standard error is a pipe of the test, and where gRPC's core writes to it."""
+
+    before = ("/bin/sh", "-c", 'exec "$0" "$@" 2>"$STANDARD_ERROR"')
+
+    def __init__(self, pipe: int, *arguments: str) -> None:
+        path = f"/proc/{os.getpid()}/fd/{pipe}"
+        super().__init__(*arguments, STANDARD_ERROR=path, GRPC_VERBOSITY="INFO")
+
+
+def test_lines_that_grpc_writes_itself_hold_up_nothing(tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path)
+    ends = os.pipe()
+    try:
+        server = LoggedByGrpc(ends[1], *serving_with_tls(certificates))
+        _fill(ends[1])
+        failing_handshakes(server.address, 8)
+        assert has_a_score(server.address, certificates)
+        code, _ = server.stop()
+    finally:
+        for end in ends:
+            os.close(end)
+    assert code == 0
+
+
+def test_a_stranger_adds_no_line_to_the_log_by_connecting(tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path)
+    server = ServerProcess(*serving_with_tls(certificates))
+    failing_handshakes(server.address, 8)
+    assert has_a_score(server.address, certificates)
+    code, log = server.stop()
+    assert (code, log.count("Handshake")) == (0, 0), log

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from .errors import HallujudgeError
 from .installation import __version__
-from .settings.server_settings import load_settings
+from .settings.server_settings import load_settings, silence_grpc
 
 
 def run_server(arguments: dict[str, object] | None = None, file: str | None = None) -> None:
@@ -23,6 +23,7 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
         HallujudgeError: A setting is invalid, or the server cannot listen on the address.
     """
     resolved = load_settings(arguments, file=file)
+    silence_grpc()
     from .server.logs import set_up_logging
     from .server.server import serve
 

@@ -1,6 +1,7 @@
 """Log lines of bounded length, and internal errors logged under an id.
 
-A thread writes the lines, so that a blocked pipe or disk delays no call.
+A thread writes the lines, so that a blocked pipe or disk delays no call. Libraries in C write to
+standard error themselves; such a write fails where it would wait.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 import os
 import re
 import select
+import stat
 import sys
 import threading
 import uuid
@@ -187,7 +189,9 @@ def set_up_logging(level: str) -> None:
         level: The lowest level.
     """
     try:
-        handler: logging.Handler = WritingHandler(sys.stderr.fileno())
+        own = sys.stderr.fileno()
+        _let_no_write_wait(own)
+        handler: logging.Handler = WritingHandler(own)
     except (AttributeError, OSError, ValueError):  # there is no standard error
         handler = logging.NullHandler()
     handler.setFormatter(ShortFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
@@ -196,6 +200,32 @@ def set_up_logging(level: str) -> None:
     # Python writes both to standard error itself, and may do so in the thread of the event loop.
     logging.captureWarnings(True)
     sys.unraisablehook = _log_unraisable
+
+
+def _let_no_write_wait(descriptor: int) -> None:
+    """Let every write to a descriptor fail where it would wait.
+
+    gRPC's core and libraries of models write to standard error from C, past Python's logging. A
+    full pipe would hold up the thread that writes: gRPC's core then serves no call.
+    """
+    # A write to a file on a disk never waits, and opened again it would have another position.
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        other = open_again(descriptor)
+        os.dup2(other, descriptor)
+        os.close(other)
+
+
+def open_again(descriptor: int) -> int:
+    """Return another descriptor of the same file, to which no write waits."""
+    try:
+        # A file description of our own: the option of the other one also holds for our parent.
+        return os.open(f"/dev/fd/{descriptor}", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+    except OSError:  # a socket, such as that of a service manager, can't be opened again
+        found = os.dup(descriptor)
+        # The shell shares the option of a terminal that belongs to another user.
+        if not os.isatty(found):
+            os.set_blocking(found, False)
+        return found
 
 
 def _log_unraisable(unraisable: sys.UnraisableHookArgs) -> None:

@@ -41,6 +41,7 @@ from ..threads import use_scheduler
 from .authentication import describes_itself, is_loopback, new_authenticator
 from .connections import raise_file_limit
 from .jobs_servicer import job_service, jobs_address, with_verdict_cache
+from .logs import open_again
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
 from .tls import server_credentials
@@ -360,13 +361,7 @@ def _watchdog_output() -> IO[bytes]:
         own = sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):
         return Path(os.devnull).open("wb")
-    try:
-        # A file description of our own: the option of the other one also holds for our parent.
-        found = os.open(f"/dev/fd/{own}", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
-    except OSError:  # a socket, such as that of a service manager, can't be opened again
-        found = os.dup(own)
-        os.set_blocking(found, False)
-    return os.fdopen(found, "wb", buffering=0)
+    return os.fdopen(open_again(own), "wb", buffering=0)
 
 
 @asynccontextmanager

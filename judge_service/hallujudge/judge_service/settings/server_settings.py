@@ -278,6 +278,15 @@ def settings_toml(resolved: ResolvedSettings) -> str:
     return "\n".join(lines) + "\n"
 
 
+def silence_grpc() -> None:
+    """Keep gRPC's core from writing to standard error, unless the environment says otherwise.
+
+    It writes a line for each failed TLS handshake and each header that it leaves out, past the
+    server's log: anyone who can connect could fill a disk.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
 def child_environment() -> dict[str, str]:
     """Return the environment for child processes: that of this process without API keys."""
     return {name: value for name, value in os.environ.items() if "API_KEY" not in name.upper()}
