@@ -216,10 +216,7 @@ BENCHMARK = ClosedQuestions(
         choices={"yes": "yes", "no": "no"},
         prompts={split: f"event_hallusion_{split}" for split in SPLITS},
         prompt_by="split",
-        slots={
-            "event": lambda answer: answer.fields.get("reference", ""),
-            "description": lambda answer: answer.response or "",
-        },
+        slots={"event": "reference", "description": "response"},
         reference="event",
         lacking="what happens in the video is not known; give 'event_info', or 'event'",
         rests_on=("Scores of descriptions rest", "judgements"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics import Answer
+from hallujudge.metrics import Answer, AnswersItem
 from hallujudge.metrics import vidhalluc as parsers
+from hallujudge.metrics.vidhalluc import VidhallucBqaMetric
 from hallujudge.metrics.vidhalluc.scene_changes import first_yes_no
 
 OPTIONS = {"A": "running", "B": "running on a track", "C": "skiing", "D": "painting a fence"}
@@ -96,3 +97,13 @@ def test_no_letter_is_right_where_the_label_has_none_only_as_released() -> None:
 def test_orders(text: str, published: str | None, corrected: str | None) -> None:
     assert parsers.order_by_patterns(text) == published
     assert parsers.order_by_words(text) == corrected
+
+
+@pytest.mark.parametrize("clips", [["a"], ["a", "b"], ["c"], ["c", "d"]])
+def test_equal_answers_about_other_clips_keep_their_names(clips: list[str]) -> None:
+    metric = VidhallucBqaMetric(variant="corrected")
+    for names in (["x", "y"][: len(clips)], clips):
+        answers = tuple(Answer(response="Yes.", label="yes", name=name) for name in names)
+        made = metric.score(AnswersItem(id="1", answers=answers))
+        assert [verdict.name for verdict in made.evidence.answers] == names
+        assert made.scores == {"accuracy": 1}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..framework.columns_and_scores import Ratio
+from ..framework.columns_and_scores import Column, Ratio
 from .answer_scores import Bundle, Count, ReadAnswer
 from .closed_questions import Answer, ClosedQuestions
+
+ENDS = ("worst", "best")
+"""The ends of a score's bounds."""
 
 
 def ends_of(
@@ -61,3 +64,17 @@ def open_columns_of(benchmark: ClosedQuestions) -> tuple[str, ...]:
     }
     ordered = (each.name for score in benchmark.scores for each in score.counts)
     return tuple(dict.fromkeys(name for name in ordered if name in names))
+
+
+def end_columns(counts: Mapping[str, Count], names: Sequence[str]) -> list[Column]:
+    """Return the columns of what some counts are at their worst and at their best."""
+    return [
+        Column(
+            name=f"{name}@{end}",
+            meaning=f"{name} at its {end}",
+            integral=counts[name].integral,
+            label=True,
+        )
+        for end in ENDS
+        for name in names
+    ]

@@ -182,3 +182,10 @@ class AnswersEvidence:
 
 make_evidence = maker_of(AnswersEvidence, ("answers", "given", "margin", "probability", "judging"))
 """Makes evidence of all its fields."""
+
+
+def with_names(evidence: AnswersEvidence, answers: Sequence[Answer]) -> AnswersEvidence:
+    """Return the evidence of equal answers of another bundle, with the names of some answers."""
+    pairs = zip(answers, evidence.answers, strict=True)
+    verdicts = tuple([make_verdict((answer.name, *verdict[1:])) for answer, verdict in pairs])
+    return make_evidence((verdicts, None, None, None, ()))

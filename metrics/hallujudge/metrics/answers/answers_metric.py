@@ -13,8 +13,8 @@ from ..errors import OptionError
 from ..framework.columns_and_scores import Column
 from ..framework.metric import SOFT, WITHOUT_PROBABILITY, SoftMetric
 from ..framework.results import ScoredItem
-from .answer_bounds import decided, ends_of, ends_of_ratios, open_columns_of
-from .answer_items import make_evidence, make_verdict
+from .answer_bounds import ENDS, decided, end_columns, ends_of, ends_of_ratios, open_columns_of
+from .answer_items import make_evidence, make_verdict, with_names
 from .answer_scores import (
     AnswerScore,
     Bundle,
@@ -44,7 +44,6 @@ UNSCORED = "unscored"
 """The column of bundles that do not count, in benchmarks with means over a field."""
 OPEN = "open"
 """The column of answers that do not count in a scored bundle, in benchmarks of partial bundles."""
-_ENDS = ("worst", "best")
 # Outcomes repeat: two answers have a few dozen.
 _MOST_KEPT = 1 << 16
 
@@ -79,6 +78,7 @@ class AnswersMetric(SoftMetric):
     _alone: dict[tuple[object, ...], ScoredItem[AnswersEvidence]] = field(
         init=False, repr=False, compare=False
     )
+    _rows: dict[tuple[float, ...], tuple[float, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # slots=True creates a new class, so super() without arguments does not work here.
@@ -89,7 +89,7 @@ class AnswersMetric(SoftMetric):
         object.__setattr__(self, "_variant", replace(variant, unparsed=unparsed))
         others = self.all_variants and self.all_variants.seen_from(variant)
         object.__setattr__(self, "_others", others)
-        for cache_name in ("_read", "_made", "_alone"):
+        for cache_name in ("_read", "_made", "_alone", "_rows"):
             object.__setattr__(self, cache_name, {})
 
     @property
@@ -150,15 +150,19 @@ class AnswersMetric(SoftMetric):
 
     def _seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return all that parsers and counts see of an answer that is like others."""
-        said, seen = (answer.response, answer.label, answer.name), self.benchmark.seen
+        said, seen = (answer.response, answer.label, self._name_of(answer)), self.benchmark.seen
         return (*said, *map(answer.fields.get, seen)) if seen else said
+
+    def _name_of(self, answer: Answer) -> str:
+        """Return the name that counts may look at; empty for an id, so that outcomes repeat."""
+        return "" if self.benchmark.bundle.names_are_ids else answer.name
 
     def _read_now(self, answer: Answer) -> ReadAnswer:
         value, right, how, unsure, counts, credit = self.parse(answer)
         unparsed = self._variant.unparsed if value is None else "" if counts else "unscored"
         seen = tuple([(name, answer.fields.get(name, "")) for name in self.benchmark.seen])
         other = self._others.parsed(answer) if value is None and self._others else None
-        parsed = (answer.name, value, answer.label, right, how)
+        parsed = (self._name_of(answer), value, answer.label, right, how)
         counted = unparsed != "unscored"
         return make_read((*parsed, unparsed, counted, seen, other, unsure, False, credit))
 
@@ -204,8 +208,12 @@ class AnswersMetric(SoftMetric):
 
     def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of a bundle whose answers all have a response and a label."""
-        if len(item.answers) != 1 or self._is_unlike_others(item.answers[0]):
-            return self._placed(item, self._scored_once(tuple(map(self.read, item.answers))))
+        ids = self.benchmark.bundle.names_are_ids
+        if ids or len(item.answers) != 1 or self._is_unlike_others(item.answers[0]):
+            made = self._scored_once(tuple(map(self.read, item.answers)))
+            if ids:
+                made = made._replace(evidence=with_names(made.evidence, item.answers))
+            return self._placed(item, made)
         [answer] = item.answers
         key = self._seen_of(answer)
         if (known := self._alone.get(key)) is None:
@@ -229,7 +237,11 @@ class AnswersMetric(SoftMetric):
         """Return the statistics of answers, which many bundles have, with those of a place."""
         if not (places := self.places(item)):
             return made
-        return ScoredItem((*made.statistics, *places), made.scores, made.evidence, made.readable)
+        row = (*made.statistics, *places)
+        if self.codes and len(self._rows) < _MOST_KEPT:
+            # Lines of items encode each row once.
+            row = self._rows.setdefault(row, row)
+        return ScoredItem(row, made.scores, made.evidence, made.readable)
 
     def places(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the value of each mean's field as a number; 0 for other values.
@@ -289,7 +301,7 @@ class AnswersMetric(SoftMetric):
         """Return how many answers do not count, and the columns if they were wrong, or right."""
         missing = sum(not answer.counted for answer in bundle) if readable else 0
         if not readable:
-            return (0,) * (1 + len(_ENDS) * len(self.open_columns))
+            return (0,) * (1 + len(ENDS) * len(self.open_columns))
         ends: list[float] = []
         for right in (False, True):
             known = [a if a.counted else decided(a, a.label, right=right) for a in bundle]
@@ -359,7 +371,7 @@ class AnswersMetric(SoftMetric):
 
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
         """Return the columns with every answer that does not count right, or wrong."""
-        return {**items, **{n: items[f"{n}@{_ENDS[best]}"] for n in self.open_columns}}
+        return {**items, **{n: items[f"{n}@{ENDS[best]}"] for n in self.open_columns}}
 
     def _ends(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
         declared = self.benchmark
@@ -443,16 +455,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     open_columns = open_columns_of(benchmark)
     if open_columns:
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
-        columns += [
-            Column(
-                name=f"{name}@{end}",
-                meaning=f"{name} at its {end}",
-                integral=counts[name].integral,
-                label=True,
-            )
-            for end in _ENDS
-            for name in open_columns
-        ]
+        columns += end_columns(counts, open_columns)
     if means:
         columns.append(Column(name=UNSCORED, meaning=f"{benchmark.unit} that do not count"))
         columns += [Column(name=name, meaning=f"{name}, as a number", label=True) for name in codes]

@@ -212,6 +212,8 @@ class Bundling:
     """Whether fewer records at the end are a bundle that lacks answers, and so is unscored."""
     name: tuple[str, ...] = ()
     """Fields whose values name a record within its bundle."""
+    names_are_ids: bool = False
+    """Whether names are ids of the archive, so that neither parsers nor counts look at them."""
     known: Mapping[str, str] = field(default_factory=dict)
     """The names that records may have, however they are written -> meaning; empty if any."""
     same: tuple[str, ...] = ()

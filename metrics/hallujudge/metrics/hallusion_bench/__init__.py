@@ -143,9 +143,9 @@ class HallusionBenchAnswers(AnswersMetric):
     def places(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the pair and the figure of an answer as numbers."""
         if not item.answers:
-            return 0.0, 0.0
+            return 0, 0
         fields, own = item.answers[0].fields, self._set_of(item.answers[0])
-        figure = 0.0 if without_figure(fields.get) else key_of(*own, fields.get("figure_id", ""))
+        figure = 0 if without_figure(fields.get) else key_of(*own, fields.get("figure_id", ""))
         return key_of(*own, fields.get("question_id", "")), figure
 
     def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
@@ -416,9 +416,9 @@ BENCHMARK = ClosedQuestions(
         choices={"correct": "right", "incorrect": "wrong", "unclear": "unclear"},
         prompts={"": "hallusion_bench"},
         slots={
-            "question": lambda answer: answer.question,
+            "question": "question",
             "reference": lambda answer: answer.fields.get("reference") or answer.label,
-            "prediction": lambda answer: answer.response or "",
+            "prediction": "response",
         },
         reference="reference",
         lacking="no gt_answer for this question",

@@ -46,10 +46,10 @@ def place_code(*, supplement: bool, original: bool, visual_input: int) -> int:
 
 
 @lru_cache(maxsize=1 << 16)
-def key_of(*parts: str) -> float:
+def key_of(*parts: str) -> int:
     """Return a number for a pair or a figure, above 0 and exact in a float."""
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return float(int.from_bytes(blake2b(text, digest_size=6).digest()) + 1)
+    return int.from_bytes(blake2b(text, digest_size=6).digest()) + 1
 
 
 def made_columns(items: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

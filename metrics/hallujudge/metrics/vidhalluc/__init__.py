@@ -96,6 +96,7 @@ def _letters_of(answer: Answer) -> set[str]:
     return {a for a, one in named.items() if not any(one in b and one != b for b in longer)}
 
 
+_LETTERS = re.compile("[A-D]")
 _LABEL = re.compile(r"\s*(?:(?:[A-D][\s,;&]*(?:and\s+)?)+|none\b.*|None\b.*)")
 
 
@@ -126,7 +127,7 @@ def choices_corrected(answer: Answer) -> Parsed:
 
 
 def _labelled(answer: Answer) -> set[str]:
-    return set(re.findall("[A-D]", answer.label))
+    return set(_LETTERS.findall(answer.label))
 
 
 def _parsed(letters: set[str], right: bool, how: str) -> Parsed:
@@ -255,7 +256,10 @@ BINARY = ClosedQuestions(
         fields={"question_id": ("question_id", "id"), "clip": ("clip", "clip_id")},
     ),
     bundle=Bundling(
-        by=("question_id",), name=("clip",), columns={"labels": "label", "responses": "response"}
+        by=("question_id",),
+        name=("clip",),
+        names_are_ids=True,
+        columns={"labels": "label", "responses": "response"},
     ),
     question_files=True,
     unfold=_questions,
