@@ -8,8 +8,9 @@ Names are imported when they are first used, so that importing a small value sta
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from .framework import names_on_use
 
 if TYPE_CHECKING:
     from .answers.closed_questions import (
@@ -75,26 +76,21 @@ __all__ = [
 ]
 
 _NAMES = {
-    "answers.closed_questions": ("Answer AnswersEvidence AnswersItem AnswerVerdict one_answer"),
-    "chair": "ChairEvidence ChairItem ChairMetric MentionVerdict",
-    "errors": "MergeError MetricError OptionError UnknownVariantError",
-    "framework.claims": "ClaimVerdict Part Triplet Verdict",
-    "framework.columns_and_scores": "Column ScoreDefinition",
-    "framework.intervals": "IntervalSettings",
-    "framework.metric": "Metric",
-    "framework.report": "Bound Coverage Report Score",
-    "framework.results": "Evidence Item ItemResult JsonValue Outcome",
-    "framework.signature": "Signature",
-    "framework.tally": "Tally",
-    "infact": "InfactMetric",
-    "tri_he": "TriHeEvidence TriHeItem TriHeMetric",
-    "vidhal": "VidhalMcqaMetric VidhalOrderingMetric",
+    ".answers.closed_questions": ("Answer AnswersEvidence AnswersItem AnswerVerdict one_answer"),
+    ".chair": "ChairEvidence ChairItem ChairMetric MentionVerdict",
+    ".errors": "MergeError MetricError OptionError UnknownVariantError",
+    ".framework.claims": "ClaimVerdict Part Triplet Verdict",
+    ".framework.columns_and_scores": "Column ScoreDefinition",
+    ".framework.intervals": "IntervalSettings",
+    ".framework.metric": "Metric",
+    ".framework.report": "Bound Coverage Report Score",
+    ".framework.results": "Evidence Item ItemResult JsonValue Outcome",
+    ".framework.signature": "Signature",
+    ".framework.tally": "Tally",
+    ".infact": "InfactMetric",
+    ".tri_he": "TriHeEvidence TriHeItem TriHeMetric",
+    ".vidhal": "VidhalMcqaMetric VidhalOrderingMetric",
 }
 """Module -> the public names that it defines."""
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+__getattr__ = names_on_use(__name__, _NAMES)

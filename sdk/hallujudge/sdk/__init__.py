@@ -11,8 +11,9 @@ Names are imported when they are first used: importing this package loads neithe
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from hallujudge.metrics.framework import names_on_use
 
 from . import errors as errors
 from .errors import HallujudgeError as HallujudgeError
@@ -156,15 +157,10 @@ _NAMES = {
     "hallujudge.metrics.calibration.calibrated_scores": "CalibratedScore Calibration",
 }
 """Module -> the public names that it defines."""
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
-
-__all__ = sorted((*_HOMES, "HallujudgeError", "errors"))
+__all__ = sorted((*" ".join(_NAMES.values()).split(), "HallujudgeError", "errors"))
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name], __name__), name)
+__getattr__ = names_on_use(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:

@@ -5,8 +5,9 @@ Names are imported when they are first used: a help page needs the registry alon
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from hallujudge.metrics.framework import names_on_use
 
 if TYPE_CHECKING:
     from .registry import metric_names
@@ -29,10 +30,5 @@ _NAMES = {
     ".spec": "GraphSource InlineGraph ScoreSpec ShippedGraph",
 }
 """Module -> the public names that it defines."""
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name], __name__), name)
+__getattr__ = names_on_use(__name__, _NAMES)

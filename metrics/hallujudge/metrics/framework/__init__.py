@@ -1,1 +1,23 @@
 """Common parts of all metrics: items, results, tallies, intervals, signatures, reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def names_on_use(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """Return a package's ``__getattr__``, which imports a public name when it is first used.
+
+    Args:
+        package: The package.
+        names: Module -> the public names that it defines. A dot begins a module of the package.
+    """
+    homes = {name: home for home, defined in names.items() for name in defined.split()}
+
+    def imported(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name], package), name)
+
+    return imported
