@@ -90,7 +90,7 @@ def released(claims: list[dict[str, Any]], images: dict[str, Any]) -> Callable[[
     encode_all: dict[tuple[str, ...], Any] = {}
 
     def encode(texts: list[str]) -> Any:
-        # The loop embeds the references of an image once, and everything else anew.
+        # The loop embeds the references of an image once, and everything else each time.
         if len(texts) == 1:
             return model.encode(texts, show_progress_bar=False)
         key = tuple(texts)
@@ -185,7 +185,7 @@ def measure(
 
 
 def summary(speedups: dict[str, list[float]], shares: dict[str, list[float]], same: bool) -> int:
-    """Print medians beside what is wanted; 1 if anything falls short."""
+    """Print medians next to what is wanted; 1 if anything falls short."""
     medians = {name: statistics.median(found) for name, found in speedups.items()}
     fastest = max(medians, key=lambda name: medians[name])
     checks = [("same verdicts", 1.0 if same else 0.0, 1.0)]

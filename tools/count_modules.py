@@ -3,7 +3,7 @@
     python tools/count_modules.py [--list] [--families]
 
 The figures are for reading, not a gate. Code lines leave out blank lines, comments, docstrings and
-generated code. An import counts wherever it stands: at the top, in a function, or for types alone.
+generated code. An import counts wherever it is: at the top, in a function, or for types alone.
 A room is a folder or module directly below a source root; an arrow is an import from one room of a
 source root into another. ``--list`` adds the modules with one importer and the recurring names.
 ``--families`` prints instead how many lines of code each family has in each layer; its analyses,

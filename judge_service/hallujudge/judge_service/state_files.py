@@ -19,7 +19,7 @@ except ImportError:  # Windows: two processes must not change a file at the same
 
 _LOG = logging.getLogger(__name__)
 _LOGS = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a file, with the same permissions."""
+"""What SQLite keeps next to a file, with the same permissions."""
 
 _Execute: TypeAlias = Callable[[str], Any]
 Migrations: TypeAlias = Mapping[int, Sequence[str]]
@@ -238,7 +238,7 @@ def make_private(folder: Path | None, files: Iterable[Path]) -> None:
 
     Args:
         folder: A folder that has only files of the server.
-        files: The files, which need not exist, without the logs of SQLite beside them.
+        files: The files, which need not exist, without their logs of SQLite.
     """
     if folder is not None:
         _take_access(folder)

@@ -57,7 +57,7 @@ ENTRY_POINTS = "hallujudge.benchmarks"
 _HASH_BYTES = 8
 _NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 DECLARATION = "declaration"
-"""The option with which a caller tells a server the hash of its declaration."""
+"""The option by which a caller sends a server the hash of its declaration."""
 _outside: dict[str, ClosedQuestions] = {}
 # Family -> what declares it.
 _declared_in: dict[str, str] = {}

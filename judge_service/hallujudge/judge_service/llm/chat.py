@@ -216,7 +216,7 @@ class ChatReply:
 
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""What stands for the choices, in their order, where a choice must be one token."""
+"""What replaces the choices, in their order, where a choice must be one token."""
 
 
 def _lettered(messages: Sequence[Message], choices: Sequence[str]) -> list[Message]:

@@ -22,7 +22,7 @@ SYSTEM = "system"
 
 # Keys are short; a larger file is not a key file.
 _MAX_KEY_BYTES = 16_384
-# What stands before the last @ of an address, or of a proxy's without a scheme.
+# What is before the last @ of an address, or of a proxy's without a scheme.
 _USER = re.compile(
     r"(?<=://)[^\s,'\"]*(?=@)"
     r"|(?<![^\s,'\"])[^\s,/@:'\"]+:[^\s,/@'\"]+(?=@[\w.-]+(?::\d+)?(?![^\s,'\"/]))"

@@ -117,7 +117,7 @@ class Count:
     integral: bool = True
     """Whether it is a whole number."""
     label: bool = False
-    """Whether it stands for a value, such as an order of letters, so that sums mean nothing."""
+    """Whether it encodes a value, such as an order of letters, so that sums mean nothing."""
 
 
 def count(

@@ -343,7 +343,7 @@ def _of_length(row: int, captions: Sequence[ChairCaption]) -> Mapping[str, Cell]
 
 
 def _instructions(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tables:
-    """Return CHAIR of runs with several instructions, beside the length of their captions."""
+    """Return CHAIR of runs with several instructions, with the length of their captions."""
     own = runs_of(runs, "chair")
     if not all("instruction" in run.keys for run in own):
         if len(own) < 2:

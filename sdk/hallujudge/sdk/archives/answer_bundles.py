@@ -291,7 +291,7 @@ class _Bundles:
         return folded if folded in known else None
 
     def _check_line_id(self, record: Record) -> None:
-        """Note a duplicate id of a line, beside the id of its bundle."""
+        """Note a duplicate id of a line, in addition to the id of its bundle."""
         keys = (self._options.id_key, self._keys.id[0])
         if not any(key in record.values for key in keys):
             return

@@ -43,7 +43,7 @@ class Entry(NamedTuple):
     inner: Record
     """The answer, which may be the record itself."""
     empty: bool = False
-    """Whether it stands for a bundle without answers."""
+    """Whether it represents a bundle without answers."""
 
     @property
     def whole(self) -> Mapping[str, object]:

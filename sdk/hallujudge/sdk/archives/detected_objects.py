@@ -59,7 +59,7 @@ def read_detections(
 
     The file is an object image -> detections, records with an image and a list of detections, or
     one record for each detection, as COCO's results are. A detection is a label, or an object with
-    a label and a score; scores may also be a list beside that of the labels.
+    a label and a score; scores may also be a list of their own next to the labels.
 
     Args:
         path: The file: JSON, or JSON lines.

@@ -280,7 +280,7 @@ def _rows_note(file: ArchiveFile, harness: str, options: AuditOptions, found: in
 def _notes(scores: tuple[ScoreAudit, ...], printed: Mapping[str, Printed]) -> Iterator[str]:
     if not printed:
         yield (
-            "no printed number is beside the archive: the steps begin with the re-derived one; "
+            "there is no printed number with the archive: the steps begin with the re-derived one; "
             "name it with --printed, such as --printed accuracy=0.854"
         )
     unexplained = [score.name for score in scores if score.shares.get(_UNEXPLAINED[0])]

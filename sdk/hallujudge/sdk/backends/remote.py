@@ -291,7 +291,7 @@ class RemoteBackend:
         """Return the result of each item of one batch, in order.
 
         Some scores alone come in one message, which takes a third of the time of a stream. A stream
-        recovers from a lost server and from an item that ends it, and tells of slow models.
+        recovers from a lost server and from an item that ends it, and reports slow models.
         """
         if scores and not metric_entry(spec.metric).needs_models(spec):
             request = pb.ScoreRequest(

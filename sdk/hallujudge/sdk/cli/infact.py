@@ -293,7 +293,7 @@ def _by_video(path: Path, videos: Mapping[str, Path]) -> dict[str, Any]:
 
 
 def _subtitles(folder: Path | None, videos: Mapping[str, Path]) -> dict[str, Path]:
-    """Return the subtitles of videos, from a folder or from beside them."""
+    """Return the subtitles of videos, from a folder or from the folder of the videos."""
     if folder is not None and not folder.is_dir():
         raise ArchiveError(f"--subtitles {folder} is not a folder; give the folder of subtitles")
     found = {}

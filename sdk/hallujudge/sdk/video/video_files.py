@@ -53,7 +53,7 @@ _CONTAINERS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,gif"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoInfo:
-    """What a video file holds, as far as its packets tell without decoding them."""
+    """What a video file holds, as far as its packets show without decoding them."""
 
     path: Path
     """The file."""
@@ -166,7 +166,7 @@ class _Seen:
         self._place, self._end_place = packet.pos, packet.pos + packet.size
 
     def lost(self, container: InputContainer, stream: VideoStream) -> int:
-        """Return how many frames are missing, as far as the file's header tells."""
+        """Return how many frames are missing, as far as the file's header shows."""
         kind = container.format.name
         # Where an edit list leaves out a part, the index is shorter than the header says.
         indexed = len(stream.index_entries) if kind.startswith("mov") else stream.frames

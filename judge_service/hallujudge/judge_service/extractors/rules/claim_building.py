@@ -115,7 +115,7 @@ _WEATHER_VERBS = listed("rain snow drizzle hail")
 
 
 def tells_weather(chunks: list[Chunk], i: int) -> bool:
-    """Return whether the clause of the pronoun at i tells a time or weather: "it is winter"."""
+    """Return whether the clause of the pronoun at i is about time or weather: "it is winter"."""
     verb = chunks[i + 1] if i + 1 < len(chunks) else None
     if not isinstance(verb, VerbGroup):
         return False
