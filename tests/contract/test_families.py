@@ -16,23 +16,19 @@ from support.messages import expected_message
 from hallujudge.judge.v1 import answers_pb2, chair_pb2, tri_he_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.wire import convert, has_messages
+from hallujudge.judge_service.wire import convert, evidence_types, has_messages
 from hallujudge.metrics import (
     AnswersEvidence,
     AnswersItem,
-    ChairEvidence,
     Item,
     ItemResult,
     Outcome,
     Report,
     one_answer,
 )
-from hallujudge.metrics.amber.descriptions import AmberEvidence
 from hallujudge.metrics.argus import ArgusEvidence
 from hallujudge.metrics.framework.claims import Triplet, WrittenTriplet
 from hallujudge.metrics.framework.results import Item as BaseItem
-from hallujudge.metrics.mementos import MementosEvidence
-from hallujudge.metrics.open_objects import OpenObjectsEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -72,15 +68,6 @@ FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (ArgusEvidence, "judging"): JUDGING,
     (TriHeItem, "claims"): st.none() | st.lists(SCALARS[Triplet], max_size=2).map(tuple),
 }
-EVIDENCE: tuple[type, ...] = (
-    ArgusEvidence,
-    AmberEvidence,
-    AnswersEvidence,
-    ChairEvidence,
-    MementosEvidence,
-    OpenObjectsEvidence,
-    TriHeEvidence,
-)
 
 
 def some(hint: Any) -> st.SearchStrategy[Any]:
@@ -143,7 +130,7 @@ def test_items_of_every_family(kind: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("evidence_type", EVIDENCE)
+@pytest.mark.parametrize("evidence_type", evidence_types())
 def test_evidence_of_every_family(evidence_type: type) -> None:
     @given(built(evidence_type))
     def check(found: Any) -> None:
@@ -161,7 +148,7 @@ def test_every_task_and_evidence_on_the_wire_is_tried() -> None:
     assert {field.name for field in oneofs["task"].fields} == set(convert.TASKS)
     evidence = pb.ItemResult.DESCRIPTOR.oneofs_by_name["evidence"]
     assert {field.message_type.name for field in evidence.fields if field.message_type} == {
-        cls.__name__ for cls in EVIDENCE
+        cls.__name__ for cls in evidence_types()
     }
 
 

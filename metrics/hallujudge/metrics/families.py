@@ -18,6 +18,7 @@ from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import format_exception
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -62,6 +63,8 @@ _outside: dict[str, ClosedQuestions] = {}
 # Family -> what declares it.
 _declared_in: dict[str, str] = {}
 _sources: dict[str, None] = {}
+# Names of the modules that declare them.
+_modules: set[str] = set()
 # Whether installed packages are still to be asked, and may be.
 _waiting = [True]
 
@@ -92,6 +95,7 @@ def add_benchmarks(sources: Iterable[Source], *, alone: bool = False) -> None:
         _waiting.clear()
     for source in sources:
         if not isinstance(source, (str, Path)):
+            _check(source, "the program")
             _add(source, "the program")
         elif (name := _full(source)) not in _sources:
             found, text = _declared(name)
@@ -112,6 +116,16 @@ def added_sources() -> tuple[str, ...]:
     return tuple(_sources)
 
 
+def declaring_line(error: BaseException) -> str:
+    """Return the file and line of a benchmark from outside whose code raised an error, or empty."""
+    files = [file for name in _modules if (file := getattr(sys.modules.get(name), "__file__", ""))]
+    # An error of another process brings its frames as text.
+    lines = "".join(format_exception(error)).splitlines()
+    found = re.compile(rf' *File "({"|".join(map(re.escape, files))})", line (\d+)')
+    places = [match for line in reversed(lines) if files and (match := found.match(line))]
+    return ":".join(places[0].groups()) if places else ""
+
+
 def remove_benchmarks() -> None:
     """Forget all benchmarks from outside, so that a changed file can be added again."""
     for family in _outside:
@@ -119,6 +133,7 @@ def remove_benchmarks() -> None:
     _outside.clear()
     _declared_in.clear()
     _sources.clear()
+    _modules.clear()
 
 
 def has_module(package: str | None, family: str) -> bool:
@@ -149,6 +164,14 @@ def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
     FAMILIES.append(family)
 
 
+def _check(declared: ClosedQuestions, source: str) -> None:
+    """Refuse a declaration that can't be scored by."""
+    from .answers.declaration_check import declaration_fault
+
+    if fault := declaration_fault(declared):
+        raise BenchmarkError(f"{source}: the benchmark {declared.name!r:.60}: {fault}")
+
+
 def _full(source: str | Path) -> str:
     """Return a file's whole path; a name as it is."""
     path = Path(source)
@@ -163,16 +186,23 @@ def _declared(source: str) -> tuple[list[ClosedQuestions], bytes]:
         found, module = _loaded(source)
     except BenchmarkError:
         raise
-    except Exception as err:
+    # A file that ends its process would end the command without a word.
+    except (Exception, SystemExit) as err:
         raise BenchmarkError(
             f"the benchmark {source} can't be loaded: {type(err).__name__}: {err}. Correct it"
         ) from err
-    listed = found if isinstance(found, (list, tuple)) else [found]
-    declared = [each for each in listed if isinstance(each, ClosedQuestions)]
-    if not declared or len(declared) < len(listed):
+    listed = list(found) if isinstance(found, (list, tuple)) else [found]
+    declared = list(dict.fromkeys(each for each in listed if isinstance(each, ClosedQuestions)))
+    if not declared or not all(isinstance(each, ClosedQuestions) for each in listed):
         raise BenchmarkError(
             f"{source} declares no benchmark; list values of ClosedQuestions in BENCHMARKS"
         )
+    _modules.add(module.__name__)
+    for each in declared:
+        _check(each, source)
+    names = [each.name for each in declared]
+    if repeated := next((name for name in names if names.count(name) > 1), ""):
+        raise BenchmarkError(f"{source} declares {repeated} twice; rename one benchmark")
     file = Path(module.__file__ or "")
     return declared, b"\n".join(file.read_bytes().splitlines()) if file.is_file() else b""
 

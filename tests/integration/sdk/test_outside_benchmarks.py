@@ -65,9 +65,34 @@ def test_a_declaration_of_the_program_itself_is_added(added: ClosedQuestions) ->
         assert client.score("my-sides", responses=ANSWERS).coverage.items == 3
 
 
+def changed(old: str, new: str) -> str:
+    """Return the example's text with one change."""
+    text = FILE.read_text(encoding="utf-8")
+    assert old in text
+    return text.replace(old, new)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("raise SystemExit(3)", "SystemExit"),
+        (changed("labels=SIDES", 'labels="left"'), "labels is 'left'; give a tuple"),
+        (changed('("answer", "response")', '"answer"'), "keys.response is 'answer'"),
+        (changed('compared_by(exact, "exact")', "None"), "variants.parse is None; give a function"),
+        (changed('"unscored"', '"unscord"'), "'wrong' or 'no' or 'unscored'"),
+        (changed('name="my-sides"', "name=5"), "name is 5; give a text"),
+        (changed("scores=(", "scores=(1, "), "scores is"),
+        (changed("own=True),)", "own=True),) * 2"), "'accuracy' twice"),
+        (changed('main_score="accuracy"', 'main_score="acuracy"'), "'acuracy'"),
+        (changed("labels=SIDES", 'labels=("up",)'), "none of its labels up"),
+        (changed('response="Left."', 'response="Right."'), "accuracy of trial is 0.0, not 1.0"),
+        (changed("    text = resp", "    1 / 0\n    text = resp"), "ZeroDivisionError"),
+        (
+            changed("(BENCHMARK,)", "(BENCHMARK, replace(BENCHMARK, unit='x'))").replace(
+                '"""\n', '"""\nfrom dataclasses import replace\n', 1
+            ),
+            "my-sides twice",
+        ),
         ("", "BENCHMARKS"),
         ("import nothing_of_this_name", "nothing_of_this_name"),
         ("BENCHMARKS = ['pope']", "ClosedQuestions"),
@@ -98,6 +123,28 @@ def test_a_command_takes_the_file_wherever_it_is_named(
     done = cli(*arguments, "--variant", "word", "--format", "table,html")
     assert done.returncode == 3, done.stderr
     assert "my-sides" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_error_of_its_code_names_the_line(answers: Path, tmp_path: Path, workers: str) -> None:
+    file = tmp_path / "bad.py"
+    line = "    text = response.strip"
+    text = changed(line, f"    assert response != 'Perhaps.', 'boom'\n{line}")
+    file.write_text(text, encoding="utf-8")
+    score = ("score", "my-sides", "-r", answers, "-o", tmp_path / "out", "--workers", workers)
+    done = cli(*score, "--benchmark", file)
+    assert done.returncode == 2, done.stderr
+    place = text.splitlines().index("    assert response != 'Perhaps.', 'boom'") + 1
+    assert f"error: {file}:{place}: AssertionError: boom" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_its_plain_records_are_known_by_their_keys(answers: Path, tmp_path: Path) -> None:
+    inspected = cli("archive", "inspect", answers, "--benchmark", FILE)
+    assert f"score my-sides --responses {answers}" in inspected.stdout
+    scored = cli("score", "all", tmp_path, "-o", tmp_path / "scores", "--benchmark", FILE)
+    assert scored.returncode == 0, scored.stderr
+    assert (tmp_path / "scores" / "answers" / "my-sides" / "report.json").is_file()
 
 
 def test_a_file_is_never_found_by_itself(answers: Path) -> None:

@@ -98,9 +98,7 @@ def declared_trial(benchmark: ClosedQuestions, metric: type[Metric], score: str 
     """
     name = score or benchmark.main_score
     [known] = (each for each in metric.score_definitions if each.name == name)
-    best = known.low if known.direction == "lower" else known.high
-    value = best if benchmark.trial_score is None else benchmark.trial_score
-    return Trial(item=benchmark.trial, score=name, value=value)
+    return Trial(item=benchmark.trial, score=name, value=benchmark.trial_value(known))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

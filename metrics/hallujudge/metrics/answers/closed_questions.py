@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from ..framework.asking import Asking
-from ..framework.columns_and_scores import JudgedColumn
+from ..framework.columns_and_scores import JudgedColumn, ScoreDefinition
 from ..framework.metric import InputOption, Metric, OptionDefinition, Paper, VariantDefinition
 from ..framework.results import UnscoredReason
 
@@ -462,6 +462,11 @@ class ClosedQuestions:
     def variant(self, name: str) -> AnswerVariant:
         """Return the variant with a name, which must exist."""
         return next(each for each in self.variants if each.name == name)
+
+    def trial_value(self, score: ScoreDefinition) -> float:
+        """Return a score of the trial item: the best value, unless ``trial_score`` is given."""
+        best = score.low if score.direction == "lower" else score.high
+        return best if self.trial_score is None else self.trial_score
 
     @property
     def variant_definitions(self) -> tuple[VariantDefinition, ...]:

@@ -15,6 +15,7 @@ from ..errors import ArchiveError, HallujudgeError, NotFoundError, OutputError
 from .archive_files import ArchiveFile, open_file, value_at
 from .found_files import STDIN_NAME, FoundFile, found_files
 from .joins import IdCheck
+from .layouts import declared_layout
 from .layouts.archive_reader import ArchiveReader, yes_or_no
 from .local_files import STDIN
 from .records import Record, canonical_id, response_value
@@ -120,6 +121,8 @@ def inspect_file(file: FoundFile) -> ArchiveSummary:
     """Return what one file is."""
     try:
         archive = open_file(file)
+        if archive.reader is None:
+            archive = replace(archive, reader=declared_layout(archive.first))
         return _summary(archive)
     except HallujudgeError as err:
         problem = str(err).replace(str(file.path), file.name)

@@ -21,7 +21,7 @@ try:
     from typer.exceptions import TyperException
 
     from hallujudge.metrics.errors import HallujudgeDeprecationWarning
-    from hallujudge.metrics.families import FAMILIES
+    from hallujudge.metrics.families import FAMILIES, declaring_line
 
     from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
     from .app import BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by
@@ -193,6 +193,12 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
         return ExitCode.FAILED
     except OSError as err:
         return fail(f"{err.strerror or err}: check the disk and where output goes", ExitCode.FAILED)
+    except Exception as err:
+        # The code of a user's own benchmark may raise anything.
+        if not (place := declaring_line(err)):
+            raise
+        problem = f"{type(err).__name__}: {err}"
+        return fail(f"{place}: {problem}. Correct the benchmark there", ExitCode.BAD_INPUT)
     return int(code) if isinstance(code, int) else ExitCode.OK
 
 

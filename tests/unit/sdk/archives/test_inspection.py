@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS, QUESTIONS, packed
 from support.archive_values import write_lines
+from support.keyed_archives import ARCHIVES
 from support.messages import expected_message
 
 from hallujudge.metrics import AnswersItem
@@ -49,6 +50,23 @@ def test_captions_are_counted(tmp_path: Path, layout: str) -> None:
     assert summary.metrics == ("chair",)
     assert (summary.records, summary.ids) == (3, ("42", "7", "391895"))
     assert ("-R objects.json" in summary.command) is not with_objects
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "amber, alone",
+        "dash-b, data set",
+        "hallusion-bench",
+        "vidhalluc-bqa",
+        "video-hallucer, flat",
+    ],
+)
+def test_plain_records_of_a_declared_benchmark_are_known(tmp_path: Path, name: str) -> None:
+    metric, records, _ = ARCHIVES[name]
+    summary = one(write_lines(tmp_path / "answers.jsonl", records))
+    assert summary.metrics == (metric,)
+    assert f"score {metric} " in summary.command
 
 
 def test_the_keys_that_decide_are_named(tmp_path: Path) -> None:

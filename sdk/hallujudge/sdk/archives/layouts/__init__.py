@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
 from hallujudge.judge_service.engine.registry import metric_names
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.families import benchmarks_of, families
 
 from ...errors import ArchiveError
 from ..json_files import named
@@ -79,6 +81,48 @@ def _asked_for(benchmark: object) -> ArchiveReader | None:
         keys=("asked",),
         metrics=(benchmark,),
         model_key="asked.model",
+    )
+
+
+def declared_layout(values: Mapping[str, object]) -> ArchiveReader | None:
+    """Return the reader of plain records whose keys are those of one declared benchmark.
+
+    Yes/no labels alone are POPE's, so a benchmark is known by its fields or by other labels.
+    """
+    benchmarks = (each for family in families() for each in benchmarks_of(family))
+    found = [reader for each in benchmarks if (reader := _plain_records(each, values))]
+    return found[0] if len(found) == 1 else None
+
+
+def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> ArchiveReader | None:
+    """Return the reader of a benchmark's plain records; None if a record lacks one of its keys."""
+    keys, labels = declared.keys, {*declared.labels, *declared.keys.labels}
+    needed = [names for field, names in keys.fields.items() if field not in keys.optional]
+    has_own_labels = bool(labels) and not labels <= {"yes", "no"}
+    texts = {
+        key: str(values[key]).strip() for key in (*keys.label, *keys.response) if key in values
+    }
+    label = next(
+        (
+            k
+            for k in keys.label
+            if k in texts and (not labels or {texts[k], texts[k].lower()} & labels)
+        ),
+        None,
+    )
+    response = next((key for key in keys.response if key in texts and key != label), None)
+    if label is None or response is None or not (needed or has_own_labels):
+        return None
+    if not all(any(key in values for key in names) for names in needed):
+        return None
+    return ArchiveReader(
+        name=f"records of {declared.name}",
+        keys=(response, label, *(next(k for k in names if k in values) for names in needed)),
+        metrics=(declared.name,),
+        fields={
+            "id": next((key for key in keys.id if key in values), ""),
+            **{"response": response, "label": label},
+        },
     )
 
 

@@ -1,0 +1,147 @@
+"""The check of a declaration that is not part of Hallujudge, before anything is scored by it."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from itertools import chain
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from ..framework.results import ItemResult, Outcome
+from .answers_metric import metric_of
+from .closed_questions import ClosedQuestions
+
+# Aliases that are text at run time, so that ``|`` can't be applied to them.
+_ALIASES = dict.fromkeys(("Unfold", "AnswerParser", "SpecialItem"), Callable)
+_WORDS: Mapping[Any, str] = {
+    str: "a text",
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    tuple: "a tuple, such as ('a', 'b') or ('a',)",
+    Callable: "a function",
+    types.NoneType: "None",
+}
+_DECIMALS = 9
+
+
+def declaration_fault(declared: ClosedQuestions) -> str:
+    """Return what is wrong with a declaration and the next step; empty if nothing is found."""
+    if fault := next(chain(_type_faults(declared), _name_faults(declared)), ""):
+        return fault
+    # Functions of the declaration may raise anything.
+    try:
+        return _trial_fault(declared)
+    except Exception as err:
+        return (
+            f"its trial item can't be scored ({type(err).__name__}: {err}); correct its functions"
+        )
+
+
+def _type_faults(value: Any, place: str = "") -> Iterator[str]:
+    """Yield the fields whose values have another type than the declaration's classes say."""
+    hints = get_type_hints(type(value), localns=_ALIASES)
+    for each in fields(value):
+        name, held = f"{place}{each.name}", getattr(value, each.name)
+        if not _is_of(held, hints[each.name]):
+            yield f"{name} is {held!r:.60}; give {_words(hints[each.name])}"
+            continue
+        # Variants, steps of asking and the like are declarations too.
+        parts = held if type(held) is tuple else (held,)
+        for part in parts:
+            if is_dataclass(part) and type(part).__module__ in _declaring():
+                yield from _type_faults(part, f"{name}.")
+
+
+def _declaring() -> tuple[str, ...]:
+    from ..framework import asking
+
+    return ClosedQuestions.__module__, asking.__name__
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Return whether a value has the type of a hint; what functions take and return is not seen."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any or (hint is float and isinstance(value, int)):
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_is_of(value, each) for each in arguments)
+    if origin is Literal:
+        return value in arguments
+    if not isinstance(value, origin or hint):
+        return False
+    if origin is tuple:
+        kinds = arguments[:1] * len(value) if arguments[-1] is ... else arguments
+        return len(value) == len(kinds) and all(map(_is_of, value, kinds))
+    if isinstance(value, Mapping) and len(arguments) == len(("key", "value")):
+        return all(_is_of(k, arguments[0]) and _is_of(v, arguments[1]) for k, v in value.items())
+    return True
+
+
+def _words(hint: Any) -> str:
+    """Return what a field takes."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(map(_words, arguments))
+    if origin is Literal:
+        return " or ".join(map(repr, arguments))
+    kind = origin or hint
+    return _WORDS.get(kind) or f"a value of {kind.__name__}"
+
+
+def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
+    """Yield what is declared twice, or not at all."""
+    scores = [score.definition.name for score in declared.scores]
+    for noun, names in (
+        ("variants", [variant.name for variant in declared.variants]),
+        ("scores", scores),
+    ):
+        if not names:
+            yield f"it has no {noun}; declare one"
+        for name in _repeated(names):
+            yield f"{noun} has {name!r} twice; give each another name"
+    for field, wanted in (("main_score", (declared.main_score,)), ("headline", declared.headline)):
+        for name in wanted:
+            if name not in scores:
+                yield f"{field} is {name!r}, which is none of its scores {', '.join(scores)}"
+    if not declared.trial.answers:
+        yield "trial has no answer; give an item with right answers"
+    for answer in declared.trial.answers:
+        if declared.labels and answer.label not in declared.labels:
+            known = ", ".join(declared.labels)
+            yield f"the label of trial is {answer.label!r}, which is none of its labels {known}"
+
+
+def _repeated(names: Iterable[str]) -> Iterator[str]:
+    return (name for name, count in Counter(names).items() if count > 1)
+
+
+def _trial_fault(declared: ClosedQuestions) -> str:
+    """Return how the trial item's main score differs from what it should be."""
+    metric = metric_of(declared)()
+    for variant in declared.variants:
+        for answer in declared.trial.answers:
+            variant.parse(answer)
+    if declared.base is not None:
+        # Its own pipeline may score the trial, with options.
+        return ""
+    made = metric.score(declared.trial)
+    result = ItemResult(
+        id=declared.trial.id,
+        group_id="",
+        outcome=Outcome.SCORED,
+        statistics=made.statistics,
+        scores=made.scores,
+    )
+    main = next(s for s in metric.score_definitions if s.name == declared.main_score)
+    [found] = metric.item_values(main, [result])
+    wanted = declared.trial_value(main)
+    if found is None or not math.isclose(found, wanted, abs_tol=10**-_DECIMALS):
+        return (
+            f"{main.name} of trial is {found}, not {wanted}; give a trial item with right answers "
+            "and the first label, or its value in trial_score"
+        )
+    return ""
