@@ -63,9 +63,12 @@ def test_a_command_that_is_stopped_while_it_reads_says_so(
 IMPORTING = """
 import sys
 
+module = sys.argv.pop(1)
+
 class Interrupted:
     def find_spec(self, name, path, target=None):
-        if name == "hallujudge.sdk.cli.output":
+        if name == module:
+            sys.meta_path.remove(self)
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Interrupted())
@@ -74,10 +77,10 @@ sys.exit(main())
 """
 
 
-def test_ctrl_c_while_the_command_line_is_imported_says_so() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTING], capture_output=True, text=True, check=False
-    )
+@pytest.mark.parametrize("module", ["hallujudge.sdk.cli.output", "dataclasses", "asyncio.events"])
+def test_ctrl_c_while_a_command_is_imported_says_so(module: str) -> None:
+    command = [sys.executable, "-c", IMPORTING, module, "score", "chair", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "error: stopped by Ctrl-C\n")
 
 

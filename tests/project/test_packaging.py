@@ -92,6 +92,12 @@ def test_the_sdk_imports_nothing_heavy() -> None:
     assert loaded_by("hallujudge.sdk", LAZY) == []
 
 
+def test_the_command_line_is_imported_before_anything_slow() -> None:
+    """Only the imports of the command line turn an early Ctrl-C into one line."""
+    slow = ("dataclasses", "hallujudge.judge_service", "hallujudge.sdk.errors", "inspect")
+    assert loaded_by("hallujudge.sdk", slow) == []
+
+
 def test_importing_the_client_loads_no_other_package() -> None:
     assert third_party("from hallujudge.sdk import Client") == set()
     code = "print(*[name for name in sys.modules if name.startswith('hallujudge.judge_service.')])"

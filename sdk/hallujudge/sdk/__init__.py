@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
-from . import errors as errors
-from .errors import HallujudgeError as HallujudgeError
-
 # Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.registry import FoundClaim as FoundClaim
@@ -43,6 +40,7 @@ if TYPE_CHECKING:
     from hallujudge.metrics.families import add_benchmarks as add_benchmarks
     from hallujudge.metrics.families import remove_benchmarks as remove_benchmarks
 
+    from . import errors as errors
     from .analysis import Analysis as Analysis
     from .analysis import AnalysisTable as AnalysisTable
     from .analysis import analyze as analyze
@@ -100,6 +98,7 @@ if TYPE_CHECKING:
     from .comparison.overview import score_all as score_all
     from .derived_runs import merge_runs as merge_runs
     from .derived_runs import rescore_run as rescore_run
+    from .errors import HallujudgeError as HallujudgeError
     from .runs import Manifest as Manifest
     from .runs import RunFolder as RunFolder
     from .runs import RunItem as RunItem
@@ -136,6 +135,7 @@ _NAMES = {
         "leaderboard leaderboards paper_table"
     ),
     ".derived_runs": "merge_runs rescore_run",
+    ".errors": "HallujudgeError errors",
     ".archives.inspection": "ExampleArchive example_archives write_example",
     ".runs.server_jobs": "JobInfo OnJobChange",
     ".comparison.overview": "LeftOut Overview ScoredRun score_all",
@@ -157,7 +157,7 @@ _NAMES = {
     "hallujudge.metrics.calibration.calibrated_scores": "CalibratedScore Calibration",
 }
 """Module -> the public names that it defines."""
-__all__ = sorted((*" ".join(_NAMES.values()).split(), "HallujudgeError", "errors"))
+__all__ = sorted(" ".join(_NAMES.values()).split())
 
 
 __getattr__ = names_on_use(__name__, _NAMES)

@@ -12,12 +12,14 @@ def names_on_use(package: str, names: Mapping[str, str]) -> Callable[[str], obje
     Args:
         package: The package.
         names: Module -> the public names that it defines. A dot begins a module of the package.
+            A module that is public itself is among its own names.
     """
     homes = {name: home for home, defined in names.items() for name in defined.split()}
 
     def imported(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name], package), name)
+        module = import_module(homes[name], package)
+        return module if homes[name] == f".{name}" else getattr(module, name)
 
     return imported

@@ -11,12 +11,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from typing import TextIO
 
 try:
+    from dataclasses import replace
+
     import typer
     from typer.exceptions import TyperException
 
@@ -177,7 +178,9 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
     except typer.Abort:
         return fail("stopped", ExitCode.FAILED)
     except KeyboardInterrupt as err:
-        return fail(f"stopped by {stopped_by(err)}", ExitCode.FAILED)
+        # It may have stopped an import: the names of inputs would import the same again, in part.
+        typer.echo(f"error: stopped by {stopped_by(err)}", err=True)
+        return ExitCode.FAILED
     except (InvalidInputError, NotFoundError, UnsupportedError) as err:
         return fail(str(err), ExitCode.BAD_INPUT)
     except HallujudgeError as err:
