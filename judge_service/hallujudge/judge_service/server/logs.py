@@ -24,6 +24,8 @@ from ..errors import InternalError
 _MAX_LINES = 10_000
 # Lines are written together: a write for each would take longer than a small call.
 _WRITE_SECONDS = 0.1
+# For the last lines: two logs that are not read then end within a drain of five seconds.
+_CLOSE_SECONDS = 1.5
 
 
 class LineWriter:
@@ -58,10 +60,10 @@ class LineWriter:
         else:
             self.dropped += 1
 
-    def close(self, seconds: float | None = None) -> None:
-        """Write what waits, for so many seconds at most, and close the descriptor."""
+    def close(self) -> None:
+        """Write what waits, unless it is not read, and close the descriptor."""
         self._closing.set()
-        self._thread.join(seconds)
+        self._thread.join(_CLOSE_SECONDS)
         if not self._thread.is_alive() and self._descriptor > 2:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -96,8 +98,6 @@ _LOG = logging.getLogger(__name__)
 
 _MAX_MESSAGE = 2_000
 _MAX_TRACEBACK = 20_000
-# For the last lines at the end of the process.
-_CLOSE_SECONDS = 2.0
 # A line break in a caller's text would forge a log line, and an escape sequence would control the
 # terminal of a reader.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -172,7 +172,7 @@ class WritingHandler(logging.Handler):
 
     def close(self) -> None:
         """Write the waiting lines, unless the pipe stays full."""
-        self._writer.close(_CLOSE_SECONDS)
+        self._writer.close()
         super().close()
 
 

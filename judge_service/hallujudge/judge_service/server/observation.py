@@ -197,7 +197,7 @@ class AccessLog(Recorder):
         self._writer.put(access_line(call, errors=self._errors))
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write what waits, unless it is not read, and close the file."""
         self._writer.close()
 
 

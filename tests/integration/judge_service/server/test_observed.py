@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -27,6 +29,7 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import HallujudgeError, InvalidInputError
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.observe.prometheus import MetricsPage
+from hallujudge.judge_service.server.logs import WritingHandler
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
@@ -290,6 +293,23 @@ async def test_a_client_that_says_nothing_more_is_not_waited_for_among_many() ->
     for _, writer in silent:
         writer.close()
     await asyncio.to_thread(page.close)
+
+
+async def test_lines_that_a_full_pipe_does_not_take_are_counted() -> None:
+    end, pipe = os.pipe()
+    handler = WritingHandler(pipe)
+    logging.getLogger().addHandler(handler)
+    try:
+        for number in range(25_000):  # the pipe has 64 KiB, and 10,000 lines wait
+            handler.emit(logging.LogRecord("n", logging.ERROR, "p", 1, f"{number:99}", (), None))
+        async with running(metrics_port=0) as server:
+            found = await samples(server)
+    finally:
+        logging.getLogger().removeHandler(handler)
+        os.close(end)  # what waits fails then
+        handler.close()
+    assert found["hallujudge_dropped_log_lines", "server"] > 0
+    assert found["hallujudge_dropped_log_lines", "access"] == 0
 
 
 async def _sent(address: str, head: str) -> bytes:

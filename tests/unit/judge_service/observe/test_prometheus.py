@@ -39,6 +39,7 @@ def registry() -> CollectorRegistry:
             well=lambda: True,
             check_seconds=lambda: 0.001,
             workers=lambda: WorkerState(busy=2, waiting=3, deaths=1),
+            dropped_lines=lambda: {"server": 5},
         )
     )
 
@@ -141,6 +142,7 @@ def test_judge_calls_count_for_their_model_and_key(registry: CollectorRegistry) 
 
 def test_the_state_is_read_when_metrics_are_fetched(registry: CollectorRegistry) -> None:
     assert value(registry, "hallujudge_memory_bytes") == 7
+    assert value(registry, "hallujudge_dropped_log_lines", log="server") == 5
     assert value(registry, "hallujudge_judge_running_calls", model="m") == 3
     assert value(registry, "hallujudge_judge_calls_limit", model="m") == 16
     assert value(registry, "hallujudge_judge_circuit_open", model="m") == 1

@@ -13,7 +13,9 @@ from contextlib import suppress
 import pytest
 from support.threads import PATIENCE
 
+from hallujudge.judge_service.observe.recorder import CallRecord
 from hallujudge.judge_service.server.logs import LineWriter, ShortFormatter, WritingHandler, is_news
+from hallujudge.judge_service.server.observation import AccessLog
 
 _FILLED = b"." * 4096
 
@@ -43,12 +45,14 @@ def test_lines_that_nobody_reads_are_dropped_and_counted(pipe: tuple[int, int]) 
 
 
 def test_closing_does_not_wait_longer_than_it_may(pipe: tuple[int, int]) -> None:
-    handler = WritingHandler(pipe[1])
+    handler, access = WritingHandler(pipe[1]), AccessLog(f"/dev/fd/{pipe[1]}")
     handler.emit(logging.LogRecord("n", logging.ERROR, "p", 1, "lost", (), None))
-    closing = threading.Thread(target=handler.close)
-    closing.start()
-    closing.join(PATIENCE)
-    assert not closing.is_alive()
+    access.call_ended(CallRecord(method="Score"))
+    for log in (handler, access):
+        closing = threading.Thread(target=log.close, daemon=True)
+        closing.start()
+        closing.join(PATIENCE)
+        assert not closing.is_alive(), log
 
 
 def test_a_record_that_cannot_be_formatted_is_a_line(pipe: tuple[int, int]) -> None:
