@@ -116,6 +116,8 @@ class AnalyzedRun:
     """The folder of the run; None for a report in memory."""
     lines: Callable[[], Iterable[Record]] = field(repr=False)
     """Yields the items as records of ``items.jsonl``."""
+    kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What one analysis read and another one takes, since to read the items takes longest."""
 
     @classmethod
     def of(cls, source: RunSource, keys: Mapping[str, str]) -> AnalyzedRun:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from hallujudge.metrics import Report
+from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.pope.answer_analyses import (
     accumulated_proportions,
     companions,
@@ -37,6 +38,7 @@ from .analyzed_run import (
 from .given_judgements import evidence_of
 
 _PROBE = "dining table"
+_CAPTIONS = "captions"
 _STEPS = tuple(range(10, 81, 10))
 _TENTHS = 10
 # The paper's Figure 2 begins with the most frequent object, whether or not it is hallucinated.
@@ -67,13 +69,21 @@ class ChairCaption:
     """The number of words, as the run's ``mean_words`` counts them."""
 
 
-def chair_captions(run: AnalyzedRun) -> list[ChairCaption]:
+def chair_captions(run: AnalyzedRun, *, keep: bool = False) -> list[ChairCaption]:
     """Return the scored captions of a run of chair.
+
+    Args:
+        run: The run.
+        keep: Whether the run keeps them for the next call, which takes them out.
 
     Raises:
         ArchiveError: A line of items.jsonl is not one that a run of chair writes.
     """
-    return [_caption(record) for record in run.scored()]
+    kept: list[ChairCaption] | None = run.kept.pop(_CAPTIONS, None)
+    captions = [_caption(record) for record in run.scored()] if kept is None else kept
+    if keep:
+        run.kept[_CAPTIONS] = captions
+    return captions
 
 
 def _caption(record: Record) -> ChairCaption:
@@ -82,26 +92,38 @@ def _caption(record: Record) -> ChairCaption:
     with ArchiveError.of_content(
         f"{record.place}: not a line that a run of chair writes", "score again"
     ):
-        mentioned = tuple(str(name) for _, name in evidence["mentioned"])
-        hallucinated = tuple(str(name) for _, name in evidence["hallucinated"])
-        starts = tuple(int(start) for start, _ in evidence["mentioned_spans"])
-        if len(starts) != len(mentioned):
+        mentioned = [name for _, name in evidence["mentioned"]]
+        hallucinated = [name for _, name in evidence["hallucinated"]]
+        starts = [start for start, _ in evidence["mentioned_spans"]]
+        missed, text = evidence["missed"], values.get("response")
+        if {*map(type, mentioned), *map(type, hallucinated), *map(type, missed)} - {str}:
+            raise TypeError("an object is not a text")
+        if len(starts) != len(mentioned) or {*map(type, starts)} - {int}:
             raise ValueError(f"{len(starts)} spans of {len(mentioned)} mentions")
-        text, missed = values.get("response"), map(str, evidence["missed"])
-        return ChairCaption(
-            id=str(values["id"]),
-            image=str(values["group_id"]),
-            text=text if isinstance(text, str) else None,
-            mentioned=mentioned,
-            starts=starts,
-            hallucinated=hallucinated,
-            shown=frozenset(missed) | (set(mentioned) - set(hallucinated)),
-            words=int(values["statistics"]["words"]),
+        contents = (
+            str(values["id"]),
+            str(values["group_id"]),
+            text if isinstance(text, str) else None,
+            tuple(mentioned),
+            tuple(starts),
+            tuple(hallucinated),
+            frozenset(missed) | (set(mentioned) - set(hallucinated)),
+            int(values["statistics"]["words"]),
         )
+    return _make_caption(contents)
 
 
-def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
+# There are tens of thousands of captions, so that their values are filled slot by slot.
+_make_caption = maker_of(ChairCaption, tuple(field.name for field in fields(ChairCaption)))
+
+
+def _tables(run: AnalyzedRun, options: Mapping[str, Any], *, keep: bool) -> Tables:
     """Return the analyses of a CHAIR run, and the reasons for missing ones.
+
+    Args:
+        run: The run.
+        options: The options.
+        keep: Whether the run keeps its captions for another analysis.
 
     Raises:
         ArchiveError: A line of items.jsonl is not one that a CHAIR run writes, or the file of
@@ -109,7 +131,7 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
         InvalidInputError: The probe is not an object, or a value of k is wrong.
     """
     ks = cut_offs("ks", options["ks"])
-    captions = chair_captions(run)
+    captions = chair_captions(run, keep=keep)
     root = _roots(run)
     counts = _counts(captions, options["counts"], root)
     probe = root(str(options["probe"]))
@@ -370,7 +392,11 @@ def _instructed(report: Report) -> Mapping[str, Cell]:
 
 def _make(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
     over_runs, notes = _instructions(runs, options)
-    of_runs, more = run_by_run(_tables, "chair")(runs, options)
+    # Answers about the same images are compared with the captions.
+    keep = bool(runs_of(runs, "pope"))
+    of_runs, more = run_by_run(lambda run, own: _tables(run, own, keep=keep), "chair")(
+        runs, options
+    )
     return over_runs + of_runs, notes + more
 
 
