@@ -183,7 +183,7 @@ def test_a_full_disk_ends_with_one_sentence_and_nothing_half_written(tmp_path: P
 
     def limit() -> None:
         # The system refuses to write more, as on a full disk.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
     for operator in ("gaussian_noise", "shuffle"):
         out = tmp_path / operator

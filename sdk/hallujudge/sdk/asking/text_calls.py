@@ -7,7 +7,7 @@ are kept in a file, so that a run that was stopped goes on.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +24,9 @@ from hallujudge.judge_service.llm.chat import (
     reply_problem,
 )
 from hallujudge.judge_service.llm.client import ChatClient
+from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError
+from hallujudge.judge_service.llm.prompt_templates import Message
 from hallujudge.judge_service.settings.server_settings import load_settings
 
 from .replies import Reply
@@ -41,12 +43,14 @@ class NoReplyError(Exception):
     Attributes:
         reason: A fixed name, such as ``MODEL_REFUSED``.
         detail: The same in words.
+        is_kept: Whether there is a reply, which the next run finds too; a failed call is repeated.
     """
 
-    def __init__(self, reason: str, detail: str) -> None:
+    def __init__(self, reason: str, detail: str, *, is_kept: bool) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+        self.is_kept = is_kept
 
 
 class TextModel:
@@ -68,41 +72,60 @@ class TextModel:
         return self.client.settings.model
 
     async def reply(
-        self, prompt: str, *, max_tokens: int = 512, images: tuple[ChatImage, ...] = ()
+        self,
+        prompt: str | Sequence[Message],
+        *,
+        max_tokens: int = 512,
+        images: tuple[ChatImage, ...] = (),
     ) -> str:
-        """Return the reply to a prompt, and to images shown with it.
+        """Return the reply to a prompt or to messages, and to images shown with it.
 
         Raises:
             NoReplyError: The call failed, the model refused, or the reply was cut off.
             InvalidInputError: The key is rejected, or the model does not exist.
             UnavailableError: The model answered no call for a long time.
         """
-        request = ChatRequest(
-            messages=[{"role": "user", "content": prompt}], max_tokens=max_tokens, images=images
-        )
-        settings = self.client.settings
-        key = cache_key(
-            {
-                "builds": 1,
-                "model": settings.model,
-                "parameters": settings.sampling.parameters(settings.dialect),
-                "max_tokens": max_tokens,
-                "messages": request.messages,
-                "images": [sha256(image.data).hexdigest() for image in images],
-            }
-        )
+        request = _request(prompt, max_tokens, images)
+        key = self._key(request)
         reply = await self._once.known(key, _READING)
         if reply is None:
             try:
                 reply = await self._once.ask(key, request, _READING, label=_LABEL)
             except CallFailedError as err:
-                raise NoReplyError(_own(err.kind.value), err.detail) from err
+                raise NoReplyError(_own(err.kind.value), err.detail, is_kept=False) from err
         seen = ChatReply(
             content=reply.content, finish_reason=reply.finish_reason, refusal=reply.refusal
         )
         if (problem := reply_problem(seen)) is not None:
-            raise NoReplyError(_own(problem.reason), problem.detail)
+            raise NoReplyError(_own(problem.reason), problem.detail, is_kept=True)
         return reply.content
+
+    async def plan(self, prompt: str | Sequence[Message], *, max_tokens: int = 512) -> PlannedCall:
+        """Return the call of a prompt, which is not made."""
+        request = _request(prompt, max_tokens, ())
+        key = self._key(request)
+        known = await self._once.known(key, _READING)
+        return PlannedCall(key=key, cached=known is not None, request=request)
+
+    def _key(self, request: ChatRequest) -> str:
+        settings = self.client.settings
+        return cache_key(
+            {
+                "builds": 1,
+                "model": settings.model,
+                "parameters": settings.sampling.parameters(settings.dialect),
+                "max_tokens": request.max_tokens,
+                "messages": request.messages,
+                "images": [sha256(image.data).hexdigest() for image in request.images],
+            }
+        )
+
+
+def _request(
+    prompt: str | Sequence[Message], max_tokens: int, images: tuple[ChatImage, ...]
+) -> ChatRequest:
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [*prompt]
+    return ChatRequest(messages=messages, max_tokens=max_tokens, images=images)
 
 
 def _own(reason: str) -> str:
@@ -111,7 +134,7 @@ def _own(reason: str) -> str:
 
 @contextlib.asynccontextmanager
 async def text_model(
-    model: Mapping[str, object], replies: Path, temperature: float = 0.0
+    model: Mapping[str, object], replies: Path, temperature: float = 0.0, *, keeps: bool = True
 ) -> AsyncIterator[TextModel]:
     """Yield a language model.
 
@@ -120,9 +143,11 @@ async def text_model(
             not given comes from the environment and the settings file.
         replies: The file in which replies are kept.
         temperature: Temperature.
+        keeps: Whether the file of replies is created.
     """
     settings = load_settings(dict(model))
-    factory = JudgeFactory(replace(settings.judges, verdict_cache=str(replies)), settings.keys)
+    kept = str(replies) if keeps or replies.exists() else ""
+    factory = JudgeFactory(replace(settings.judges, verdict_cache=kept), settings.keys)
     if factory.cache is not None:
         await factory.cache.open()
     judge = factory.llm().client.settings

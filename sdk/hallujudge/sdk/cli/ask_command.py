@@ -22,15 +22,13 @@ from .app import (
     output_option,
     stopped_by,
 )
-from .options import Estimate
+from .options import Estimate, prompt_text
 from .output import estimate_line, in_flags
 
 if TYPE_CHECKING:
     from ..asking import AskResult, AskRun
 
 model_option = partial(typer.Option, rich_help_panel="Model")
-# A prompt is a page of text; a larger file is a mistake.
-_MOST_PROMPT_BYTES = 400_000
 _SHOWN_REASONS = 8
 
 
@@ -248,15 +246,7 @@ def _prompts(given: Sequence[str]) -> dict[str, str]:
             step, name = "answer", value
         if step in prompts:
             raise InvalidInputError(f"--prompt: two files for the step {step}; give one")
-        try:
-            data = Path(name).read_bytes()[: _MOST_PROMPT_BYTES + 1]
-            prompts[step] = data.decode("utf-8-sig")
-        except OSError as err:
-            raise InvalidInputError(
-                f"--prompt {name}: {err.strerror or err}; give a text file"
-            ) from err
-        except UnicodeDecodeError as err:
-            raise InvalidInputError(f"--prompt {name}: not UTF-8 text; save it as UTF-8") from err
+        prompts[step] = prompt_text(name)
     return prompts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,11 @@ from .app import (
     output_option,
     statistics_option,
 )
+from .declared_options import grouped
+from .options import Estimate, Temperature, WriterOptions
 from .output import write_file, write_lines
+from .written_captions import OPERATOR as CAPTIONS
+from .written_captions import CaptionWriter
 
 if TYPE_CHECKING:
     from ..video.degraded_folders import Degraded
@@ -43,8 +47,13 @@ Questions = Annotated[
 
 @build_app.command(
     "infact",
-    epilog=examples("hallujudge build infact videos --operator shuffle -o degraded"),
+    epilog=examples(
+        "hallujudge build infact videos --operator shuffle -o degraded",
+        "hallujudge build infact videos -R questions.jsonl --url http://localhost:8000/v1 \\",
+        "    --model llama -o degraded",
+    ),
 )
+@grouped
 def build_infact(
     *,
     videos: Annotated[
@@ -62,6 +71,12 @@ def build_infact(
     misleading: Annotated[
         Path | None,
         input_option("--misleading", metavar="FILE", help="JSON: video -> misleading lines."),
+    ] = None,
+    references: Annotated[
+        Path | None,
+        input_option(
+            "--references", "-R", metavar="FILE", help="Questions; a model misleads about each."
+        ),
     ] = None,
     steps: Annotated[
         Path | None,
@@ -91,6 +106,10 @@ def build_infact(
     captions: Annotated[
         str, metric_option("--captions", metavar="NAME", help="mixed, irrelevant, misleading.")
     ] = "mixed",
+    prompt: Annotated[
+        Path | None,
+        metric_option("--prompt", metavar="FILE", help="Own prompt for misleading lines."),
+    ] = None,
     font: Annotated[
         Path | None, metric_option("--font", metavar="FILE", help="Font of captions, TrueType.")
     ] = None,
@@ -105,6 +124,9 @@ def build_infact(
         int, metric_option("--attack-steps", min=1, max=1000, help="Steps of MI-FGSM.")
     ] = 10,
     seed: Annotated[int, statistics_option("--seed", help="Seed of all that is drawn.")] = 0,
+    writer: WriterOptions,
+    temperature: Temperature = 0.0,
+    estimate: Estimate = False,
     out: Annotated[
         Path, output_option("--out", "-o", metavar="DIR", help="Folder of the new videos.")
     ],
@@ -124,7 +146,7 @@ def build_infact(
         import PIL  # noqa: F401
     from hallujudge.judge_service.vision_attack import AttackSettings
 
-    from ..video.degraded_folders import makings_again, makings_of, videos_of
+    from ..video.degraded_folders import check_new, makings_again, makings_of, videos_of
     from ..video.degrading import DegradeSettings
     from ..video.frame_operators import BlurSettings, NoiseSettings
     from ..video.text_operators import CAPTION_KINDS, CaptionSettings, SubtitleSettings
@@ -138,6 +160,10 @@ def build_infact(
         )
     if font is not None and not font.is_file():
         raise ArchiveError(f"--font {font} is not a file; give a TrueType font")
+    captioning = CaptionWriter(
+        references=references, prompt=prompt, model=writer.settings(), temperature=temperature
+    )
+    captioning.check(is_again=bool(manifest), kind=kind, only_estimate=estimate)
     found = {} if manifest and not videos else videos_of(videos or (), out)
     if manifest:
         if operator:
@@ -158,9 +184,33 @@ def build_infact(
         encoders=tuple(encoder or ()),
         steps={name: procedure.steps for name, procedure in procedures.items()},
     )
-    makings = makings_of(found, _operators(operator, settings), out, settings)
+    operators = _operators(operator, settings)
+    left_out: Mapping[str, str] = {}
+    if references is not None:
+        unnamed = [name for name in found if name not in settings.misleading]
+        questions = captioning.questions(unnamed, operators)
+        if estimate:
+            captioning.say_estimate(questions, out)
+            return ExitCode.OK
+        if not (resume or overwrite):
+            check_new(out / CAPTIONS)
+        captioned = captioning.write(questions, out, settings)
+        settings, left_out = captioned.settings, captioned.left_out
+    makings = [
+        making
+        for making in makings_of(found, operators, out, settings)
+        if making.operator != CAPTIONS or making.name not in left_out
+    ]
     tasks = {name: procedure.task for name, procedure in procedures.items()}
-    return _made(makings, out, workers=workers, resume=resume, overwrite=overwrite, tasks=tasks)
+    return _made(
+        makings,
+        out,
+        workers=workers,
+        resume=resume,
+        overwrite=overwrite,
+        tasks=tasks,
+        left_out=[(CAPTIONS, f"{found[name]}: {why}") for name, why in left_out.items()],
+    )
 
 
 def _operators(asked: Sequence[str] | None, settings: DegradeSettings) -> list[str]:
@@ -194,8 +244,19 @@ def _made(
     resume: bool,
     overwrite: bool,
     tasks: Mapping[str, str],
+    left_out: Sequence[tuple[str, str]] = (),
 ) -> ExitCode:
-    """Make files, and say what was made."""
+    """Make files, and say what was made.
+
+    Args:
+        makings: What is made.
+        out: The folder.
+        workers: Number of processes.
+        resume: Whether what is made already stays.
+        overwrite: Whether it is removed.
+        tasks: Video -> the name of what is done in it.
+        left_out: Operator and a sentence for each file that can't be made.
+    """
     from ..video.degraded_folders import clear, degrade
     from ..video.infact_questions import procedural_questions
 
@@ -203,6 +264,7 @@ def _made(
         for folder in sorted({making.folder for making in makings}):
             clear(folder)
     found = degrade(makings, workers=workers, resume=resume)
+    found = replace(found, failed=(*left_out, *found.failed))
     if tasks and any(making.operator == _PROCEDURAL for making in makings):
         questions = procedural_questions(out, tasks)
         write_lines(out / _PROCEDURAL / "questions.jsonl", questions)

@@ -194,19 +194,56 @@ class JudgeOptions:
 
 _SHOWN = 5
 
-Url = Annotated[
-    list[str] | None,
-    judge_option("--url", "--llm-url", help="Base URL of the model's server; repeatable."),
-]
-Model = Annotated[
-    str | None, judge_option("--model", "--llm-model", help="Name of the model there.")
-]
-Dialect = Annotated[str | None, judge_option("--dialect", help="Server: vllm, openai or plain.")]
-Concurrency = Annotated[
-    int | None, judge_option("--max-concurrency", min=1, help="Calls at the same time.")
-]
-MaxCalls = Annotated[int | None, budget_option(help="Most calls, with retries.")]
-MaxCost = Annotated[float | None, budget_option(help="Most that calls may cost.")]
+# Failures of a build that are shown.
+_SHOWN = 5
+# A prompt is a page of text; a larger file is a mistake.
+_MOST_PROMPT_BYTES = 400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterOptions:
+    """The language model that writes a part of a benchmark."""
+
+    url: Annotated[
+        list[str] | None,
+        judge_option("--url", "--llm-url", help="Base URL of the model's server; repeatable."),
+    ] = None
+    """Base addresses of its servers."""
+    model: Annotated[
+        str | None, judge_option("--model", "--llm-model", help="Name of the model there.")
+    ] = None
+    """Its name."""
+    dialect: Annotated[
+        str | None, judge_option("--dialect", help="Server: vllm, openai or plain.")
+    ] = None
+    """What its servers are."""
+    max_concurrency: Annotated[
+        int | None, judge_option("--max-concurrency", min=1, help="Calls at the same time.")
+    ] = None
+    """Calls at the same time."""
+    max_calls: Annotated[
+        int | None, budget_option("--max-calls", help="Most calls, with retries.")
+    ] = None
+    """Maximum number of calls."""
+    max_cost: Annotated[
+        float | None, budget_option("--max-cost", help="Most that calls may cost.")
+    ] = None
+    """Maximum cost of calls."""
+
+    def settings(self) -> dict[str, object]:
+        """Return the settings that were given, by their names."""
+        given = {
+            "llm_url": ",".join(self.url) if self.url else None,
+            "llm_model": self.model,
+            "llm_dialect": self.dialect,
+            "llm_max_concurrency": self.max_concurrency,
+            "max_calls": self.max_calls,
+            "max_cost": self.max_cost,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+Temperature = Annotated[float, judge_option("--temperature", min=0, max=10, help="Temperature.")]
 
 
 def checked_out(out: Path, *inputs: Path) -> Path:
@@ -221,29 +258,26 @@ def checked_out(out: Path, *inputs: Path) -> Path:
     return out
 
 
+def prompt_text(path: str) -> str:
+    """Return the text of a user's own prompt.
+
+    Raises:
+        InvalidInputError: The file can't be read.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(_MOST_PROMPT_BYTES + 1).decode("utf-8-sig")
+    except OSError as err:
+        raise InvalidInputError(
+            f"--prompt {path}: {err.strerror or err}; give a text file"
+        ) from err
+    except UnicodeDecodeError as err:
+        raise InvalidInputError(f"--prompt {path}: not UTF-8 text; save it as UTF-8") from err
+
+
 def replies_of(out: Path) -> Path:
     """Return the file of replies, by which a stopped run goes on."""
     return out.with_name(f"{out.stem}.replies.sqlite")
-
-
-def model_settings(
-    url: list[str] | None,
-    model: str | None,
-    dialect: str | None,
-    max_concurrency: int | None,
-    max_calls: int | None,
-    max_cost: float | None,
-) -> dict[str, object]:
-    """Return the settings that were given, by their names."""
-    given = {
-        "llm_url": ",".join(url) if url else None,
-        "llm_model": model,
-        "llm_dialect": dialect,
-        "llm_max_concurrency": max_concurrency,
-        "max_calls": max_calls,
-        "max_cost": max_cost,
-    }
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def say_failed(failed: Mapping[str, str], made: int) -> ExitCode:

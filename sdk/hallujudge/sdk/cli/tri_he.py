@@ -19,7 +19,6 @@ from .app import (
     build_app,
     examples,
     input_option,
-    judge_option,
     metric_option,
     output_option,
     score_app,
@@ -27,17 +26,12 @@ from .app import (
 )
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import (
-    Concurrency,
-    Dialect,
     Estimate,
     JudgeOptions,
     MatcherDownload,
-    MaxCalls,
-    MaxCost,
-    Model,
-    Url,
+    Temperature,
+    WriterOptions,
     checked_out,
-    model_settings,
     replies_of,
     say_failed,
 )
@@ -98,6 +92,7 @@ def tri_he(
         "    --url http://localhost:8000/v1 --model qwen-vl -o tri-he.json",
     ),
 )
+@grouped
 def build_tri_he(
     *,
     scene_graphs: Annotated[
@@ -117,15 +112,8 @@ def build_tri_he(
         bool, metric_option("--unchecked", help="Questions as they are written, for people.")
     ] = False,
     seed: Annotated[int, statistics_option("--seed", help="Seed of the drawn images.")] = 0,
-    url: Url = None,
-    model: Model = None,
-    dialect: Dialect = None,
-    max_concurrency: Concurrency = None,
-    temperature: Annotated[
-        float, judge_option("--temperature", min=0, max=10, help="Temperature.")
-    ] = 0.0,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
+    writer: WriterOptions,
+    temperature: Temperature = 0.0,
     out: Annotated[Path, output_option("--out", "-o", help="File to write, as the released one.")],
 ) -> ExitCode:
     """Tri-HE: questions about images with scene graphs, and triplets."""
@@ -136,12 +124,11 @@ def build_tri_he(
     checked_out(out, scene_graphs)
     scenes = drawn(read_scenes(scene_graphs, least_relations=least_relations), count, seed)
     folder = MediaFolder(images)
-    settings = model_settings(url, model, dialect, max_concurrency, max_calls, max_cost)
 
     async def build() -> TriHeBuild:
-        async with text_model(settings, replies_of(out), temperature) as writer:
+        async with text_model(writer.settings(), replies_of(out), temperature) as model:
             return await write_questions(
-                scenes, folder, writer, count=questions, checked=not unchecked, progress=progress
+                scenes, folder, model, count=questions, checked=not unchecked, progress=progress
             )
 
     with shown_progress(len(scenes), "written") as progress:

@@ -15,19 +15,14 @@ from .app import (
     build_app,
     examples,
     input_option,
-    judge_option,
     metric_option,
     output_option,
 )
+from .declared_options import grouped
 from .options import (
-    Concurrency,
-    Dialect,
-    MaxCalls,
-    MaxCost,
-    Model,
-    Url,
+    Temperature,
+    WriterOptions,
     checked_out,
-    model_settings,
     replies_of,
     say_failed,
 )
@@ -44,24 +39,18 @@ if TYPE_CHECKING:
         "    --model llama -o annotations.json",
     ),
 )
+@grouped
 def build_vidhal(
     *,
     references: Annotated[
         Path,
         input_option("--references", "-R", metavar="FILE", help="What is known about videos."),
     ],
-    url: Url = None,
-    model: Model = None,
-    dialect: Dialect = None,
-    max_concurrency: Concurrency = None,
-    temperature: Annotated[
-        float, judge_option("--temperature", min=0, max=10, help="Temperature.")
-    ] = 0.0,
+    writer: WriterOptions,
+    temperature: Temperature = 0.0,
     captions: Annotated[
         int, metric_option("--captions", min=2, max=8, help="Captions of a video.")
     ] = 3,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
     out: Annotated[Path, output_option("--out", "-o", help="Annotations to write, as JSON.")],
 ) -> ExitCode:
     """VidHal: captions of videos, the correct one and wrong ones by aspect."""
@@ -70,11 +59,10 @@ def build_vidhal(
 
     checked_out(out, references)
     videos = read_videos(references)
-    settings = model_settings(url, model, dialect, max_concurrency, max_calls, max_cost)
 
     async def build() -> Built:
-        async with text_model(settings, replies_of(out), temperature) as writer:
-            return await write_captions(videos, writer, wrong=captions - 1, progress=progress)
+        async with text_model(writer.settings(), replies_of(out), temperature) as model:
+            return await write_captions(videos, model, wrong=captions - 1, progress=progress)
 
     with shown_progress(len(videos), "captioned") as progress:
         found = asyncio.run(build())
@@ -90,17 +78,13 @@ def build_vidhal(
         "    --url http://localhost:8000/v1 --model llama -o votes.jsonl",
     ),
 )
+@grouped
 def build_vidhal_votes(
     *,
     references: Annotated[
         Path, input_option("--references", "-R", metavar="FILE", help="VidHal's annotations.")
     ],
-    url: Url = None,
-    model: Model = None,
-    dialect: Dialect = None,
-    max_concurrency: Concurrency = None,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
+    writer: WriterOptions,
     out: Annotated[Path, output_option("--out", "-o", help="Votes to write, as JSON lines.")],
 ) -> ExitCode:
     """VidHal: a model's votes on the quality of captions, for analyze --votes."""
@@ -109,10 +93,9 @@ def build_vidhal_votes(
 
     checked_out(out, references)
     videos = read_videos(references, captioned=True)
-    settings = model_settings(url, model, dialect, max_concurrency, max_calls, max_cost)
 
     async def build() -> Built:
-        async with text_model(settings, replies_of(out)) as judge:
+        async with text_model(writer.settings(), replies_of(out)) as judge:
             return await ask_quality(videos, judge, progress=progress)
 
     with shown_progress(len(videos), "judged") as progress:

@@ -131,6 +131,7 @@ def _own(settings: DegradeSettings, name: str) -> DegradeSettings:
     return replace(
         settings,
         misleading=_only(settings.misleading, name),
+        written=_only(settings.written, name),
         subtitles=_only(settings.subtitles, name),
         steps=_only(settings.steps, name),
     )
@@ -272,9 +273,7 @@ def _kept(makings: Sequence[Making], *, resume: bool) -> set[tuple[str, str]]:
         if not manifest.exists():
             continue
         if not resume:
-            raise InvalidInputError(
-                f"{folder} has videos already; go on with --resume, or replace them by --overwrite"
-            )
+            check_new(folder)
         _cut(manifest)
         for _, line in manifest_lines(manifest):
             key = str(line.get("operator")), str(line.get("video"))
@@ -288,6 +287,18 @@ def _kept(makings: Sequence[Making], *, resume: bool) -> set[tuple[str, str]]:
                 )
             kept.add(key)
     return kept
+
+
+def check_new(folder: Path) -> None:
+    """Check that an operator's folder has no videos.
+
+    Raises:
+        InvalidInputError: It has some.
+    """
+    if (folder / MANIFEST).exists():
+        raise InvalidInputError(
+            f"{folder} has videos already; go on with --resume, or replace them by --overwrite"
+        )
 
 
 def manifest_lines(manifest: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -6,8 +6,8 @@ strengths; ours are in `NoiseSettings` and
 that another release of NumPy makes the same noise.
 
 The others change the order of frames (sections 3.2 and 3.3). Any frame may be needed at any time,
-and the frames of an hour do not fit in memory. So each frame is first written to a temporary file
-as a picture of its own, and then read from where it lies: one frame is held at a time.
+and the frames of an hour do not fit in memory. So each frame is encoded as a picture of its own,
+which is put into the new file once the order is known: one frame is held at a time.
 """
 
 from __future__ import annotations
@@ -16,23 +16,28 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from random import Random
 from statistics import NormalDist
-from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import av
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInputError, OutputError
-from .video_files import Pixels, frame_of, frame_of_planes, planes_of, read_frames, rgb_of
-from .video_writer import Encoding, VideoWriter
+from ..errors import InvalidInputError
+from .video_files import (
+    Pixels,
+    colour_frame,
+    colour_planes,
+    frame_of_planes,
+    planes_of,
+    read_frames,
+    stored_frame,
+)
+from .video_writer import Encoding, StillsWriter
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -45,8 +50,8 @@ Parameters: TypeAlias = Mapping[str, Any]
 FrameChange: TypeAlias = "Callable[[VideoFrame], VideoFrame]"
 """Changes a frame; frames come in the order in which they are shown."""
 
-# Sixteen random bits choose a quantile of the noise.
-_QUANTILES = 1 << 16
+# A random byte chooses how strong the noise is, and a further bit its sign.
+_STRENGTHS = 1 << 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,30 +85,50 @@ def noise(parameters: Parameters) -> FrameChange:
 
     The noise is normal, cut at the limit and rounded; sums are cut at 0 and 255.
     """
-    values = _noise_values(parameters["sigma"], parameters["limit"])
+    strengths = _noise_strengths(parameters["sigma"], parameters["limit"])
     bits = np.random.PCG64(parameters["start"])
 
     def change(frame: VideoFrame) -> VideoFrame:
-        pixels = rgb_of(frame)
-        chosen = bits.random_raw(-(-pixels.size // 4)).view("<u2")[: pixels.size]
-        noisy = values.take(chosen).reshape(pixels.shape)
-        noisy += pixels
-        np.clip(noisy, 0, 255, out=noisy)
-        return frame_of(noisy.astype(np.uint8), frame)
+        noisy = colour_frame(frame)
+        for plane in colour_planes(noisy):
+            _add_noise(plane, strengths, bits)
+        return stored_frame(noisy, frame)
 
     return change
 
 
-def _noise_values(sigma: float, limit: float) -> NDArray[np.int16]:
-    """Return the noise at equally probable quantiles of a normal distribution that is cut."""
+def _add_noise(plane: Pixels, strengths: bytes, bits: np.random.PCG64) -> None:
+    """Add noise to a plane in place, with bytes throughout: they are quicker than wider numbers."""
+    chosen = _random_bytes(bits, plane.size).tobytes().translate(strengths)
+    size = np.frombuffer(chosen, np.uint8).reshape(plane.shape)
+    signs = np.unpackbits(_random_bytes(bits, -(-plane.size // 8)), count=plane.size)
+    # All bits of a byte are set where the noise is taken away.
+    down = np.negative(signs).reshape(plane.shape)
+    down &= size
+    up = size ^ down
+    np.minimum(up, ~plane, out=up)
+    plane += up
+    np.minimum(down, plane, out=down)
+    plane -= down
+
+
+def _random_bytes(bits: np.random.PCG64, count: int) -> NDArray[np.uint8]:
+    words = bits.random_raw(-(-count // 8))
+    return words.astype("<u8", copy=False).view(np.uint8)[:count]
+
+
+def _noise_strengths(sigma: float, limit: float) -> bytes:
+    """Return the strength of the noise at equally probable quantiles of a cut normal distribution.
+
+    Each is as likely with either sign, so that the mean is exactly 0.
+    """
     if not sigma or not limit:
-        return np.zeros(_QUANTILES, np.int16)
+        return bytes(_STRENGTHS)
     normal = NormalDist(0, sigma)
-    low = normal.cdf(-limit)
-    step = (1 - 2 * low) / _QUANTILES
-    half = [round(normal.inv_cdf(low + (i + 0.5) * step)) for i in range(_QUANTILES // 2)]
-    # The other half mirrors the first, so that the mean is exactly 0.
-    return np.array([*half, *(-value for value in reversed(half))], np.int16)
+    step = (normal.cdf(limit) - 0.5) / _STRENGTHS
+    found = (normal.inv_cdf(0.5 + (place + 0.5) * step) for place in range(_STRENGTHS))
+    # More than 255 is no different from 255: sums are cut.
+    return bytes(min(255, round(strength)) for strength in found)
 
 
 def draw_blur(draw: Random, settings: BlurSettings) -> Parameters:
@@ -173,10 +198,6 @@ def _along(plane: Pixels, kernel: Mapping[tuple[int, int], int]) -> Pixels:
     means = (np.arange(255 * points + 1) + points // 2) // points
     blurred: Pixels = means.astype(np.uint8).take(total)
     return blurred
-
-
-# JPEG's best quality in FFmpeg; pixels change by less than one of 255 on average.
-_QUALITY = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,16 +297,16 @@ def reorder(
         InvalidInputError: A step has no frame.
         OutputError: A file can't be written.
     """
-    with FrameFile() as stored, VideoWriter(target, info, encoding) as writer:
+    times = array("q")
+    last = 0
+    with StillsWriter(target, info, encoding) as writer:
         for frame in read_frames(info.path):
-            stored.add(frame)
-        times = stored.times
-        order = frame_order(operator, parameters, times, info.time_base)
-        shown = mirrored(times, stored.last_duration) if operator == "reverse" else times
-        for frame, time in zip(stored.frames(order), shown, strict=True):
-            frame.pts, frame.time_base = time, info.time_base
+            times.append(frame.pts)
+            last = frame.duration or 0
             writer.write(frame)
-        return writer.frames
+        order = frame_order(operator, parameters, times, info.time_base)
+        writer.show(order, mirrored(times, last) if operator == "reverse" else times)
+    return len(times)
 
 
 def mirrored(times: Sequence[int], last: int) -> Iterator[int]:
@@ -299,82 +320,3 @@ def mirrored(times: Sequence[int], last: int) -> Iterator[int]:
         last = times[-1] - times[-2]
     end = times[-1] + last
     return (end - time for time in chain([end], islice(reversed(times), len(times) - 1)))
-
-
-class FrameFile:
-    """Frames in a temporary file, each of which can be read alone; a context manager.
-
-    The pixels are JPEG's with the values of yuv420p as they are: JPEG means another range of
-    brightness, but converting to it and back would round twice.
-    """
-
-    def __init__(self) -> None:
-        self.times = array("q")
-        """The time of each frame, in the video's units."""
-        self.last_duration = 0
-        """How long the last frame is shown, in the video's units; 0 if the file does not say."""
-        self._places = array("Q", [0])
-        self._file: IO[bytes]
-        self._encoder: Any = None
-        self._like: VideoFrame | None = None
-
-    def __enter__(self) -> FrameFile:
-        """Create the file, which has no name and goes with the process."""
-        self._file = TemporaryFile(prefix="hallujudge-")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the file."""
-        # Closing writes what a full disk refused before, but the file is not needed any more.
-        with suppress(OSError):
-            self._file.close()
-
-    def add(self, frame: VideoFrame) -> None:
-        """Write a frame.
-
-        Raises:
-            OutputError: The disk is full.
-        """
-        self._like = self._like or _sample_of(frame)
-        encoder = self._encoder = self._encoder or _jpeg_encoder(frame)
-        picture = av.VideoFrame.from_ndarray(planes_of(frame), "yuvj420p")
-        picture.pts = len(self.times)
-        data = b"".join(bytes(packet) for packet in encoder.encode(picture))
-        try:
-            self._file.write(data)
-            self._file.flush()
-        except OSError as err:
-            raise OutputError.of(
-                Path(str(self._file.name)), err, "free space for temporary files, or set TMPDIR"
-            ) from err
-        self._places.append(self._places[-1] + len(data))
-        self.times.append(frame.pts)
-        self.last_duration = frame.duration or 0
-
-    def frames(self, order: Sequence[int]) -> Iterator[VideoFrame]:
-        """Yield frames in an order; each is decoded when it is needed."""
-        decoder: Any = av.CodecContext.create("mjpeg", "r")
-        decoder.thread_count = 1
-        assert self._like is not None
-        for place in order:
-            self._file.seek(self._places[place])
-            data = self._file.read(self._places[place + 1] - self._places[place])
-            (picture,) = decoder.decode(av.Packet(data))
-            yield frame_of_planes(planes_of(picture), self._like)
-
-
-def _sample_of(frame: VideoFrame) -> VideoFrame:
-    """Return a tiny frame with the colour space of another."""
-    sample = av.VideoFrame(2, 2, "yuv420p")
-    sample.colorspace = frame.colorspace
-    sample.pts, sample.time_base = 0, frame.time_base
-    return sample
-
-
-def _jpeg_encoder(frame: VideoFrame) -> Any:
-    encoder: Any = av.CodecContext.create("mjpeg", "w")
-    encoder.width, encoder.height, encoder.pix_fmt = frame.width, frame.height, "yuvj420p"
-    encoder.time_base = Fraction(1, 25)
-    encoder.thread_count = 1
-    encoder.qmin = encoder.qmax = _QUALITY
-    return encoder

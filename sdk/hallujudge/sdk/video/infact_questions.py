@@ -39,6 +39,8 @@ class Question:
 
     id: str
     """Its id."""
+    asked: str
+    """What it asks; empty if the file does not say."""
     label: str
     """The right answer."""
     video: str
@@ -76,6 +78,7 @@ def read_questions(path: Path) -> list[Question]:
         label = label or choose_key(record, None, _KEYS.label, "the label")
         question = Question(
             id=id_under(record, key),
+            asked=optional_text(record, _KEYS.asked),
             label=optional_text(record, (label,)),
             video=optional_text(record, _VIDEO),
             options=options_of(record, _KEYS.options),
@@ -214,9 +217,7 @@ def audit_sheets(
 
 def _cases(questions: Sequence[Question], out: Path) -> Iterator[list[dict[str, str]]]:
     """Yield the rows of each operator that keeps the label."""
-    by_video: dict[str, list[Question]] = defaultdict(list)
-    for question in questions:
-        by_video[_stem(question.video or question.id)].append(question)
+    by_video = by_stem(questions)
     for operator in INVARIANT:
         manifest = out / operator / MANIFEST
         if not manifest.exists():
@@ -224,7 +225,7 @@ def _cases(questions: Sequence[Question], out: Path) -> Iterator[list[dict[str, 
         yield [
             _row(question, operator, line)
             for _, line in manifest_lines(manifest)
-            for question in by_video.get(_stem(line["video"]), ())
+            for question in by_video.get(stem_of(line["video"]), ())
         ]
 
 
@@ -232,14 +233,22 @@ def _row(question: Question, operator: str, line: Mapping[str, Any]) -> dict[str
     kinds = {caption.get("kind", "") for caption in line["parameters"].get("captions", ())}
     video = PurePosixPath(operator, line["video"]).with_suffix(".mp4")
     options = "\n".join(f"({letter}) {text}" for letter, text in question.options.items())
-    asked = next((question.record[key] for key in _KEYS.asked if key in question.record), "")
     # A video with both kinds of captions is of neither subtype.
     subtype = kinds.pop() if len(kinds) == 1 else ""
-    values = (operator, subtype, question.id, str(video), str(asked), options, "")
+    values = (operator, subtype, question.id, str(video), question.asked, options, "")
     return dict(zip(_COLUMNS, values, strict=True))
 
 
-def _stem(name: str) -> str:
+def by_stem(questions: Iterable[Question]) -> dict[str, list[Question]]:
+    """Return questions by the names of their videos, without folders and suffix."""
+    found: dict[str, list[Question]] = defaultdict(list)
+    for question in questions:
+        found[stem_of(question.video or question.id)].append(question)
+    return found
+
+
+def stem_of(name: str) -> str:
+    """Return the name of a video without folders and suffix."""
     return PurePosixPath(name.replace("\\", "/")).with_suffix("").name
 
 

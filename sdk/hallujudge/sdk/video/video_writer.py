@@ -8,14 +8,16 @@ when anything fails.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
-from ..errors import MissingExtraError, OutputError, UnsupportedError
+from ..errors import InvalidInputError, MissingExtraError, OutputError, UnsupportedError
 
 with MissingExtraError.unless_installed("writing videos", "video"):
     import av
@@ -23,7 +25,7 @@ with MissingExtraError.unless_installed("writing videos", "video"):
     from av.error import ExternalError, FFmpegError
 
 if TYPE_CHECKING:
-    from av import VideoFrame
+    from av import Packet, VideoFrame
     from av.container import OutputContainer
     from av.video.stream import VideoStream
 
@@ -52,6 +54,10 @@ class Encoding:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Return the encoding of a manifest."""
         return cls(**value)
+
+
+STILLS = Encoding(options={"preset": "ultrafast", "crf": "18", "g": "1", "aud": "1"})
+"""Each frame is encoded alone, with a delimiter before it, so that any order can be shown."""
 
 
 class VideoWriter:
@@ -95,8 +101,14 @@ class VideoWriter:
                 self._stream = self._started(self._container, frame)
             # Encoders would otherwise keep the kinds of frames that the decoder saw.
             frame.pict_type = 0
-            self._container.mux(self._stream.encode(frame))
+            self._take(self._stream.encode(frame))
         self.frames += 1
+
+    def _take(self, packets: Iterable[Packet]) -> None:
+        """Write encoded frames."""
+        assert self._container is not None
+        for packet in packets:
+            self._container.mux(packet)
 
     def _started(self, container: OutputContainer, frame: VideoFrame) -> VideoStream:
         encoding = self._encoding
@@ -130,7 +142,7 @@ class VideoWriter:
         try:
             with _of_output(self._path):
                 if kind is None and self._stream is not None:
-                    container.mux(self._stream.encode(None))
+                    self._complete(self._stream)
                     container.close()
                     _flush(self._part)
                     self._part.replace(self._path)
@@ -138,6 +150,70 @@ class VideoWriter:
             with suppress(FFmpegError, OSError):
                 container.close()
             self._part.unlink(missing_ok=True)
+
+    def _complete(self, stream: VideoStream) -> None:
+        """Write what the encoder holds back."""
+        self._take(stream.encode(None))
+
+
+class StillsWriter(VideoWriter):
+    """Writes frames that do not depend on each other, in an order that is known at their end.
+
+    Encoded frames are kept in a temporary file without a name, which goes with the process, and are
+    put into the new file from where they lie.
+
+    Two neighbours may have the same ``idr_pic_id``, by which some decoders know where a frame ends.
+    The encoder therefore puts a delimiter before each (``aud``).
+    """
+
+    def __enter__(self) -> Self:
+        """Create both files."""
+        with _of_temporary():
+            self._kept: IO[bytes] = TemporaryFile(prefix="hallujudge-")
+        self._places = array("Q", [0])
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        """Complete the file, or remove it after an error; remove the temporary file."""
+        try:
+            super().__exit__(*error)
+        finally:
+            # Closing writes what a full disk refused before, but the file is not needed any more.
+            with suppress(OSError):
+                self._kept.close()
+
+    def _take(self, packets: Iterable[Packet]) -> None:
+        with _of_temporary():
+            for packet in packets:
+                if not packet.is_keyframe:
+                    raise InvalidInputError(
+                        "frames that depend on each other can't be shown in another order; give "
+                        "the encoder the option g with the value 1"
+                    )
+                self._places.append(self._places[-1] + self._kept.write(packet))
+            self._kept.flush()
+
+    def _complete(self, stream: VideoStream) -> None:
+        """Nothing is left once the frames were shown."""
+
+    def show(self, order: Sequence[int], times: Iterable[int]) -> None:
+        """Put frames into the file.
+
+        Args:
+            order: Which frame is shown at each place.
+            times: When, in the units of the video that the file is like.
+        """
+        assert self._container is not None
+        assert self._stream is not None
+        with _of_output(self._path):
+            self._take(self._stream.encode(None))
+            for place, time in zip(order, times, strict=True):
+                self._kept.seek(self._places[place])
+                packet = av.Packet(self._kept.read(self._places[place + 1] - self._places[place]))
+                packet.stream, packet.time_base = self._stream, self._like.time_base
+                packet.pts = packet.dts = time
+                packet.is_keyframe = True
+                self._container.mux(packet)
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -166,6 +242,17 @@ def _flush(path: Path) -> None:
     """Write a file to the disk, which may be full without that anything said so yet."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
+
+
+@contextmanager
+def _of_temporary() -> Iterator[None]:
+    """Turn errors of the system into errors about temporary files."""
+    try:
+        yield
+    except OSError as err:
+        raise OutputError.of(
+            Path(gettempdir()), err, "free space for temporary files, or set TMPDIR"
+        ) from err
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from hallujudge.sdk.video.text_operators import (
     draw_captions,
 )
 from hallujudge.sdk.video.video_files import planes_of, probe, read_frames, rgb_of
-from hallujudge.sdk.video.video_writer import Encoding, VideoWriter
+from hallujudge.sdk.video.video_writer import STILLS, Encoding, VideoWriter
 
 LOSSLESS = Encoding(options={"preset": "ultrafast", "qp": "0"})
 
@@ -92,6 +92,27 @@ def test_noise_of_colours_is_bounded_before_any_encoder() -> None:
     assert 20 <= np.abs(added).max() <= 31
     still = noise({"sigma": 0.0, "limit": 0, "start": 3})
     assert np.abs(rgb_of(still(frame)).astype(int) - rgb_of(frame)).max() <= 1
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 180), (322, 182), (62, 34)])
+def test_noise_is_normal_and_of_its_seed_at_every_width(width: int, height: int) -> None:
+    """Rows of some widths are filled up in memory, and the filling takes no random numbers."""
+    import av
+
+    def noisy(start: int) -> NDArray[np.float64]:
+        planes = np.full((height * 3 // 2, width), 128, np.uint8)
+        frame = av.VideoFrame.from_ndarray(planes, "yuv420p")
+        frame.pts, frame.time_base = 0, Fraction(1, 25)
+        return brightness_of(noise({"sigma": 20.0, "limit": 60, "start": start})(frame))
+
+    first = noisy(3)
+    assert (first == noisy(3)).all()
+    assert (first != noisy(4)).mean() > 0.9
+    added = (first - 130.4).ravel()
+    spread = added.std()
+    shares = [(np.abs(added) < k * spread).mean() for k in (0.5, 1, 2)]
+    assert shares == pytest.approx([0.383, 0.683, 0.954], abs=0.03)
+    assert abs(np.corrcoef(added[:-1], added[1:])[0, 1]) < 0.08
 
 
 def test_blur_spreads_an_edge_over_its_length(tmp_path: Path) -> None:
@@ -163,7 +184,7 @@ def test_compression_of_a_short_noisy_clip_comes_close(tmp_path: Path, count: in
 
 def reordered(source: Path, operator: str, parameters: dict[str, Any]) -> list[int]:
     target = source.with_name(f"{operator}.mp4")
-    reorder(probe(source), target, operator, parameters, Encoding())
+    reorder(probe(source), target, operator, parameters, STILLS)
     return [counted(frame) for frame in shown(target)]
 
 
@@ -171,6 +192,29 @@ def test_reverse_is_the_order_from_end_to_start(tmp_path: Path) -> None:
     source = clip(tmp_path / "a.mp4", 70)
     assert reordered(source, "reverse", {}) == list(range(69, -1, -1))
     assert times(tmp_path / "reverse.mp4") == times(source)
+
+
+def test_frames_that_depend_on_each_other_are_not_reordered(tmp_path: Path) -> None:
+    source = clip(tmp_path / "a.mp4", 10)
+    with pytest.raises(InvalidInputError, match="the option g with the value 1"):
+        reorder(probe(source), tmp_path / "b.mp4", "reverse", {}, Encoding())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mp4"]
+
+
+def test_a_decoder_without_the_container_finds_each_frame_too(tmp_path: Path) -> None:
+    """Shuffled neighbours may have one ``idr_pic_id``, so that delimiters must part them."""
+    import av
+
+    source = clip(tmp_path / "a.mp4", 60)
+    order = reordered(source, "shuffle", {"start": 4})
+    stream = tmp_path / "a.h264"
+    with av.open(str(tmp_path / "shuffle.mp4")) as container:
+        (video,) = container.streams.video
+        bare = av.bitstream.BitStreamFilterContext("h264_mp4toannexb", video)
+        stream.write_bytes(
+            b"".join(bytes(p) for packet in container.demux(video) for p in bare.filter(packet))
+        )
+    assert [counted(frame) for frame in shown(stream)] == order
 
 
 def test_reverse_mirrors_the_times_of_a_variable_rate(tmp_path: Path) -> None:
