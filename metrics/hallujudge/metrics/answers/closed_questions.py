@@ -258,6 +258,11 @@ class InputTable(InputOption):
     only_with: tuple[str, str] | None = None
     """Option of the metric, and the value without which the file would not be used."""
 
+    @property
+    def of_answers(self) -> bool:
+        """Whether it holds something of one model's answers, so that no other model shares it."""
+        return self.answers or self.form == "in order"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputKey(InputOption):

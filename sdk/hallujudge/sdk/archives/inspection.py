@@ -7,13 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
-from shlex import quote
+from shlex import quote, split
 from typing import TYPE_CHECKING, Any
+
+from hallujudge.metrics.families import benchmark_named
 
 from ..errors import ArchiveError, HallujudgeError, NotFoundError, OutputError
 from .archive_files import ArchiveFile, open_file, value_at
 from .found_files import STDIN_NAME, FoundFile, found_files
+from .inputs import declared_inputs
 from .joins import IdCheck
 from .layouts import declared_layout
 from .layouts.archive_reader import ArchiveReader, yes_or_no
@@ -31,6 +35,8 @@ _RESPONSE_KEYS = (
 )  # fmt: skip
 _LABEL_KEYS = ("label", "gt_answer", "ground_truth", "gt")
 _OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
+REFERENCES = "references"
+"""Role of a file of references."""
 _OBJECT_FILE = "-R objects.json"  # what commands need for records without objects
 # Ids and duplicates that a summary shows as examples.
 _SHOWN_IDS = 3
@@ -82,8 +88,14 @@ class ArchiveSummary:
     """How a log's run ended if it did not end well, such as ``error``."""
     next_step: str = ""
     """Next step where no command scores the file."""
+    any_metric: bool = False
+    """Whether its keys fit any metric, so that its references decide."""
     needs_references: bool = False
     """Whether the command needs further files."""
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """Options that the command needs -> the usual value of each."""
+    also_references: bool = False
+    """Whether a file of responses in this layout may be one of references too."""
     table: str = ""
     """The option of a metric's archives that takes the file; empty for most files."""
     variant: str = ""
@@ -136,6 +148,8 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
             f"{archive.file.path}: plain text, which only Mementos reads, as a folder of keyword "
             "files; give JSON, JSON lines or a table"
         )
+    needs = "" if reader is None else _without_own(archive, reader).arguments
+    unknown_keys = _unknown_keys(archive)
     counts = _Counts(archive)
     if reader is None or reader.role == "responses" or reader.metrics:
         for record in archive.records():
@@ -165,8 +179,13 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
         table="" if reader is None else reader.table,
         variant="" if reader is None else reader.variant,
         allow_missing=reader is not None and reader.allow_missing,
-        unknown_keys=_unknown_keys(archive),
-        needs_references=reader is not None and bool(_without_own(archive, reader).arguments),
+        unknown_keys=unknown_keys,
+        any_metric=bool(needs) and reader.any_metric
+        if reader is not None
+        else bool(archive.first) and not metrics and not unknown_keys,
+        needs_references=bool(needs),
+        needs=dict(zip(split(needs)[::2], split(needs)[1::2], strict=True)),
+        also_references=reader is not None and reader.also_references,
         command=_command(archive, metrics),
     )
 
@@ -361,6 +380,26 @@ def example_archives() -> Mapping[str, ExampleArchive]:
     text = files(__package__).joinpath("archive_examples.toml").read_text(encoding="utf-8")
     tables: Mapping[str, Mapping[str, Any]] = tomllib.loads(text)
     return {name: ExampleArchive(metric=name, **tables[name]) for name in sorted(tables)}
+
+
+@cache
+def usual_files(metric: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the usual names of the files that a metric's responses are scored with.
+
+    Returns:
+        The metric's options, and ``references`` -> names.
+    """
+    found: dict[str, list[str]] = {}
+    if (declared := benchmark_named(metric)) is not None:
+        found[REFERENCES] = [declared.questions_name]
+        found |= {table.name: [table.usual] for table in declared.tables if table.usual}
+    if (example := example_archives().get(metric)) is not None:
+        flags = {option.flag: option.name for option in declared_inputs(metric).own}
+        words = split(example.command)
+        for flag, value in pairwise(words):
+            if value in example.files and flag != "--responses":
+                found.setdefault(flags.get(flag, REFERENCES), []).append(value)
+    return {name: tuple(names) for name, names in found.items()}
 
 
 def write_example(metric: str, folder: str | Path) -> ExampleArchive:

@@ -53,6 +53,14 @@ def score_all(
             help="References of a metric, as in chair=FILE; repeatable.",
         ),
     ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        input_option(
+            "--input",
+            metavar="METRIC.NAME=FILE",
+            help="Its further files, as in mmhal.reviews=FILE; repeatable.",
+        ),
+    ] = None,
     out: NewFolder,
     output_format: Format = "table",
     workers: Workers = 0,
@@ -63,7 +71,7 @@ def score_all(
     from ..client import Client
     from ..comparison.overview import score_all as score_folder
 
-    known = _by_metric(references or [])
+    known, further = _by_metric(references or []), _by_option(inputs or [])
     if at.server is not None and workers > 1:
         raise InvalidInputError(
             f"--workers {workers}: the server scores, with its own processes; leave one of them out"
@@ -77,6 +85,7 @@ def score_all(
             out,
             client=client,
             references=known,
+            inputs=further,
             workers=workers,
             overwrite=overwrite,
             on_run=on_run,
@@ -102,6 +111,25 @@ def _by_metric(given: list[str]) -> dict[str, list[str]]:
                 "chair=objects.json"
             )
         found.setdefault(metric, []).append(path)
+    return found
+
+
+def _by_option(given: list[str]) -> dict[str, dict[str, object]]:
+    """Return metric -> name of an option of its archives -> file."""
+    from ..archives.inputs import declared_inputs
+
+    found: dict[str, dict[str, object]] = {}
+    for pair in given:
+        option, _, path = pair.partition("=")
+        metric, _, name = option.partition(".")
+        known = {o.flag.lstrip("-"): o for o in declared_inputs(metric).own if o.kind == "file"}
+        if name not in known or not path:
+            there = ", ".join(f"{metric}.{each}" for each in known)
+            raise InvalidInputError(
+                f"--input {pair}: write a metric, a dot, an option for its files, an equals sign "
+                f"and a file, such as {there or 'mmhal.reviews'}=FILE"
+            )
+        found.setdefault(metric, {})[known[name].name] = path
     return found
 
 

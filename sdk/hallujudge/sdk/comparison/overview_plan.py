@@ -8,11 +8,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from shlex import quote
 
 from ..archives.archive_files import aborted_reason
 from ..archives.found_files import FoundFile, found_files, is_url
-from ..archives.inputs import declared_inputs
+from ..archives.further_files import (
+    ArchiveFolders,
+    GivenFiles,
+    JoinedArchive,
+    command_of,
+    file_kind,
+)
+from ..archives.inputs import References
 from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import folder_files
 from ..errors import ArchiveError
@@ -32,8 +38,6 @@ class LeftOut:
 
 # Names of models come from logs and become folders: slashes and other marks are replaced.
 _UNSAFE = re.compile(r"[^\w.+-]+")
-# What tells files of one run apart.
-_WHAT_IT_HOLDS = re.compile(r"(answer|response|prediction|review)s?", re.IGNORECASE)
 # File systems allow 255 bytes for a name, and a character may take several of them.
 _MAX_NAME_CHARS = 100
 
@@ -60,8 +64,12 @@ class PlannedRun:
     """The metric's variant; empty for the default."""
     allow_missing: bool = False
     """Whether questions without an answer are unscored instead of an error."""
-    tables: Mapping[str, Path] = field(default_factory=dict)
-    """Options of the metric's archives -> files that belong to this one by their names."""
+    references: References | None = None
+    """References of the metric; None where the archive has its own."""
+    own: Mapping[str, object] = field(default_factory=dict)
+    """Options of the metric's archives by name."""
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """Files of a URL -> their names for messages."""
 
     @property
     def folder(self) -> Path:
@@ -81,49 +89,120 @@ class Plan:
     """Files without responses of their own, and what they are."""
 
 
-def plan_of(folder: str | Path, out: Path, references: Mapping[str, object]) -> Plan:
+def plan_of(folder: str | Path, out: Path, given: GivenFiles) -> Plan:
     """Return the runs that a folder holds.
 
     Args:
         folder: The folder, or its URL.
         out: Folder of the results, whose files are left out if it is in the same place.
-        references: Metric -> its references, where they are known; their files are no archives.
+        given: Further files of metrics, where they are known; they are no archives.
 
     Raises:
         ArchiveError: It is not a folder, can't be read or has no files.
     """
-    known = frozenset(references)
-    own = Path(os.path.realpath(out))
-    listed = ((each if isinstance(each, list) else [each]) for each in references.values())
-    paths_given = (each for part in listed for each in part if isinstance(each, (str, Path)))
-    given = {Path(each).resolve() for each in paths_given}
+    own, further = Path(os.path.realpath(out)), given.paths()
     files = [
         file
         for file in _files(folder)
-        if own not in file.path.resolve().parents and file.path.resolve() not in given
+        if own not in file.path.resolve().parents and file.path.resolve() not in further
     ]
     root = next((file.root for file in files if file.root is not None), Path(folder))
     paths = {file.name: file.path for file in files}
-    whole, rest = _whole_folders(files, root)
+    whole, rest = _whole_folders(files, root, given)
     summaries = [inspect_file(file) for file in rest]
     kept, others = _with_responses(summaries)
-    beside = tuple(LeftOut(archive=other.path, reason=_kind(other)) for other in others)
-    runs = list(whole)
     aborted = _run_again(kept)
+    joined, left_out = _joined(
+        [s for s in kept if s not in aborted], ArchiveFolders(summaries, paths, given)
+    )
     left_out = [
-        LeftOut(archive=s.path, reason=aborted_reason(s.path, s.status), command=s.command)
-        for s in aborted
+        *(
+            LeftOut(archive=s.path, reason=aborted_reason(s.path, s.status), command=s.command)
+            for s in aborted
+        ),
+        *left_out,
     ]
-    for summary in (s for s in kept if s not in aborted):
-        path = paths[summary.path]
-        tables = {s.table: paths[s.path] for s in summaries if _belongs(s, paths, path)}
-        planned = list(_runs_of(summary, path, known, root, tables))
-        runs += planned
-        if not planned:
-            left_out.append(_reason(summary))
+    read = {f.path: file_kind(n, j.metric) for j in joined for n, f in j.found.items()}
+    kinds = {**{other.path: _kind(other) for other in others}, **read}
+    runs = [*whole, *(_run(each, paths, root) for each in joined)]
     if not runs and not left_out:
         left_out = [_reason(s) for s in summaries if s.role == "companion" and s.next_step]
-    return Plan(runs=tuple(_named(runs)), left_out=tuple(left_out), beside=beside)
+    return Plan(
+        runs=tuple(_named(runs)),
+        left_out=tuple(left_out),
+        beside=tuple(
+            LeftOut(archive=s.path, reason=kinds[s.path]) for s in summaries if s.path in kinds
+        ),
+    )
+
+
+def _joined(
+    archives: Sequence[ArchiveSummary], folders: ArchiveFolders
+) -> tuple[list[JoinedArchive], list[LeftOut]]:
+    """Return archives with their metrics and further files, and those that can't be scored."""
+    joined: list[JoinedArchive] = []
+    left_out: dict[str, LeftOut] = {}
+    for summary in archives:
+        found, entry = _joined_one(summary, folders)
+        joined += found
+        if not found:
+            left_out[summary.path] = entry
+    # Another archive's references may have the layout of responses.
+    read = {file.path for each in joined for file in each.found.values()}
+    kept = []
+    for each, error in folders.unshared([j for j in joined if j.summary.path not in read]):
+        if error is None:
+            kept.append(each)
+        else:
+            left_out[each.summary.path] = _left_out(each.summary, error)
+    read = {file.path for each in kept for file in each.found.values()}
+    return kept, [entry for path, entry in left_out.items() if path not in read]
+
+
+def _joined_one(
+    summary: ArchiveSummary, folders: ArchiveFolders
+) -> tuple[list[JoinedArchive], LeftOut]:
+    """Return an archive with each of its metrics, and why it is left out if there is none."""
+    found: list[JoinedArchive] = []
+    entry = _reason(summary)
+    if summary.unknown_keys:
+        return found, entry
+    try:
+        metrics = folders.metrics_of(summary)
+    except ArchiveError as err:
+        return found, _left_out(summary, err)
+    errors = []
+    for metric in metrics:
+        try:
+            found.append(folders.joined(summary, metric))
+        except ArchiveError as err:
+            errors.append(_left_out(summary, err))
+    return found, errors[0] if errors else entry
+
+
+def _left_out(summary: ArchiveSummary, error: ArchiveError) -> LeftOut:
+    return LeftOut(archive=summary.path, reason=str(error), command=command_of(error))
+
+
+def _run(joined: JoinedArchive, paths: Mapping[str, Path], root: Path) -> PlannedRun:
+    """Return the run of an archive."""
+    summary = joined.summary
+    path = paths[summary.path]
+    files = (summary, *joined.found.values())
+    return PlannedRun(
+        model=_model(summary.model, path.parent, root) or path.name.partition(".")[0],
+        metric=joined.metric,
+        name=f"{joined.metric} {summary.task}".strip(),
+        archive=path,
+        source=summary.path,
+        layout=summary.layout,
+        command=joined.command,
+        variant=summary.variant,
+        allow_missing=summary.allow_missing,
+        references=joined.references,
+        own=joined.own,
+        copies={str(paths[file.path]): file.path for file in files},
+    )
 
 
 def _files(folder: str | Path) -> list[FoundFile]:
@@ -141,7 +220,7 @@ def _files(folder: str | Path) -> list[FoundFile]:
 
 
 def _whole_folders(
-    files: Sequence[FoundFile], root: Path
+    files: Sequence[FoundFile], root: Path, given: GivenFiles
 ) -> tuple[list[PlannedRun], list[FoundFile]]:
     """Return runs over folders in the layout of a released script, and the other files."""
     runs: list[PlannedRun] = []
@@ -167,6 +246,8 @@ def _whole_folders(
                     source=source,
                     layout="a folder of the released script",
                     command=command,
+                    references=given.references.get(metric),
+                    own=given.inputs.get(metric, {}),
                 )
             )
     return runs, [file for file in files if file.path not in taken]
@@ -223,46 +304,6 @@ def _is_settings(summary: ArchiveSummary, archives: Iterable[Path]) -> bool:
     return one and any(Path(summary.path).parent == archive.parent for archive in archives)
 
 
-def _belongs(companion: ArchiveSummary, paths: Mapping[str, Path], answers: Path) -> bool:
-    """Return whether a file has more on the answers of another: ``a.reviews``, ``a.answers``."""
-    if not companion.table:
-        return False
-    path = paths[companion.path]
-    names = [_WHAT_IT_HOLDS.sub("", each.name) for each in (path, answers)]
-    return path.parent == answers.parent and names[0] == names[1]
-
-
-def _runs_of(
-    summary: ArchiveSummary,
-    path: Path,
-    references: frozenset[str],
-    root: Path,
-    tables: Mapping[str, Path],
-) -> Iterator[PlannedRun]:
-    """Yield the runs of a file: of metrics whose references it carries, or that are known."""
-    for metric in summary.metrics:
-        taken = {option.name for option in declared_inputs(metric).own}
-        own = {name: file for name, file in tables.items() if name in taken}
-        command = summary.command
-        for name, file in own.items():
-            command = re.sub(rf"--{name} \S+", f"--{name} {quote(str(file))}", command)
-        lacks = summary.needs_references and metric not in references and not own
-        if lacks or summary.unknown_keys:
-            continue
-        yield PlannedRun(
-            model=_model(summary.model, path.parent, root) or path.name.partition(".")[0],
-            metric=metric,
-            name=f"{metric} {summary.task}".strip(),
-            archive=path,
-            source=summary.path,
-            layout=summary.layout,
-            command=command,
-            variant=summary.variant,
-            allow_missing=summary.allow_missing,
-            tables=own,
-        )
-
-
 def _model(named: str, folder: Path, root: Path) -> str:
     return named or "/".join(folder.relative_to(root).parts)
 
@@ -275,14 +316,6 @@ def _reason(summary: ArchiveSummary) -> LeftOut:
             "; the command guesses them, check the guesses"
             if summary.command
             else f"; {summary.next_step}"
-        )
-    if not why and "--references" not in summary.command and " -R " not in summary.command:
-        why = f"it is {summary.layout}, which needs more than this file; the command says what"
-    if not why:
-        metric = summary.metrics[0]
-        why = (
-            f"it is {summary.layout}, which has no references: give them with "
-            f"--references {metric}=FILE"
         )
     return LeftOut(archive=summary.path, reason=why, command=summary.command)
 

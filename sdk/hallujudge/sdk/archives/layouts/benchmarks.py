@@ -7,8 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..records import have_digits
-from ..table_files import structured
-from .archive_reader import ArchiveReader, converting, mapping_at, yes_or_no
+from .archive_reader import ArchiveReader, converting, yes_or_no
 
 _OBJECTS = "-R objects.json"
 
@@ -56,41 +55,6 @@ def _is_question(values: Mapping[str, object]) -> bool:
     return "?" in text or text.lstrip().casefold().startswith(_YES_NO_QUESTIONS)
 
 
-def _is_event_hallusion(values: Mapping[str, object]) -> bool:
-    """Return whether an object maps splits to videos with questions."""
-    if not values or not values.keys() <= {"id", "entire", "interleave", "misleading"}:
-        return False
-    videos = [mapping_at(values, split) for split in values if split != "id"]
-    found = [isinstance(each, Mapping) and "qa" in each for of in videos for each in of.values()]
-    return bool(videos) and all(found)
-
-
-def _is_event_video(values: Mapping[str, object]) -> bool:
-    """Return whether the questions of a record are those of a video, with their answers."""
-    asked = structured(values.get("qa"))
-    return (
-        isinstance(asked, list)
-        and bool(asked)
-        and all(
-            isinstance(each, Mapping) and {"question", "answer"} <= each.keys() for each in asked
-        )
-    )
-
-
-def _is_video_hallucer(values: Mapping[str, object]) -> bool:
-    """Return whether an object maps sets to pairs of questions."""
-    sets = [value for key, value in values.items() if key != "id"]
-    pairs = [pair for held in sets if isinstance(held, list) for pair in held[:1]]
-    return (
-        bool(sets)
-        and len(pairs) == len(sets)
-        and all(
-            isinstance(pair, Mapping) and {"basic", "hallucination"} <= pair.keys()
-            for pair in pairs
-        )
-    )
-
-
 def _letters(value: object) -> list[str]:
     """Return the letters of an order, such as ``A, B, C`` or a list; empty if it is another."""
     parts = value if isinstance(value, list) else str(value).split(",")
@@ -127,6 +91,21 @@ def _maps_to_words(values: Mapping[str, object], *, with_digits: bool) -> bool:
     )
 
 
+def _are_scene_graphs(values: Mapping[str, object]) -> bool:
+    """Return whether an object maps each image to a list of three texts for each triplet."""
+    graphs = [graph for graph in values.values() if graph != []]
+    return bool(graphs) and all(
+        isinstance(graph, list)
+        and all(
+            isinstance(triplet, list)
+            and len(triplet) == _PARTS_OF_A_TRIPLET
+            and all(isinstance(part, str) for part in triplet)
+            for triplet in graph
+        )
+        for graph in graphs
+    )
+
+
 def _vidhal(what: str, metric: str, shape: str, *, least: int, most: int) -> ArchiveReader:
     """Return a reader of letters by video, with some number of letters each."""
     return _responses(
@@ -155,6 +134,7 @@ _REFCHECKER = frozenset(
 _ANSWERS = frozenset(["response", "output", "prediction", "answer", "text", "caption", "input"])
 _POPE_ANSWER = frozenset(["question_id", "image", "question", "answer"])
 _IN_OTHERS = {"question", "claims", "label", "reference_objects", "objects", "gt_objects"}
+_PARTS_OF_A_TRIPLET = 3
 _GIVE_RESPONSES = "give the responses that it was made from"
 
 
@@ -251,20 +231,6 @@ READERS = (
         also_references=True,
     ),
     _responses(
-        "a HallusionBench file",
-        "model_prediction set_id figure_id gt_answer",
-        "hallusion-bench",
-        also_references=True,
-        fields="id= response=model_prediction label=gt_answer",
-    ),
-    _responses(
-        "a HallusionBench file without labels",
-        "model_prediction set_id figure_id",
-        "hallusion-bench",
-        fields="id= response=model_prediction",
-        arguments="-R HallusionBench.json",
-    ),
-    _responses(
         "a LLaVA answer file of yes/no questions",
         "question_id prompt text",
         "pope",
@@ -284,24 +250,7 @@ READERS = (
         arguments=f"{_OBJECTS} --id-map image_ids.json",
         model_key="model_id",
     ),
-    _responses(
-        "a file of VideoHallucer's answers", "basic hallucination", "video-hallucer", fields="id="
-    ),
     _responses("a file of INFACT's answers", "question_id operator", "infact", fields="id="),
-    _responses(
-        "a file of VideoHallucer's answers",
-        "",
-        "video-hallucer",
-        fields="id=",
-        matches=_is_video_hallucer,
-        shape="sets of pairs of questions",
-    ),
-    _responses(
-        "EventHallusion's predictions",
-        "qa",
-        "event-hallusion",
-        matches=_is_event_video,
-    ),
     _responses(
         "a file of Mementos descriptions",
         "image_name description",
@@ -324,20 +273,13 @@ READERS = (
         "mementos",
         fields="id=image_name",
     ),
-    _responses(
-        "EventHallusion's predictions",
-        "",
-        "event-hallusion",
-        fields="id=",
-        matches=_is_event_hallusion,
-        shape="splits of videos with qa",
-    ),
     _vidhal("chosen letters", "vidhal-mcqa", "one letter", least=1, most=1),
     _vidhal("orders of letters", "vidhal-ordering", "an order of letters", least=2, most=26),
     _unread(
         "VidHal's display order",
         "",
         "give it with InputOptions(own=dict(options=…)), beside VidHal's answers",
+        table="options",
         matches=_is_display,
         shape="letters with ranks for each video",
     ),
@@ -345,11 +287,13 @@ READERS = (
         "AMBER's nouns of descriptions",
         "id nouns",
         "give it with InputOptions(own=dict(nouns=…)), beside answers",
+        table="nouns",
     ),
     _unread(
         "AMBER's questions",
         "id image query",
         "give it with InputOptions(own=dict(questions=…)), beside answers",
+        table="questions",
     ),
     _responses(
         "claims of answers, for Tri-HE",
@@ -360,9 +304,18 @@ READERS = (
         arguments="-R scene_graphs.json",
     ),
     _references(
+        "scene graphs of images",
+        "",
+        "tri-he",
+        fields="id= response=",
+        matches=_are_scene_graphs,
+        shape="a list of triplets for each image",
+    ),
+    _references(
         "objects of images",
         "",
         "chair",
+        "object-halbench",
         fields="id= response=",
         matches=lambda values: _maps_to_words(values, with_digits=True),
         shape="a list of names for each image",
@@ -371,6 +324,7 @@ READERS = (
         "a table of words with lists of words, such as AMBER's relation.json",
         "",
         "give it beside AMBER's answers, with InputOptions(own=dict(associations=…))",
+        table="associations",
         matches=lambda values: _maps_to_words(values, with_digits=False),
         shape="a list of words for each word",
     ),
@@ -429,6 +383,13 @@ READERS = (
         "open-objects",
         fields="id=image_id response=caption",
         any_metric=True,
+    ),
+    _references(
+        "reference captions of images",
+        "image_id references",
+        "open-objects",
+        fields="id=image_id",
+        matches=_ANSWERS.isdisjoint,
     ),
     _responses(
         "captions by image",

@@ -1,10 +1,11 @@
-"""Files of closed questions: DASH-B, ELV-Halluc, VideoHallucer, VQA, and VidHalluc's four tasks."""
+"""Files of closed questions: DASH-B, ELV-Halluc, VQA, VidHalluc, HallusionBench and others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .archive_reader import ArchiveReader
+from ..table_files import structured
+from .archive_reader import ArchiveReader, mapping_at
 
 
 def _lists_dash_b(values: Mapping[str, object]) -> bool:
@@ -56,6 +57,45 @@ def _states_change(values: Mapping[str, object]) -> bool:
     return isinstance(text, str) and text.casefold().startswith("scene change:")
 
 
+def _is_event_hallusion(values: Mapping[str, object]) -> bool:
+    """Return whether an object maps splits to videos with questions."""
+    if not values or not values.keys() <= {"id", "entire", "interleave", "misleading"}:
+        return False
+    videos = [mapping_at(values, split) for split in values if split != "id"]
+    found = [isinstance(each, Mapping) and "qa" in each for of in videos for each in of.values()]
+    return bool(videos) and all(found)
+
+
+def _is_event_video(values: Mapping[str, object]) -> bool:
+    """Return whether the questions of a record are those of a video, with their answers."""
+    asked = structured(values.get("qa"))
+    return (
+        isinstance(asked, list)
+        and bool(asked)
+        and all(
+            isinstance(each, Mapping) and {"question", "answer"} <= each.keys() for each in asked
+        )
+    )
+
+
+def _is_video_hallucer(values: Mapping[str, object]) -> bool:
+    """Return whether an object maps sets to pairs of questions."""
+    sets = [value for key, value in values.items() if key != "id"]
+    pairs = [pair for held in sets if isinstance(held, list) for pair in held[:1]]
+    return (
+        bool(sets)
+        and len(pairs) == len(sets)
+        and all(
+            isinstance(pair, Mapping) and {"basic", "hallucination"} <= pair.keys()
+            for pair in pairs
+        )
+    )
+
+
+# Keys of responses, which files of questions lack.
+_RESPONSES = frozenset(
+    {"response", "prediction", "model_answer", "model_prediction", "output", "text"}
+)
 READERS = (
     ArchiveReader(
         name="DASH-B's answers",
@@ -89,6 +129,14 @@ READERS = (
         keys=("question_id", "direct_answers", "response", "judgement"),
         metrics=("vqa",),
         fields={"id": "question_id", "response": "response"},
+    ),
+    ArchiveReader(
+        name="questions with the answers of people",
+        keys=("question_id", "direct_answers"),
+        metrics=("vqa",),
+        role="references",
+        matches=_RESPONSES.isdisjoint,
+        fields={"id": "question_id"},
     ),
     ArchiveReader(
         name="VidHalluc's binary questions",
@@ -137,5 +185,56 @@ READERS = (
         keys=("model", "truth", "similarity"),
         role="companion",
         remedy="give it with InputOptions(own=dict(similarities=…)), beside VidHalluc's answers",
+        table="similarities",
+    ),
+    ArchiveReader(
+        name="a HallusionBench file",
+        keys=("model_prediction", "set_id", "figure_id", "gt_answer"),
+        metrics=("hallusion-bench",),
+        also_references=True,
+        fields={"id": "", "response": "model_prediction", "label": "gt_answer"},
+    ),
+    ArchiveReader(
+        name="HallusionBench's questions",
+        keys=("set_id", "figure_id", "gt_answer"),
+        matches=_RESPONSES.isdisjoint,
+        metrics=("hallusion-bench",),
+        role="references",
+        fields={"id": ""},
+    ),
+    ArchiveReader(
+        name="a HallusionBench file without labels",
+        keys=("model_prediction", "set_id", "figure_id"),
+        metrics=("hallusion-bench",),
+        fields={"id": "", "response": "model_prediction"},
+        arguments="-R HallusionBench.json",
+    ),
+    ArchiveReader(
+        name="a file of VideoHallucer's answers",
+        keys=("basic", "hallucination"),
+        metrics=("video-hallucer",),
+        fields={"id": ""},
+    ),
+    ArchiveReader(
+        name="a file of VideoHallucer's answers",
+        keys=(),
+        matches=_is_video_hallucer,
+        shape="sets of pairs of questions",
+        metrics=("video-hallucer",),
+        fields={"id": ""},
+    ),
+    ArchiveReader(
+        name="EventHallusion's predictions",
+        keys=("qa",),
+        matches=_is_event_video,
+        metrics=("event-hallusion",),
+    ),
+    ArchiveReader(
+        name="EventHallusion's predictions",
+        keys=(),
+        matches=_is_event_hallusion,
+        shape="splits of videos with qa",
+        metrics=("event-hallusion",),
+        fields={"id": ""},
     ),
 )

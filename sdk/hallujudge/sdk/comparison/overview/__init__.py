@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.results import JsonValue
 
+from ...archives.further_files import GivenFiles
 from ...archives.inputs import InputOptions
 from ...backends import metric_of
 from ...errors import HallujudgeError, OutputError
@@ -139,6 +140,7 @@ def score_all(
     *,
     client: Client,
     references: Mapping[str, References] | None = None,
+    inputs: Mapping[str, Mapping[str, object]] | None = None,
     workers: int = 1,
     overwrite: bool = False,
     on_run: Callable[[ScoredRun | LeftOut], None] | None = None,
@@ -152,7 +154,11 @@ def score_all(
         folder: The folder with archives of any tools, models and benchmarks, or its URL.
         out: Folder for the runs and the overview, as Markdown, CSV, LaTeX, HTML and JSON.
         client: Scores.
-        references: Metric -> its references, for archives that do not carry them.
+        references: Metric -> its references, for archives that do not carry them. Where the keys
+            of an archive fit several metrics or none, they decide. References in the folder of an
+            archive are found.
+        inputs: Metric -> options of its archives by name, such as ``{"mmhal": {"reviews": file}}``.
+            Those in the folder of an archive are found too.
         workers: Processes that score each run; 1 is this process alone, 0 one for each core in
             large runs.
         overwrite: Whether runs of other inputs or settings in ``out`` are replaced.
@@ -161,19 +167,21 @@ def score_all(
     Raises:
         ArchiveError: The folder can't be read or has no files.
         OutputError: The overview can't be written.
+        InvalidInputError: A metric has no such option of its archives.
     """
     out = Path(out)
-    known = dict(references or {})
-    plan = plan_of(folder, out, known)
+    plan = plan_of(folder, out, GivenFiles(references=references or {}, inputs=inputs or {}))
     runs: list[ScoredRun] = []
     left_out = list(plan.left_out)
     for planned in plan.runs:
         try:
             done: ScoredRun | LeftOut = _scored(
-                client, planned, out / planned.folder, known.get(planned.metric), workers, overwrite
+                client, planned, out / planned.folder, workers, overwrite
             )
         except HallujudgeError as err:
-            why = str(err).replace(str(planned.archive), planned.source)
+            why = str(err)
+            for copy, name in {str(planned.archive): planned.source, **planned.copies}.items():
+                why = why.replace(copy, name)
             done = LeftOut(archive=planned.source, reason=why, command=planned.command)
         if isinstance(done, ScoredRun):
             runs.append(done)
@@ -190,16 +198,15 @@ def _scored(
     client: Client,
     planned: PlannedRun,
     folder: Path,
-    references: References | None,
     workers: int,
     overwrite: bool,
 ) -> ScoredRun:
     report = client.score(
         planned.metric,
         responses=planned.archive,
-        references=references,
+        references=planned.references,
         variant=planned.variant,
-        inputs=InputOptions(allow_missing=planned.allow_missing, own=planned.tables),
+        inputs=InputOptions(allow_missing=planned.allow_missing, own=planned.own),
         folder=folder,
         keep_items=False,
         workers=workers,
@@ -234,7 +241,10 @@ def _left_out_note(entry: LeftOut) -> str:
     """Return why an archive was not scored; cells of tables are too small for it."""
     named = entry.reason.startswith(entry.archive)
     reason = entry.reason if named else f"{entry.archive}: {entry.reason}"
-    return f"not scored: {reason}" + (f". Command: `{entry.command}`" if entry.command else "")
+    if not entry.command:
+        return f"not scored: {reason}"
+    # Some reasons are whole sentences.
+    return f"not scored: {reason.removesuffix('.')}. Command: `{entry.command}`"
 
 
 def _beside_notes(beside: Iterable[LeftOut]) -> Iterable[str]:

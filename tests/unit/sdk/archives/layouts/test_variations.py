@@ -14,6 +14,7 @@ from support.messages import expected_message
 
 from hallujudge.metrics import AnswersItem
 from hallujudge.sdk.archives import InputOptions, inspect_archives, read_items
+from hallujudge.sdk.archives.further_files import GivenFiles
 from hallujudge.sdk.comparison.overview_plan import plan_of
 from hallujudge.sdk.errors import ArchiveError
 
@@ -108,7 +109,7 @@ def test_an_aborted_log_of_a_task_that_was_run_again_is_left_out(tmp_path: Path,
     source = read_items("pope", tmp_path, None)
     assert len(source) == len(QUESTIONS)
     assert f"left out: {path}: the status of its run is 'error'" in source.notes[0]
-    plan = plan_of(tmp_path, tmp_path / "out", {})
+    plan = plan_of(tmp_path, tmp_path / "out", GivenFiles())
     assert [run.archive.suffix for run in plan.runs] == [".json"]
     assert [(each.archive, path.name in each.reason) for each in plan.left_out] == [
         (str(path), True)

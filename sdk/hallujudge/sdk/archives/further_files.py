@@ -1,0 +1,302 @@
+"""The further files with which an archive is scored: references and tables of its metric.
+
+They are given by the user, or found in the archive's folder by their keys and usual names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from shlex import quote, split
+
+from hallujudge.metrics.answers.closed_questions import InputTable
+from hallujudge.metrics.families import benchmark_named
+
+from ..errors import ArchiveError, HallujudgeError
+from .found_files import is_url
+from .inputs import InputOptions, References, declared_inputs
+from .inspection import REFERENCES, ArchiveSummary, usual_files
+from .readers import read_items
+
+# File names of one run differ in these words.
+_WHAT_IT_HOLDS = re.compile(r"(answer|response|prediction|review|noun)s?", re.IGNORECASE)
+_PACKED = (".gz", ".zst")
+_REFERENCES_FLAG = "-R"
+_COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenFiles:
+    """Further files that the user gave."""
+
+    references: Mapping[str, References] = field(default_factory=dict)
+    """Metric -> its references."""
+    inputs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Metric -> options of its archives by name."""
+
+    def __post_init__(self) -> None:
+        for metric, own in self.inputs.items():
+            declared_inputs(metric).refuse_unused(metric, InputOptions(own=own))
+
+    def paths(self) -> set[Path]:
+        """Return the files."""
+        more = (each for own in self.inputs.values() for each in own.values())
+        return {*_paths(self.references.values()), *_paths(more)}
+
+    def near(self, folder: Path) -> list[str]:
+        """Return the metrics whose references are in a folder."""
+        known = self.references.items()
+        return [metric for metric, held in known if folder in {p.parent for p in _paths([held])}]
+
+
+def _paths(values: Iterable[object]) -> Iterator[Path]:
+    for value in values:
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, (str, Path)):
+                yield Path(each).resolve()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedArchive:
+    """An archive, the metric that scores it, and the further files for that."""
+
+    summary: ArchiveSummary
+    """The archive."""
+    metric: str
+    """The metric."""
+    references: References | None = None
+    """Its references; None if the archive needs none."""
+    own: Mapping[str, object] = field(default_factory=dict)
+    """Options of the metric's archives by name."""
+    found: Mapping[str, ArchiveSummary] = field(default_factory=dict)
+    """Those of the files that were found, by option; references are under that name."""
+
+    @property
+    def command(self) -> str:
+        """The command that scores it with these files."""
+        return _command(self.summary, self.metric, _shown(self))
+
+
+class ArchiveFolders:
+    """Finds the metrics of archives and their further files.
+
+    Args:
+        summaries: All files of the tree.
+        paths: Name of a file -> where it is.
+        given: What the user gave.
+    """
+
+    def __init__(
+        self, summaries: Sequence[ArchiveSummary], paths: Mapping[str, Path], given: GivenFiles
+    ) -> None:
+        self._paths = paths
+        self._given = given
+        self._files: dict[Path, list[ArchiveSummary]] = {}
+        for summary in summaries:
+            self._files.setdefault(paths[summary.path].parent, []).append(summary)
+
+    def metrics_of(self, summary: ArchiveSummary) -> tuple[str, ...]:
+        """Return the metrics that score an archive.
+
+        Where its keys fit any, references decide: those of its folder, or those that were given.
+
+        Raises:
+            ArchiveError: It may be of several; the message names them.
+        """
+        if not summary.any_metric:
+            return summary.metrics
+        near = [s.metrics for s in self._others(summary) if s.role == REFERENCES and s.metrics]
+        given = self._given.near(self._paths[summary.path].parent)
+        known = {*given, *self._given.references, *(each for found in near for each in found)}
+        if fitting := tuple(metric for metric in summary.metrics if metric in known):
+            return fitting
+        nearest = dict.fromkeys((*given, *(found[0] for found in near)))
+        candidates = list(nearest) or list(self._given.references)
+        if len(candidates) == 1 and (nearest or not summary.metrics):
+            return tuple(candidates)
+        readable = [metric for metric in candidates if self._reads(summary, metric)]
+        if len(readable) > 1:
+            fit = f"it may be of {' or '.join(readable)}, whose references all fit"
+            raise _left_out(f"{fit}; score it with the metric that is meant", summary, readable[0])
+        return tuple(readable) or summary.metrics
+
+    def joined(self, summary: ArchiveSummary, metric: str) -> JoinedArchive:
+        """Return an archive with the further files of a metric.
+
+        Raises:
+            ArchiveError: Several files of its folder may be one of them, or one is missing.
+        """
+        references = self._given.references.get(metric)
+        own = dict(self._given.inputs.get(metric, {}))
+        found: dict[str, ArchiveSummary] = {}
+        if summary.needs_references or not summary.metrics:
+            tables = [t.name for t in declared_inputs(metric).own if t.kind == "file"]
+            sought = [name for name in tables if name not in own]
+            sought += [REFERENCES] if references is None and _takes_references(metric) else []
+            pairs = ((name, self._found(summary, metric, name)) for name in sought)
+            found = {name: file for name, file in pairs if file is not None}
+        if (file := found.get(REFERENCES)) is not None:
+            references = file.path if is_url(file.path) else self._paths[file.path]
+        own |= {name: self._paths[f.path] for name, f in found.items() if name != REFERENCES}
+        self._refuse_missing(summary, metric, references, own)
+        return JoinedArchive(
+            summary=summary, metric=metric, references=references, own=own, found=found
+        )
+
+    def unshared(
+        self, joined: Sequence[JoinedArchive]
+    ) -> Iterator[tuple[JoinedArchive, ArchiveError | None]]:
+        """Yield archives, with an error for each whose reviews, or the like, may be of another."""
+        users: dict[str, list[JoinedArchive]] = {}
+        for each in joined:
+            for file in self._of_answers(each):
+                users.setdefault(file.path, []).append(each)
+        for each in joined:
+            shared = [f for f in self._of_answers(each) if len(users[f.path]) > 1]
+            others = [f for f in shared if not _is_named_after(f, each.summary)]
+            error = None
+            if others:
+                names = [_name(user.summary) for user in users[others[0].path]]
+                error = ArchiveError(
+                    f"{_name(others[0])} may be of {' or '.join(names)}; score the one that it is "
+                    "of with its command",
+                    metadata={_COMMAND: each.command},
+                )
+            yield each, error
+
+    def _of_answers(self, joined: JoinedArchive) -> list[ArchiveSummary]:
+        """Return the files that were found which hold something of one model's answers."""
+        own = (t for t in declared_inputs(joined.metric).own if isinstance(t, InputTable))
+        return [joined.found[t.name] for t in own if t.of_answers and t.name in joined.found]
+
+    def _found(self, summary: ArchiveSummary, metric: str, name: str) -> ArchiveSummary | None:
+        """Return the file of a folder that is a further file of an archive; None without one."""
+        needed = summary.needs.get(_flag(metric, name), "")
+        usual = {*usual_files(metric).get(name, ()), needed}
+        suited = [s for s in self._others(summary) if _suits(s, metric, name, usual)]
+        suited = [s for s in suited if _is_named_after(s, summary)] or suited
+        if len(suited) > 1:
+            either = f"its {_noun(name)} may be {' or '.join(map(_name, suited))}"
+            remedy = f"give the right file with {_option(metric, name)}"
+            raise _left_out(f"{either}; {remedy}", summary, metric)
+        return suited[0] if suited else None
+
+    def _refuse_missing(
+        self,
+        summary: ArchiveSummary,
+        metric: str,
+        references: References | None,
+        own: Mapping[str, object],
+    ) -> None:
+        """Refuse an archive without references, or without any of the files that it needs."""
+        if references is not None or (_REFERENCES_FLAG not in summary.needs and own):
+            return
+        names = {option.flag: option.name for option in declared_inputs(metric).own}
+        files = {option.flag for option in declared_inputs(metric).own if option.kind == "file"}
+        for flag in sorted(summary.needs, key=_REFERENCES_FLAG.__ne__):
+            name = names.get(flag, REFERENCES)
+            why = f"has no {_noun(name)}: give them with {_option(metric, name)}"
+            if flag not in {*files, _REFERENCES_FLAG}:
+                why = "needs more than this file; the command says what"
+            raise _left_out(f"it is {summary.layout}, which {why}", summary, metric)
+
+    def _reads(self, summary: ArchiveSummary, metric: str) -> bool:
+        """Return whether a metric's reader joins an archive with its references."""
+        try:
+            known = self.joined(summary, metric)
+            read_items(
+                metric,
+                self._paths[summary.path],
+                known.references,
+                options=InputOptions(own=known.own),
+            )
+        except HallujudgeError:
+            return False
+        return True
+
+    def _others(self, summary: ArchiveSummary) -> Iterator[ArchiveSummary]:
+        files = self._files[self._paths[summary.path].parent]
+        return (each for each in files if each is not summary)
+
+
+def command_of(error: ArchiveError) -> str:
+    """Return the command that scores what an error leaves out; empty if there is none."""
+    return error.metadata.get(_COMMAND, "")
+
+
+def file_kind(name: str, metric: str) -> str:
+    """Return what a further file is, for listings."""
+    return f"{_noun(name)} of {metric}"
+
+
+def _left_out(why: str, summary: ArchiveSummary, metric: str) -> ArchiveError:
+    return ArchiveError(why, metadata={_COMMAND: _command(summary, metric, {})})
+
+
+def _command(summary: ArchiveSummary, metric: str, files: Mapping[str, str]) -> str:
+    """Return the command that scores an archive with some files, by their options."""
+    if metric in summary.metrics[:1]:
+        words = split(summary.command)
+    else:
+        words = ["hallujudge", "score", metric, "--responses", summary.path]
+        words += [_REFERENCES_FLAG, "FILE", "--out", "results"]
+    for flag, file in files.items():
+        known = flag in words
+        place = words.index(flag if known else "--out")
+        words[place : place + 2 * known] = [flag, file]
+    return " ".join(map(quote, words))
+
+
+def _shown(joined: JoinedArchive) -> dict[str, str]:
+    """Return option -> file as messages name it; values that are not files are left out."""
+    files = {REFERENCES: joined.references, **joined.own}
+    shown = {name: str(file) for name, file in files.items() if isinstance(file, (str, Path))}
+    shown |= {name: file.path for name, file in joined.found.items()}
+    return {_flag(joined.metric, name): file for name, file in shown.items()}
+
+
+def _flag(metric: str, name: str) -> str:
+    """Return the flag of an option of a metric's archives, or that of references."""
+    flags = {option.name: option.flag for option in declared_inputs(metric).own}
+    return flags.get(name, _REFERENCES_FLAG)
+
+
+def _takes_references(metric: str) -> bool:
+    declared = benchmark_named(metric)
+    return declared is None or declared.question_files or declared.listed is not None
+
+
+def _suits(file: ArchiveSummary, metric: str, name: str, usual: set[str]) -> bool:
+    """Return whether a file may be a further file of a metric's archives, by its keys or name."""
+    is_usual = _name(file) in usual
+    # Only its name says what such a file is.
+    unknown = not file.layout and not file.metrics
+    if name != REFERENCES:
+        return file.table == name or (is_usual and unknown)
+    if file.role == REFERENCES:
+        return metric in file.metrics
+    return is_usual and (unknown or (metric in file.metrics and file.also_references))
+
+
+def _is_named_after(file: ArchiveSummary, archive: ArchiveSummary) -> bool:
+    """Return whether the names of two files differ in what they hold: ``a.reviews, a.answers``."""
+    names = [_WHAT_IT_HOLDS.sub("", _name(each)) for each in (file, archive)]
+    return names[0] == names[1] and bool(names[0].partition(".")[0])
+
+
+def _name(file: ArchiveSummary) -> str:
+    path = PurePosixPath(file.path.replace("\\", "/"))
+    return path.stem if path.suffix in _PACKED else path.name
+
+
+def _noun(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _option(metric: str, name: str) -> str:
+    """Return the option of ``hallujudge score all`` that gives a file."""
+    if name == REFERENCES:
+        return f"--references {metric}=FILE"
+    return f"--input {metric}.{_flag(metric, name).lstrip('-')}=FILE"
