@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -178,23 +179,43 @@ def test_bad_videos_are_named_and_others_are_made(tmp_path: Path) -> None:
     assert left == ["clip0.mp4", "manifest.jsonl"], "something half written"
 
 
+def build_with_at_most(size: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command where the system writes no larger files, as on a full disk."""
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments), "--workers", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+        env=unmeasured() | {"PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+def test_a_clean_video_that_does_not_fit_leaves_nothing_half_written(tmp_path: Path) -> None:
+    """It is copied, not linked, from another file system."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one file system only")
+    out = tmp_path / "out"
+    with TemporaryDirectory(dir=memory) as name:
+        source = clip(Path(name) / "clip0.mp4", 60, crf=1)
+        given = (source, "--operator", "compression", "-o", out)
+        run = build_with_at_most(source.stat().st_size - 1, *given)
+        assert run.returncode == 1, run.stdout + run.stderr
+        (line,) = run.stderr.strip().splitlines()
+        assert line.startswith(f"error: can't write {out / 'base' / 'clip0.mp4'}: ")
+        assert list((out / "base").iterdir()) == []
+        # What has no clean video is made again.
+        assert not (out / "compression" / "manifest.jsonl").exists()
+        build(out, *given[:3], "--resume")
+        assert (out / "base" / "clip0.mp4").read_bytes() == source.read_bytes()
+
+
 def test_a_full_disk_ends_with_one_sentence_and_nothing_half_written(tmp_path: Path) -> None:
     source = videos(tmp_path, 1, frames=60)
-
-    def limit() -> None:
-        # The system refuses to write more, as on a full disk.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
     for operator in ("gaussian_noise", "shuffle"):
         out = tmp_path / operator
-        run = subprocess.run(
-            [*COMMAND, source, "--operator", operator, "-o", out, "--workers", "1"],
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=limit,
-            env=unmeasured() | {"PYTHONDONTWRITEBYTECODE": "1"},
-        )
+        run = build_with_at_most(20_000, source, "--operator", operator, "-o", out)
         assert run.returncode == 1, run.stdout + run.stderr
         (line,) = run.stderr.strip().splitlines()
         assert line.startswith("error: can't write ")

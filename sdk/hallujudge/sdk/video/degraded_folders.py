@@ -23,8 +23,8 @@ from ..errors import ArchiveError, HallujudgeError, InvalidInputError, OutputErr
 from ..runs.processes import Processes, Work
 from ..runs.progress_bar import shown_line
 from ..runs.worker import DiedError
-from .degrading import MADE, PROCEDURAL, DegradeSettings, Making, link_base, make, settings_of
-from .video_writer import Encoding
+from .degrading import MADE, PROCEDURAL, DegradeSettings, Making, make, settings_of
+from .video_writer import Encoding, link_or_copy
 
 MANIFEST = "manifest.jsonl"
 """Name of an operator's manifest."""
@@ -204,10 +204,11 @@ def degrade(makings: Sequence[Making], *, workers: int, resume: bool) -> Degrade
                 progress.failed += 1
                 continue
             made += 1
+            # Before the line: a file that is listed is not made again by a later run.
+            link_or_copy(making.source, making.folder.parent / BASE / making.name)
             _add_line(making.folder / MANIFEST, line)
             if making.described and line["files"] != making.described["files"]:
                 changed.append(str(making.target))
-            link_base(making.source, making.folder.parent / BASE / making.name)
     return Degraded(made=made, kept=len(kept), failed=tuple(failed), changed=tuple(changed))
 
 

@@ -10,10 +10,7 @@ measures how hard each frame is to encode; one pass alone misses the bitrate of 
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -301,18 +298,6 @@ def libraries(operator: str) -> dict[str, str]:
     if operator == "adversarial_noise":
         found |= attack_versions()
     return found
-
-
-def link_base(source: Path, target: Path) -> None:
-    """Give the clean video a place among the degraded ones: a link, or a copy if there is none."""
-    if target.exists() and target.samefile(source):
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-    with suppress(OSError):
-        os.link(source, target)
-        return
-    shutil.copyfile(source, target)
 
 
 def _drawn(making: Making, info: VideoInfo) -> Parameters:

@@ -7,7 +7,9 @@ when anything fails.
 
 from __future__ import annotations
 
+import filecmp
 import os
+import shutil
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -229,6 +231,28 @@ def write_whole(path: Path, data: bytes) -> None:
             part.write_bytes(data)
             _flush(part)
             part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a file a second place: a link to it, or a copy where links are not possible.
+
+    Raises:
+        OutputError: The disk is full, or another error of the system.
+    """
+    part = part_of(target)
+    with _of_output(target):
+        if target.exists() and filecmp.cmp(source, target, shallow=False):
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            try:
+                os.link(source, part)
+            except OSError:
+                shutil.copyfile(source, part)
+                _flush(part)
+            part.replace(target)
         finally:
             part.unlink(missing_ok=True)
 
