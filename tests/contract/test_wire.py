@@ -218,6 +218,16 @@ def test_a_call_that_begins_while_its_connection_breaks_may_be_repeated() -> Non
     assert error_from_rpc(error, target="t").reason == "SERVER_UNREACHABLE"
 
 
+def test_a_call_that_a_stopping_server_cancels_says_so() -> None:
+    nothing = grpc.aio.Metadata()
+    error = error_from_rpc(
+        grpc.aio.AioRpcError(grpc.StatusCode.CANCELLED, nothing, nothing, "CANCELLED", None),
+        target="lab:50051",
+    )
+    assert error.reason == "CALL_CANCELLED"
+    assert "'lab:50051' ended the call without an answer" in str(error)
+
+
 @pytest.mark.parametrize("reason", REASONS)
 def test_every_reason_comes_back_as_the_class_it_was(reason: str) -> None:
     row = REASONS[reason]

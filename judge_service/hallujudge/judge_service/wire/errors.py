@@ -171,6 +171,12 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
             "or score in this process, without a server",
             metadata={"target": target},
         )
+    if kind is CancelledError:
+        return CancelledError(
+            f"the server at {target!r} ended the call without an answer ({details}), as a server "
+            "does that stops; call again when it is back, or call another one",
+            metadata={"target": target},
+        )
     if kind is DeadlineError:
         return DeadlineError(
             f"the server at {target!r} did not finish in the time it was given ({details}); "

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 from support.messages import expected_message
 
+from hallujudge.judge_service.access.caller import Caller, acting_as, current_caller
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
-from hallujudge.judge_service.llm.client import Answer
+from hallujudge.judge_service.llm.client import Answer, ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
+from hallujudge.judge_service.llm.http import Endpoint
 
 DOWN = [
     llm.error(503, "starting"),
@@ -82,6 +85,34 @@ async def test_a_run_without_any_answer_ends_after_a_stated_time(reply: llm.Repl
     assert caught.value.reason == "JUDGE_NO_PROGRESS"
     assert "calls answered before: 1." in str(caught.value)
     assert 300 <= world.now < 320
+
+
+async def test_one_callers_wait_takes_no_time_from_another_one() -> None:
+    """A caller that comes late to an outage has all the time that the first one had."""
+    ana, ben = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
+    world, waits, over = World(), asyncio.Event(), asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        if current_caller() is ana:
+            waits.set()
+            await over.wait()
+        world.now += 11
+
+    async with llm.ScriptedLlm(down_until(world, 320, llm.error(500, "boom"))) as server:
+        settings = ChatSettings(
+            endpoint=Endpoint(url=server.url), model="m", retry=RetryPolicy(give_up_after=300)
+        )
+        client = ChatClient(settings, None, replace(world.tools(), sleep=sleep))
+        with acting_as(ana):
+            first = asyncio.ensure_future(client.ask(REQUEST))
+        await waits.wait()
+        world.now = 299
+        with acting_as(ben):
+            second = await client.ask(REQUEST)
+        over.set()
+        answers = [content_of(await first), content_of(second)]
+        await client.close()
+    assert answers == ["ok", "ok"]
 
 
 async def test_a_web_page_in_place_of_the_api_is_said_to_be_one() -> None:
