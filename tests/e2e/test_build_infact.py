@@ -211,6 +211,17 @@ def test_a_clean_video_that_does_not_fit_leaves_nothing_half_written(tmp_path: P
         assert (out / "base" / "clip0.mp4").read_bytes() == source.read_bytes()
 
 
+def test_a_full_disk_for_temporary_files_is_no_fault_of_the_video(tmp_path: Path) -> None:
+    """The encoder measures frames into a file, and does not look whether that succeeds."""
+    source = videos(tmp_path, 1, frames=300)
+    run = build_with_at_most(30_000, source, "--operator", "compression", "-o", tmp_path / "out")
+    assert run.returncode == 1, run.stdout + run.stderr
+    (line,) = run.stderr.strip().splitlines()
+    assert line.startswith("error: can't write ")
+    assert "TMPDIR" in line
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
 def test_a_full_disk_ends_with_one_sentence_and_nothing_half_written(tmp_path: Path) -> None:
     source = videos(tmp_path, 1, frames=60)
     for operator in ("gaussian_noise", "shuffle"):
@@ -343,6 +354,7 @@ def test_an_audit_goes_from_videos_to_the_table_of_the_paper(tmp_path: Path) -> 
     sheets = tmp_path / "audit"
     run = here("build", "infact-audit", out, "-R", questions, "--cases", "3", "-o", sheets)
     assert run.returncode == 0, run.stderr
+    assert "3 sheets of 6 questions" in run.stdout
     files = sorted(sheets.iterdir())
     assert len(files) == 3
     tables = [list(csv.DictReader(path.read_text().splitlines(keepends=True))) for path in files]

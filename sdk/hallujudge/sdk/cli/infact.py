@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -446,5 +448,7 @@ def build_infact_audit(
     )
     for number, sheet in enumerate(sheets, 1):
         write_file(out / f"annotator_{number}.csv", sheet)
-    typer.echo(f"{len(sheets)} sheets of {sheets[0].count(chr(10)) - 1:,} lines written to {out}")
+    # Options take a line each within a row.
+    rows = sum(1 for _ in csv.DictReader(io.StringIO(sheets[0], newline="")))
+    typer.echo(f"{len(sheets)} sheets of {rows:,} questions written to {out}")
     return ExitCode.OK

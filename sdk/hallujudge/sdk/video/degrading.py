@@ -58,7 +58,7 @@ from .text_operators import (
     read_subtitles,
 )
 from .video_files import VideoInfo, frame_of, probe, read_frames, rgb_of
-from .video_writer import STILLS, Encoding, VideoWriter, write_whole
+from .video_writer import STILLS, Encoding, VideoWriter, write_temporary, write_whole
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -74,6 +74,8 @@ _PRESET = "superfast"
 _TOLERANCE = 0.02
 _ATTEMPTS = 4
 _LEAST_BITS = 1_000
+# What the measurements of a few hundred frames take.
+_MORE_ROOM = 1 << 16
 
 
 def compression_parameters(info: VideoInfo, share: float) -> Parameters:
@@ -96,7 +98,7 @@ def compress(info: VideoInfo, target: Path, parameters: Parameters) -> Encoding:
     found: dict[int, float] = {}
     with TemporaryDirectory(prefix="hallujudge-") as folder:
         log = Path(folder) / "pass.log"
-        _encode(info, Path(folder) / "first.mp4", _pass(1, log, aim))
+        _measure(info, Path(folder), _pass(1, log, aim))
         while aim not in found and len(found) < _ATTEMPTS:
             try:
                 _encode(info, target, _pass(2, log, aim))
@@ -113,6 +115,23 @@ def compress(info: VideoInfo, target: Path, parameters: Parameters) -> Encoding:
         if closest != [*found][-1]:
             _encode(info, target, _pass(2, log, closest))
     return Encoding(options={"preset": _PRESET, "passes": "2"}, bit_rate=closest)
+
+
+def _measure(info: VideoInfo, folder: Path, encoding: Encoding) -> None:
+    """Measure how hard each frame is to encode.
+
+    Raises:
+        ArchiveError: A frame can't be decoded.
+        OutputError: The disk of temporary files is full.
+        UnsupportedError: The encoder refuses the video.
+    """
+    try:
+        _encode(info, folder / info.path.with_suffix(".mp4").name, encoding)
+    except UnsupportedError:
+        # The encoder writes its measurements itself, and does not say why it could not.
+        written = sum(path.stat().st_size for path in folder.iterdir())
+        write_temporary(folder / "room", bytes(written + _MORE_ROOM))
+        raise
 
 
 def _next_aim(found: Mapping[int, float], wanted: int) -> int:
@@ -149,7 +168,7 @@ _FINE = Encoding(options={"preset": "ultrafast", "crf": "10"})
 
 # Frames with new noise have little in common with the frame before. Encoded alone they take less
 # time and fewer bytes, and keep more of the noise (deviation 10.4 of 11.3; as usual, 10.2).
-_NOISY = Encoding(options={"preset": "ultrafast", "crf": "20", "g": "1"})
+_NOISY = Encoding(options={"preset": "ultrafast", "crf": "18", "g": "1"})
 # Raised when an operator makes other bytes from the same parameters.
 _OPERATORS_VERSION = "2"
 

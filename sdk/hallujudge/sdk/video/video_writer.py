@@ -235,6 +235,17 @@ def write_whole(path: Path, data: bytes) -> None:
             part.unlink(missing_ok=True)
 
 
+def write_temporary(path: Path, data: bytes) -> None:
+    """Write a temporary file.
+
+    Raises:
+        OutputError: The disk is full, or another error of the system.
+    """
+    with _of_temporary():
+        path.write_bytes(data)
+        _flush(path)
+
+
 def link_or_copy(source: Path, target: Path) -> None:
     """Give a file a second place: a link to it, or a copy where links are not possible.
 
