@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 
 import pytest
 from support.messages import expected_message
-from support.threads import PATIENCE
+from support.threads import PATIENCE, unseen_errors
 
 from hallujudge.judge_service.stopping import (
     CallDrain,
     Grace,
     HeldBackError,
+    begun,
     in_daemon_thread,
     is_held_back,
     leave_to_call,
@@ -69,6 +71,18 @@ async def test_a_part_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> No
     await Grace(PATIENCE).end("the cellar", fail())
     assert expected_message("judge_service.stopping:the-cellar-did-not-end-well") in caplog.text
     assert "no space left" in caplog.text
+
+
+async def test_work_that_fails_after_its_callers_have_gone_is_not_logged() -> None:
+    async def fail() -> None:
+        raise ValueError("odd")
+
+    with unseen_errors() as unseen:
+        task = begun(fail())
+        await asyncio.wait({task})
+        del task
+        gc.collect()
+    assert unseen == []
 
 
 async def test_a_thread_tells_its_end_and_its_error() -> None:
