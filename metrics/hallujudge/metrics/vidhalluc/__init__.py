@@ -161,6 +161,11 @@ def order_by_patterns(text: str) -> str | None:
 
 _ACTION = re.compile(r"\baction\s+([ab])\b")
 _LISTED = re.compile(r"(?<!\w)([ab])[.):](?!\w)")
+# A letter before a verb, a word of order or the end of a clause is not the article.
+_BARE = re.compile(
+    r"(?<!\w)([ab])(?=[,;.]|$|\s+(?:happens|occurs|comes|takes|is|was|before|after|then|and|precedes|"
+    r"follows)\b)"
+)
 _TURNING = re.compile(r"\bafter\b|\bpreceded\b|(?<!then )\b(?:follows|succeeds)\b")
 _KEEPING = re.compile(r"\bbefore\b|\bthen\b|\bprecedes\b|\bfollowed\b")
 
@@ -173,8 +178,9 @@ def order_by_words(text: str) -> str | None:
         return letters.upper()
     if says_it_is_unsure(text) or "not clear" in text or "no clear" in text:
         return None
-    marks = list(_ACTION.finditer(text)) or list(_LISTED.finditer(text))
-    pairs = [(x, y) for x, y in pairwise(marks) if x[1] != y[1]]
+    found = (pairwise(marks.finditer(text)) for marks in (_ACTION, _LISTED, _BARE))
+    changes = ([(x, y) for x, y in each if x[1] != y[1]] for each in found)
+    pairs: list[tuple[re.Match[str], re.Match[str]]] = next(filter(None, changes), [])
     for one, other in pairs:
         between, lead = text[one.end() : other.start()], text[: one.start()].rstrip()
         if _TURNING.search(between) or (lead.endswith("before") and not _KEEPING.search(between)):

@@ -220,6 +220,8 @@ _SIZE = 4
 _STATUS = "status"
 # A chart of more bars than this is of no use.
 _FACET_VALUES = 200
+# More values than this, of less than two items each, name items: they are ids.
+_NAMES = 20
 
 
 def packed(value: object, *, level: int = 6) -> bytes:
@@ -425,7 +427,8 @@ def columns_json(runs: Sequence[Columns]) -> dict[str, Any]:
 def _facet_values(runs: Sequence[Columns]) -> dict[str, dict[str, int]]:
     """Return the values of each facet with their codes.
 
-    Facets with too many values are left out, as are input fields that repeat a facet of the metric.
+    Facets with too many values, or with ids, are left out, as are input fields that repeat a facet
+    of the metric.
     """
     counts: dict[str, Counter[str]] = {}
     for run in runs:
@@ -435,8 +438,14 @@ def _facet_values(runs: Sequence[Columns]) -> dict[str, dict[str, int]]:
     return {
         name: {value: code for code, (value, _) in enumerate(counter.most_common())}
         for name, counter in counts.items()
-        if 1 < len(counter) <= _FACET_VALUES and not _repeats(name, counts, runs)
+        if 1 < len(counter) <= _FACET_VALUES
+        and not _are_ids(counter)
+        and not _repeats(name, counts, runs)
     }
+
+
+def _are_ids(counter: Counter[str]) -> bool:
+    return len(counter) > _NAMES and 2 * len(counter) > counter.total()
 
 
 def _repeats(name: str, counts: Mapping[str, Counter[str]], runs: Sequence[Columns]) -> bool:

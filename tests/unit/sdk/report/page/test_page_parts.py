@@ -78,6 +78,16 @@ def test_a_facet_of_one_value_or_of_very_many_is_left_out() -> None:
     assert columns_of([(item, result) for result in many])["facetValues"] == {}
 
 
+def test_a_facet_of_ids_is_left_out() -> None:
+    item = ChairItem(id="1", response="A dog.", reference_objects=())
+    fields = [{"clip": f"v{n}", "scene": f"s{n // 2}"} for n in range(60)]
+    results = [
+        ItemResult(id=str(n), group_id="", outcome=Outcome.SCORED, fields=each)
+        for n, each in enumerate(fields)
+    ]
+    assert list(columns_of([(item, r) for r in results])["facetValues"]) == ["field:scene"]
+
+
 def test_a_field_names_its_chart() -> None:
     item = ChairItem(id="1", response="A dog.", reference_objects=())
     fields = {"order_sensitive": "true"}
