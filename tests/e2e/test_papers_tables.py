@@ -312,6 +312,51 @@ def _named(names: Sequence[str], used: Sequence[Path]) -> Iterator[str]:
         yield from ("--name", name)
 
 
+def objects_of_images(folder: Path) -> list[str | Path]:
+    images = {str(number): shown_objects(random.Random(number)) for number in range(20)}
+    path = folder / "objects.json"
+    path.write_text(json.dumps(images))
+    return ["--objects", path, "--sampling", "adversarial", "--images", "5", "-o", folder / "made"]
+
+
+def kept_keywords(folder: Path) -> list[str | Path]:
+    row = {f"{side}_{kind}": ["run"] for side in ("reference", "predicted") for kind in KEYWORDS}
+    rows = [{"id": str(n), "domain": "comics", "frames": 4 + n % 3, **row} for n in range(9)]
+    path = write_lines(folder / "keywords.jsonl", rows)
+    return ["--keywords", path, "-o", folder / "made"]
+
+
+KEYWORDS = ("objects", "behaviors")
+# Commands that begin with no run: their page names the first words alone.
+FROM_FILES: Mapping[str, Callable[[Path], list[str | Path]]] = {
+    "hallujudge build pope --objects FILE": objects_of_images,
+    "hallujudge score mementos --group-by frames": kept_keywords,
+    "hallujudge score mementos --keywords": kept_keywords,
+}
+# Each has tests of its own, with the servers of models that it needs.
+NEEDS_A_MODEL = {
+    "hallujudge score vqa",
+    "hallujudge build vidhal",
+    "hallujudge ask vidhal-ordering",
+}
+
+
+@pytest.mark.parametrize("command", FROM_FILES)
+def test_the_command_makes_it_from_files(command: str, tmp_path: Path) -> None:
+    words = command.removesuffix(" --objects FILE").removesuffix(" --keywords").split()[1:]
+    ran = here(*words, *map(str, FROM_FILES[command](tmp_path)))
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "made").exists()
+    if "frames" in command:
+        groups = json.loads((tmp_path / "made" / "report.json").read_text())["groups"]
+        assert {*groups["frames"]} == {"4", "5", "6"}
+
+
+def test_every_command_of_the_page_is_run() -> None:
+    others = {each for row in ROWS for each in row.commands if "RUN" not in each}
+    assert others == {*FROM_FILES} | NEEDS_A_MODEL
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.paper}: {row.what}")
 def test_the_command_makes_the_table(
     row: Row, runs: Callable[[str], list[Path]], tmp_path: Path

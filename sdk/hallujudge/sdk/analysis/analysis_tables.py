@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..errors import ArchiveError, InvalidInputError
-from ..report.charts import Chart, chart_from
+from ..report.charts import Chart, chart_from, words_of
 from ..report.report_text import ABSENT, clean, cut
 from ..report.table_pages import PAGE_FORMATS, Cell, Grid, Page, Shown
 
@@ -29,10 +29,13 @@ class Spread:
     """What the paper calls each of these."""
     rows: str = ""
     """Name of the column of headings if each has rows of its own; empty for side by side."""
+    mark: str = "@"
+    """What is before the column's value in a heading, such as ``@10``; empty for names."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the layout as plain values."""
-        return {name: value for name, value in asdict(self).items() if value}
+        values = asdict(self)
+        return {name: value for name, value in values.items() if value or name == "mark"}
 
     def keys_and_rows(
         self, rows: Sequence[Mapping[str, Cell]]
@@ -50,9 +53,9 @@ class Spread:
         # Without a name for rows, all values share the rows.
         groups = [[each] for each in named] if self.rows else [named]
         columns = [
-            (f"@{place}", "", f"@{place}")
+            (f"@{place}", "", f"{self.mark}{place}")
             if self.rows
-            else (f"{value}@{place}", heading, f"@{place}")
+            else (f"{value}@{place}", heading, f"{self.mark}{place}")
             for value, heading in groups[0]
             for place in places
         ]
@@ -67,7 +70,9 @@ class Spread:
             for key, each in found.items()
         ]
         first = (self.rows, *before) if self.rows else before
-        left, right = (tuple((name, "", _words(name)) for name in some) for some in (first, after))
+        left, right = (
+            tuple((name, "", words_of(name)) for name in some) for some in (first, after)
+        )
         return (*left, *columns, *right), made
 
 
@@ -79,6 +84,7 @@ def _spread_from(values: Mapping[str, Any] | None) -> Spread | None:
         values=tuple(map(str, values["values"])),
         headings=tuple(map(str, values["headings"])),
         rows=str(values.get("rows", "")),
+        mark=str(values.get("mark", "@")),
     )
 
 
@@ -112,7 +118,7 @@ class AnalysisTable:
         )
         over = tuple(heading for _, heading, _ in columns)
         return Grid(
-            title=f"{_words(self.name)} ({self.source}{cut_off})",
+            title=f"{words_of(self.name)} ({self.source}{cut_off})",
             headings=tuple(heading for _, _, heading in columns),
             over=over if any(over) else (),
             rows=tuple(tuple(map(_shown, row)) for row in shown),
@@ -130,7 +136,7 @@ class AnalysisTable:
             return self.spread.keys_and_rows(self.rows)
         keys = tuple(self.rows[0]) if self.rows else ()
         rows = [tuple(row[key] for key in keys) for row in self.rows]
-        return tuple((key, "", _words(key)) for key in keys), rows
+        return tuple((key, "", words_of(key)) for key in keys), rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,10 +261,6 @@ def _checked_rows(rows: Iterable[Mapping[str, object]]) -> Iterator[dict[str, Ce
         ):
             raise TypeError(f"a row is {row!r:.80}")
         yield dict(row)  # type: ignore[arg-type]  # checked above
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _shown(value: Cell) -> str:

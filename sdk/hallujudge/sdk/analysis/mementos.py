@@ -22,7 +22,7 @@ from ..archives.records import Record
 from ..errors import ArchiveError
 from ..report.charts import Chart
 from ..runs.score_run import by_domain, graph_source
-from .analysis_tables import AnalysisTable
+from .analysis_tables import AnalysisTable, Spread
 from .analyzed_run import (
     AnalysisOption,
     AnalyzedRun,
@@ -91,6 +91,9 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
             name="correlation",
             source="Wang et al., Table 3: object with behaviour scores (Pearson), by domain",
             rows=tuple(asdict(row) for row in hallucination_correlation(scored)),
+            spread=Spread(
+                column="measure", values=("value", "n"), headings=("correlation", "n"), mark=""
+            ),
         ),
         AnalysisTable(
             name="recall_by_length",

@@ -19,8 +19,8 @@ _WIDTH, _HEIGHT = 640, 320
 # Drawn in a fixed size, in which letters stay readable: a narrow screen scrolls.
 _SHOWN_WIDTH = 760
 _LEFT, _RIGHT, _TOP = 72, 16, 28
-# Room for what is below the axis: slanted names need more.
-_BELOW, _BELOW_SLANTED = 46, 176
+# Room for what is below the axis; each letter of a slanted name reaches down by so much more.
+_BELOW, _BELOW_LETTER = 46, 5
 _LEGEND_ROW = 18
 _NAME_CHARS, _LEGEND_CHARS = 14, 60
 # Slanted names are shorter, so that the first one ends inside the drawing and all above its label.
@@ -102,7 +102,7 @@ def draw(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
     if not chart.by or len(chart.y) == 1:
         return _figure(chart, rows, title)
     return joined(
-        _figure(replace(chart, y=(column,)), rows, f"{title}: {_words(column)}")
+        _figure(replace(chart, y=(column,)), rows, f"{title}: {words_of(column)}")
         for column in chart.y
     )
 
@@ -119,8 +119,7 @@ def _figure(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
     if not points:
         return Markup("")
     # Room for slanted names is added below, so that they leave the values as much as others do.
-    slanted = chart.kind == "bars" and _are_long(names)
-    height = _HEIGHT + (_BELOW_SLANTED - _BELOW if slanted else 0)
+    height = _HEIGHT + _below(chart, names) - _BELOW
     svg = element(
         "svg", element("title", title), *_drawing(chart, series, names, height),
         viewBox=f"0 0 {_WIDTH} {height}", role="img", width=str(_SHOWN_WIDTH),
@@ -159,7 +158,7 @@ def _drawing(
         )
     )
     slanted = bars and _are_long(names)
-    floor = height - (_BELOW_SLANTED if slanted else _BELOW)
+    floor = height - _below(chart, names)
     ends = [end for p in points for end in (p.low, p.high)]
     up = _Scale.of(ends, floor, _TOP, least=0.0 if bars else None)
     yield from _axis_y(up)
@@ -167,8 +166,8 @@ def _drawing(
     for place, some in enumerate(series.values()):
         color = _COLORS[place % len(_COLORS)]
         yield _DRAWN[chart.kind](some, across, up, color, (place, len(series)))
-    yield _text(_WIDTH / 2, height - 4, _words(chart.x))
-    yield _text(4, 12, ", ".join(map(_words, chart.y)), anchor="start")
+    yield _text(_WIDTH / 2, height - 4, words_of(chart.x))
+    yield _text(4, 12, ", ".join(map(words_of, chart.y)), anchor="start")
 
 
 def _names_of_bars(chart: Chart, rows: Sequence[Row]) -> list[str]:
@@ -182,8 +181,10 @@ def _names_of_bars(chart: Chart, rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(str(row[chart.x]) for row in ordered))
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+def words_of(name: str) -> str:
+    """Return a column's name as words; scores such as ``chair_i`` and ``p_ti`` keep their name."""
+    parts = name.split("_")
+    return name if any(len(part) == 1 for part in parts) else " ".join(parts)
 
 
 def _series(
@@ -193,7 +194,7 @@ def _series(
     for row in rows:
         parts = [str(row[key]) for key in chart.by]
         for column in chart.y:
-            name = " ".join([*parts, *([_words(column)] if len(chart.y) > 1 else [])])
+            name = " ".join([*parts, *([words_of(column)] if len(chart.y) > 1 else [])])
             # Without values too, so that it has the same color in each figure of a table.
             some = found.setdefault(name, [])
             x, y = at(row), _number(row[column])
@@ -278,6 +279,13 @@ def _axis_x(across: _Scale, floor: float) -> Iterator[Markup]:
 
 def _are_long(names: Sequence[str]) -> bool:
     return len(names) > 6 or any(len(name) > 14 for name in names)
+
+
+def _below(chart: Chart, names: Sequence[str]) -> int:
+    """Return the room below the axis, for the longest of slanted names."""
+    if chart.kind != "bars" or not _are_long(names):
+        return _BELOW
+    return _BELOW + _BELOW_LETTER * min(max(map(len, names)), _SLANTED_CHARS)
 
 
 def _names(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hallujudge.sdk import Analysis, AnalysisTable
 from hallujudge.sdk.analysis.analysis_tables import Spread
 from hallujudge.sdk.analysis.analyzed_run import checked_options
 from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.report.table_pages import Cell
 
 ROWS = tuple({"k": number, "share": number / 100} for number in range(100))
 LONG = AnalysisTable(name="long", source="a paper", rows=ROWS)
@@ -62,6 +64,26 @@ def test_values_have_rows_of_their_own_where_the_paper_has_two_tables() -> None:
         *(("first", "llava"), ("first", "blip"), ("second", "llava"), ("second", "blip")),
     ]
     assert grid.values[0] == ("first", "llava", 0.1, 0.2, 7)
+
+
+def test_scores_become_columns_by_their_names() -> None:
+    rows: tuple[Mapping[str, Cell], ...] = tuple(
+        {"domain": "comics", "measure": name, "value": value, "n": 3}
+        for name, value in (("recall", 0.1), ("f1", 0.2))
+    )
+    spread = Spread(column="measure", values=("value", "n"), headings=("by", "n"), mark="")
+    table = AnalysisTable(name="t", source="s", rows=rows, spread=spread)
+    grid = table.grid()
+    assert grid.headings == ("domain", "recall", "f1", "recall", "f1")
+    assert grid.values == (("comics", 0.1, 0.2, 3, 3),)
+    before = Analysis(runs=(), tables=(table,))
+    assert Analysis.from_json(before.to_json(), "analysis.json").tables == (table,)
+
+
+def test_scores_keep_their_names_in_headings() -> None:
+    row = {"p_ti": 0.1, "chair_i": 0.2, "hr_c_n": 3, "base_accuracy": 0.4}
+    grid = AnalysisTable(name="t", source="s", rows=(row,)).grid()
+    assert grid.headings == ("p_ti", "chair_i", "hr_c_n", "base accuracy")
 
 
 def test_a_missing_row_leaves_a_cell_empty() -> None:

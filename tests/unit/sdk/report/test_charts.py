@@ -121,6 +121,17 @@ def test_names_do_not_cover_the_label_of_the_axis() -> None:
             assert end < label - 8
 
 
+def test_short_slanted_names_leave_no_room_below_them() -> None:
+    chart = Chart(kind="bars", x="name", y=("v",))
+
+    def height(letters: int) -> int:
+        rows: list[Row] = [{"name": f"{n}" * letters, "v": 1} for n in range(8)]
+        drawn = next(ElementTree.fromstring(draw(chart, rows, "")).iter("svg"))
+        return int(drawn.attrib["viewBox"].split()[-1])
+
+    assert height(4) < height(12) < height(26) == height(60)
+
+
 def test_long_names_are_whole_and_inside_the_drawing() -> None:
     names = [f"spatio-temporal change {n:02d}" for n in range(24)]
     rows: list[Row] = [{"name": name, "v": 1} for name in names]
