@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.keyed_archives import ARCHIVES, OPTIONS, doubled, options_of, renamed
 
+from hallujudge.judge_service.engine.registry import metric_names
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.archives.inputs import InputOptions
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
@@ -45,6 +46,11 @@ def cases() -> Iterator[tuple[str, str, int]]:
                     ("dash-b, parsed", "answer"),
                 ):
                     yield name, key, place
+
+
+def test_every_registered_metric_has_an_archive_whose_keys_are_renamed() -> None:
+    assert {metric for metric, *_ in ARCHIVES.values()} == set(metric_names())
+    assert {ARCHIVES[name][0] for name, _, _ in cases()} == set(metric_names())
 
 
 @pytest.mark.parametrize(("name", "key", "place"), list(cases()))
@@ -254,3 +260,87 @@ def test_a_record_without_the_named_id_lists_its_keys() -> None:
     with pytest.raises(ArchiveError) as caught:
         read_items("pope", records, None, options=InputOptions(id_key="qid"))
     assert all(key in str(caught.value) for key in ("qid", "label", "response"))
+
+
+# Archive -> key of the response, another usual one, and what another answer would be.
+OTHER_ANSWERS = {
+    "pope, joined": ("response", "answer", "No."),
+    "pope, alone": ("response", "output", "No."),
+    "dash-b": ("response", "prediction", "No."),
+    "elv-halluc": ("model_response", "output", "No."),
+    "event-hallusion": ("prediction", "response", "No."),
+    "hallusion-bench": ("response", "text", "No."),
+    "video-hallucer": ("predict", "response", "No."),
+    "video-hallucer, flat": ("predict", "prediction", "No."),
+    "infact": ("response", "prediction", "No."),
+    "amber, joined": ("response", "text", "Yes"),
+    "vidhal-mcqa": ("response", "answer", "B"),
+    "vidhal-ordering": ("response", "text", "B, A"),
+    "vidhalluc-bqa": ("response", "prediction", "No."),
+    "vidhalluc-mcq": ("Model Answer", "response", "B"),
+    "vidhalluc-tsh": ("Model Answer", "prediction", "BA"),
+    "vidhalluc-sth": ("response", "answer", "Yes."),
+    "vqa": ("response", "output", "A dog."),
+    "mmhal": ("model_answer", "response", "Red."),
+    "chair, joined": ("caption", "response", "A cat."),
+    "object-halbench, joined": ("response", "caption", "A cat."),
+    "open-objects, alone": ("caption", "text", "A cat."),
+    "tri-he, alone": ("response", "answer", "A cat."),
+    "mementos": ("description", "response", "A cat."),
+    "argus": ("model_caption", "response", "A cat."),
+}
+
+
+def with_other(value: Any, key: str, other: str, text: str | None, *, first: bool) -> Any:
+    """Return an archive with another value next to those of a key; None for an equal one."""
+    if isinstance(value, list):
+        return [with_other(each, key, other, text, first=first) for each in value]
+    if not isinstance(value, dict):
+        return value
+    held = {k: with_other(each, key, other, text, first=first) for k, each in value.items()}
+    if key not in held or isinstance(held[key], (dict, list)):
+        return held
+    more = {other: held[key] if text is None else text}
+    return {**more, **held} if first else {**held, **more}
+
+
+@pytest.mark.parametrize("name", list(OTHER_ANSWERS))
+@pytest.mark.parametrize("first", [True, False])
+def test_other_answers_under_another_usual_key_are_an_error_with_both(
+    name: str, first: bool
+) -> None:
+    metric, responses, references = ARCHIVES[name]
+    key, other, text = OTHER_ANSWERS[name]
+    options = options_of(name) or InputOptions()
+    wanted = list(read_items(metric, responses, references, options=options))
+    both = with_other(responses, key, other, text, first=first)
+    with pytest.raises(ArchiveError) as caught:
+        read_items(metric, both, references, options=options)
+    assert all(f"response={each}" in str(caught.value) for each in (key, other))
+    mapped = replace(options, key_map={"response": key})
+    assert list(read_items(metric, both, references, options=mapped)) == wanted
+    equal = with_other(responses, key, other, None, first=first)
+    assert list(read_items(metric, equal, references, options=options)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "other", "label"),
+    [
+        ("pope, alone", "label", "gt", "no"),
+        ("dash-b", "gt", "label", "no"),
+        ("vidhalluc-bqa", "label", "truth", "No"),
+        ("vidhalluc-mcq", "Correct Answer", "label", "B"),
+        ("vidhalluc-tsh", "Correct Answer", "answer", "BA"),
+    ],
+)
+def test_other_labels_under_another_usual_key_are_an_error_with_both(
+    name: str, key: str, other: str, label: str
+) -> None:
+    metric, responses, references = ARCHIVES[name]
+    both = with_other(responses, key, other, label, first=True)
+    with pytest.raises(ArchiveError) as caught:
+        read_items(metric, both, references)
+    assert all(f"label={each}" in str(caught.value) for each in (key, other))
+    options = InputOptions(key_map={"label": key})
+    wanted = list(read_items(metric, responses, references))
+    assert list(read_items(metric, both, references, options=options)) == wanted

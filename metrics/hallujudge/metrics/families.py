@@ -27,7 +27,7 @@ from .errors import BenchmarkError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
 
-    from .answers.closed_questions import ClosedQuestions
+    from .answers.closed_questions import Answer, AnswerParser, ClosedQuestions, Parsed
 
     Source: TypeAlias = "str | Path | ClosedQuestions"
 
@@ -159,9 +159,30 @@ def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
         )
     if family in FAMILIES:
         raise BenchmarkError(f"{source}: the name {declared.name} is taken; give another one")
-    _outside[family] = replace(declared, digest=digest) if digest else declared
+    if digest:
+        # Variants with one parser have one parser then too.
+        parsers = {v.parse: _guarded(declared.name, v.parse) for v in declared.variants}
+        variants = tuple(replace(v, parse=parsers[v.parse]) for v in declared.variants)
+        declared = replace(declared, digest=digest, variants=variants)
+    _outside[family] = declared
     _declared_in[family] = source
     FAMILIES.append(family)
+
+
+def _guarded(name: str, parse: AnswerParser) -> AnswerParser:
+    """Return a parser whose errors name its benchmark and the response."""
+
+    def parse_answer(answer: Answer) -> Parsed:
+        try:
+            return parse(answer)
+        # A parser that ends its process would end the command without a word.
+        except (Exception, SystemExit) as err:
+            raise BenchmarkError(
+                f"the parser of {name} raised {type(err).__name__} ({err}) for the response "
+                f"{answer.response!r:.60}"
+            ) from err
+
+    return parse_answer
 
 
 def _check(declared: ClosedQuestions, source: str) -> None:

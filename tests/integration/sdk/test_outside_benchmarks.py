@@ -126,16 +126,21 @@ def test_a_command_takes_the_file_wherever_it_is_named(
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_an_error_of_its_code_names_the_line(answers: Path, tmp_path: Path, workers: str) -> None:
+@pytest.mark.parametrize("error", ["AssertionError", "OSError", "SystemExit"])
+def test_an_error_of_its_parser_names_line_and_response(
+    answers: Path, tmp_path: Path, error: str, workers: str
+) -> None:
     file = tmp_path / "bad.py"
     line = "    text = response.strip"
-    text = changed(line, f"    assert response != 'Perhaps.', 'boom'\n{line}")
+    bad = f"    if response == 'Perhaps.': raise {error}('boom')"
+    text = changed(line, f"{bad}\n{line}")
     file.write_text(text, encoding="utf-8")
     score = ("score", "my-sides", "-r", answers, "-o", tmp_path / "out", "--workers", workers)
     done = cli(*score, "--benchmark", file)
     assert done.returncode == 2, done.stderr
-    place = text.splitlines().index("    assert response != 'Perhaps.', 'boom'") + 1
-    assert f"error: {file}:{place}: AssertionError: boom" in done.stderr
+    place = text.splitlines().index(bad) + 1
+    said = f"the parser of my-sides raised {error} (boom) for the response 'Perhaps.'"
+    assert f"error: {file}:{place}: {said}" in done.stderr
     assert "Traceback" not in done.stderr
 
 

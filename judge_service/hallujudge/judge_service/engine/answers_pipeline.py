@@ -229,10 +229,18 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of a bundle."""
+        if self._own.missing != "unscored":
+            # An error's text is not parsed as an answer.
+            item = replace(item, answers=tuple(map(self._without_failure, item.answers)))
         if not self.metric.benchmark.bundle.partial:
             return self.metric.score(item)
         found = enumerate(map(self.answer_problem, item.answers))
         return self.metric.score_part(item, {n: p[0].value for n, p in found if p is not None})
+
+    def _without_failure(self, answer: Answer) -> Answer:
+        """Return an answer without its response, if that is missing, empty or a failure text."""
+        problem = self.responses.problem(answer.response)
+        return answer if problem is None else answer._replace(response=None)
 
     def unread(self, item: AnswersItem) -> Problem:
         """Return why a bundle with an answer that could not be parsed is unscored."""

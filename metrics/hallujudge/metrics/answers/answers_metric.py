@@ -35,7 +35,7 @@ from .closed_questions import (
     ClosedQuestions,
     Parsed,
 )
-from .other_variants import OtherVariants, other_variants
+from .other_variants import MISSING, OtherVariants, missing_counts, missing_note, other_variants
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, ScoreDefinition
@@ -159,12 +159,12 @@ class AnswersMetric(SoftMetric):
 
     def _read_now(self, answer: Answer) -> ReadAnswer:
         value, right, how, unsure, counts, credit = self.parse(answer)
+        how = MISSING if answer.response is None else how
         unparsed = self._variant.unparsed if value is None else "" if counts else "unscored"
         seen = tuple([(name, answer.fields.get(name, "")) for name in self.benchmark.seen])
         other = self._others.parsed(answer) if value is None and self._others else None
-        parsed = (self._name_of(answer), value, answer.label, right, how)
-        counted = unparsed != "unscored"
-        return make_read((*parsed, unparsed, counted, seen, other, unsure, False, credit))
+        parsed = (self._name_of(answer), value, answer.label, right, how, unparsed)
+        return make_read((*parsed, unparsed != "unscored", seen, other, unsure, False, credit))
 
     def score_part(
         self, item: AnswersItem, problems: Mapping[int, str]
@@ -279,10 +279,11 @@ class AnswersMetric(SoftMetric):
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return how many answers only another variant parses, if they are 1 % or more.
 
-        And how many answers count by their verdict, if probabilities count, and the benchmark's own
-        notes.
+        And how many missing ones count, how many count by verdict where probabilities count, and
+        the benchmark's own notes.
         """
         others = self._others.notes(self.variant, totals) if self._others else ()
+        others += missing_note(self.benchmark, self.variant, totals)
         makers = filter(None, (self.benchmark.notes, self._variant.notes))
         own = (note for make in makers for note in make(totals))
         return (*SoftMetric.notes_on(self, totals), *others, *own)
@@ -299,9 +300,9 @@ class AnswersMetric(SoftMetric):
 
     def _open_columns(self, bundle: Bundle, *, readable: bool) -> tuple[float, ...]:
         """Return how many answers do not count, and the columns if they were wrong, or right."""
-        missing = sum(not answer.counted for answer in bundle) if readable else 0
         if not readable:
             return (0,) * (1 + len(ENDS) * len(self.open_columns))
+        missing = sum(not answer.counted for answer in bundle)
         ends: list[float] = []
         for right in (False, True):
             known = [a if a.counted else decided(a, a.label, right=right) for a in bundle]
@@ -439,9 +440,9 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         base: Class of what is special.
         benchmark: The benchmark.
     """
-    counts = {each.name: each for score in benchmark.scores for each in score.counts}
-    judged = benchmark.judged
-    if judged is not None:
+    of_scores = (each for score in benchmark.scores for each in score.counts)
+    counts = {each.name: each for each in (*of_scores, *missing_counts(benchmark))}
+    if (judged := benchmark.judged) is not None:
         note = f"soft: {judged.noun} that count by verdict"
         counts[WITHOUT_PROBABILITY] = count(WITHOUT_PROBABILITY, note, lacks_probability)
     means = tuple(score for score in benchmark.scores if score.over)
@@ -452,8 +453,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     ]
     others = other_variants(benchmark)
     columns += others.columns if others is not None else ()
-    open_columns = open_columns_of(benchmark)
-    if open_columns:
+    if open_columns := open_columns_of(benchmark):
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
         columns += end_columns(counts, open_columns)
     if means:

@@ -1,7 +1,8 @@
-"""Answers that a run's variant cannot parse and another variant of the benchmark can.
+"""Answers that a run's variant cannot parse and another variant can, and missing ones that count.
 
 Statistics of an item say how many such answers it has, and what they would add to the main score's
-numerator and denominator. A report notes them if they are at least 1 % of the answers.
+numerator and denominator. A report notes them if they are at least 1 % of the answers. Where
+missing answers count, statistics also say what of the main score's counts is theirs, for a note.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..framework.columns_and_scores import Column, Ratio
+from .answer_scores import Count, count
 
 if TYPE_CHECKING:
-    from .answer_scores import Bundle, Count
+    from .answer_scores import Bundle
     from .closed_questions import Answer, AnswerVariant, ClosedQuestions
 
 READ, ABOVE, BELOW = "read_elsewhere", "above_elsewhere", "below_elsewhere"
@@ -21,6 +23,8 @@ READ, ABOVE, BELOW = "read_elsewhere", "above_elsewhere", "below_elsewhere"
 numerator and denominator."""
 RESPONSES = "responses"
 """The column of parsed and unparsed answers, in benchmarks whose bundles have several."""
+MISSING = "missing"
+"""The column of missing answers that count, and how they were parsed."""
 _NO_ANSWERS = ("", "Unknown.")
 # Fewer are no news.
 _NOTED_SHARE = 0.01
@@ -171,4 +175,49 @@ def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
         unit=benchmark.unit,
         counts_answers=not benchmark.bundle.alone,
         integral=score is None or all(each.integral for each in score.counts),
+    )
+
+
+def missing_counts(benchmark: ClosedQuestions) -> tuple[Count, ...]:
+    """Return the counts of missing answers, where a variant counts them; else none."""
+    if all(each.missing == "unscored" for each in benchmark.variants):
+        return ()
+
+    def of_missing(known: Count) -> Count:
+        return replace(
+            known,
+            name=f"{known.name}@{MISSING}",
+            meaning=f"{known.name} of {benchmark.unit} with a missing answer",
+            of=lambda bundle: known.of(bundle) if any(a.how == MISSING for a in bundle) else 0,
+        )
+
+    [main] = (s for s in benchmark.scores if s.definition.name == benchmark.main_score)
+    meaning = "answers that are missing, empty or failure texts"
+    return (count(MISSING, meaning, lambda a: a.how == MISSING), *map(of_missing, main.counts))
+
+
+def missing_note(
+    benchmark: ClosedQuestions, variant: str, totals: Mapping[str, float]
+) -> tuple[str, ...]:
+    """Return how many missing answers count, and the main score without them.
+
+    Args:
+        benchmark: The benchmark.
+        variant: The variant of the run.
+        totals: The sums of all columns.
+    """
+    if not (missing := totals.get(MISSING, 0)):
+        return ()
+    import numpy as np
+
+    [main] = (s.definition for s in benchmark.scores if s.definition.name == benchmark.main_score)
+    sums = {name: np.array([totals[name]]) for name in main.columns}
+    others = {name: each - totals[f"{name}@{MISSING}"] for name, each in sums.items()}
+    [value], [then] = main.value(sums), main.value(others)
+    # NaN is a score of no item.
+    shown = [f"{each:.4f}" if each == each else "undefined" for each in (then, value)]
+    return (
+        f"{missing:,.0f} answers are missing, empty or failure texts, which {variant} counts as it "
+        f"counts unparsed ones; without their {benchmark.unit} {main.name} is {shown[0]}, "
+        f"not {shown[1]}",
     )

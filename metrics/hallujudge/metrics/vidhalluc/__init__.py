@@ -202,20 +202,31 @@ def _questions(records: _Records, key: str) -> _Unfolded:
     named = [{str(r["id"]): r["text"]} if r.keys() == {"id", "text"} else r for r in records]
     lists = [each for values in named for each in values.values() if isinstance(each, list)]
     asked = [each for listed in lists for each in listed if isinstance(each, _OBJECT)]
-    if asked and not any("a" in each for each in asked):
-        found = ", ".join(sorted({name for each in asked for name in each}))
-        raise ValueError(f"no key for clips: tried a; found {found}", "Give it this name")
+    if asked and not any(each.get("a") for each in asked):
+        raise ValueError(_no_clips(asked), "Give it this name")
     for place, values in enumerate(named):
         if not all(isinstance(each, list) or each is None for each in values.values()):
             yield place, records[place]
             continue
         for name, listed in values.items():
             for number, each in enumerate(listed if isinstance(listed, list) else ()):
-                clips = each.get("a") or {} if isinstance(each, _OBJECT) else None
+                where = f"question {number + 1} of {name!r}"
+                clips = each.get("a") if isinstance(each, _OBJECT) else ()
+                # As released, an answered question may lack its clips, but not under another name.
+                if clips is None and any(
+                    isinstance(held, (list, *_OBJECT)) for held in each.values()
+                ):
+                    raise ValueError(f"{where}: {_no_clips([each])}", "Give it this name")
+                clips = {} if clips is None else clips
                 if not isinstance(clips, _OBJECT) or not (clips or key == "response"):
-                    raise ValueError(f"question {number + 1} of {name!r} has no clips", "Add them")
+                    raise ValueError(f"{where} has no clips", "Add them")
                 own = {"question_id": f"{name}_{number}", "video": name, "question": each.get("q")}
                 yield place, {**own, f"{key}s": clips}
+
+
+def _no_clips(asked: _Records) -> str:
+    found = ", ".join(sorted({name for each in asked for name in each}))
+    return f"no key for clips: tried a; found {found}"
 
 
 def _clips(records: _Records, _key: str) -> _Unfolded:

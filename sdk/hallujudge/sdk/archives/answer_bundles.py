@@ -33,6 +33,7 @@ from .json_files import amount, named, shown
 from .named_keys import fields_of
 from .question_files import bundle_id, place_of, unfolded
 from .records import ID_FLAG, Record, canonical_id, choose_key, make_record, optional_text
+from .rival_keys import entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
 from .table_files import are_objects, structured, values_by_name
 
@@ -139,6 +140,9 @@ class _Bundles:
             if not self._bundle.cut and self._is_cut(entries):
                 self._faults.add(Fault.CUT, f"{bundle} ({len(entries)} of {self._bundle.every})")
         items = [self._item(entries) for entries in gathered.values()]
+        if self._maker.chosen is not None:
+            pairs = entries_with_answers(gathered.values(), items)
+            refuse_other_keys(self._declared, self._maker.chosen, pairs, self._options)
         if not self._may_lack and self._asked.asking is None:
             self._faults.add(Fault.SILENT, *self._asked.silent())
         self._faults.check()

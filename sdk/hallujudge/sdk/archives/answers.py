@@ -39,10 +39,9 @@ from .records import (
     optional_text,
     read_records,
 )
+from .rival_keys import LOOKED_AT, asks, refuse_other_keys
 from .split_files import joined_splits
 
-# Answers that are searched for question marks before a file of questions is refused.
-_LOOKED_AT = 100
 # Key of the response in some layouts, and of the label in others.
 _LABEL_OR_RESPONSE = "answer"
 # Items that are kept from the check of an archive; more are read again.
@@ -75,7 +74,7 @@ def read_answers(
         InvalidInputError: There is no such way to join.
     """
     source = _read(declared, responses, references, options, group_by)
-    items = (item for item in islice(source, _LOOKED_AT) if isinstance(item, AnswersItem))
+    items = (item for item in islice(source, LOOKED_AT) if isinstance(item, AnswersItem))
     answers = [answer for item in items for answer in item.answers]
     _refuse_questions([answer.response for answer in answers])
     if options.text_key is None and "response" not in options.key_map:
@@ -114,7 +113,7 @@ def _read(
 
 def _refuse_questions(texts: Sequence[str | None]) -> None:
     """Refuse the texts of questions: read as answers, many of them say yes or no."""
-    if texts and all(map(_asks, texts)):
+    if texts and all(map(asks, texts)):
         raise ArchiveError(
             f"the responses are questions, such as {texts[0]!s:.80}; give the model's "
             "answers as responses and the questions as references"
@@ -133,7 +132,7 @@ def _refuse_labels(
         each.label and folded(each.response or "") == folded(each.label) for each in answers
     ):
         return
-    keys, records = declared.keys, list(islice(read_records(responses), _LOOKED_AT))
+    keys, records = declared.keys, list(islice(read_records(responses), LOOKED_AT))
     if not all(_first_key(record, keys.response) == _LABEL_OR_RESPONSE for record in records):
         return
     known = {*keys.response, *keys.label, *keys.id, *keys.question, *keys.asked, *keys.media}
@@ -275,6 +274,7 @@ class Answers:
             raise refuse(
                 "answers repeat a question that differs from the joined one", others, self._remedy()
             )
+        self._check_keys()
         missing = check.missing()
         dropped = sum(self._left_out.values())
         return ItemSource(
@@ -282,6 +282,12 @@ class Answers:
             make=lambda: self._items(missing, held),
             notes=(*self._notes(), *(media.notes() if known is None else ())),
         )
+
+    def _check_keys(self) -> None:
+        """Refuse other answers, or labels, under other usual keys of the first records."""
+        looked = islice(read_records(self._responses), LOOKED_AT)
+        pairs = [((r.place, r.values), self._item(r, self._key(r), "").answers[0]) for r in looked]
+        refuse_other_keys(self._declared, (self._text_key, self._label_key), pairs, self._options)
 
     def _held(self, held: list[AnswersItem], record: Record, key: str) -> list[AnswersItem] | None:
         """Return the items with one more; None if they are to be read again to save memory."""
@@ -388,17 +394,6 @@ class Answers:
         answer = Answer(text, question.label, "", question.text)
         own = fields_of(self._group_by, _filled(question.fields), fields)
         return make_item((identifier, question.image, own, (answer,)))
-
-
-def _asks(text: str | None) -> bool:
-    """Return whether a text is a question; a lone question mark is not one.
-
-    Instructions may follow it, as in LLaVA's files.
-    """
-    if text is None or "?" not in text or len(text.split()) <= 2:
-        return False
-    first = text.partition("?")[0].strip()
-    return text.rstrip().endswith("?") or (" " in first and not set(first) & set(".!\n"))
 
 
 def _filled(fields: Mapping[str, str]) -> Mapping[str, object]:

@@ -15,6 +15,7 @@ from .joins import IdCheck, refuse
 from .json_files import named, read_json, shown
 from .named_keys import fields_of
 from .records import ID_FLAG, Record, choose_key, id_under, no_records, not_a_text, read_records
+from .rival_keys import refuse_other_texts
 from .table_files import structured
 
 _HUMAN = "human"
@@ -158,6 +159,8 @@ class _Captions:
         model_keys = (self._options.text_key,) if self._options.text_key else _MODEL_KEYS
         human = _caption(record, _HUMAN_KEYS, "the person's caption")
         model = _caption(record, model_keys, "the model's caption")
+        chosen = next(filter(record.values.__contains__, model_keys))
+        refuse_other_texts([record], chosen, _MODEL_KEYS, self._options)
         lines, problem = self._lines(record)
         return ArgusItem(
             id=f"{clip}/{mode}",

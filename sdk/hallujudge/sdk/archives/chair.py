@@ -55,6 +55,7 @@ from .records import (
     read_record_batches,
     response_value,
 )
+from .rival_keys import refuse_other_texts
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _items = makers_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
@@ -298,6 +299,7 @@ class _Archive:
             raise no_records(responses, "responses", "response")
         first = Record(batch.values[0], batch.position, batch.place(0))
         self._keys = _keys_of(first, options, own_objects=not references.any)
+        refuse_other_texts(batch.records(), self._keys.text, _TEXT_KEYS, options)
 
     def found(self) -> _Found:
         """Return what the whole archive holds."""

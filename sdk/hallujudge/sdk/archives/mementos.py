@@ -28,6 +28,7 @@ from .records import (
     read_records,
     response_value,
 )
+from .rival_keys import refuse_other_texts
 from .table_files import decoded, structured
 
 LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
@@ -163,6 +164,7 @@ class _Descriptions:
             raise no_records(responses, "responses", "response")
         self._id_key = choose_key(first, options.id_key, _ID_KEYS, "the image name", ID_FLAG)
         self._text_key = self._find_text_key(first)
+        refuse_other_texts(self._records, self._text_key, _RESPONSE_KEYS, options)
         # Items of an earlier run hold what they were compared with among their evidence.
         whole = {"evidence", "outcome"}.isdisjoint(first.values)
         if known is None and whole and not options.allow_unknown:

@@ -28,6 +28,7 @@ from .records import (
     read_records,
     response_value,
 )
+from .rival_keys import refuse_other_texts
 from .table_files import structured
 
 # In the order in which the released script looks for them.
@@ -85,6 +86,9 @@ class _Answers:
             raise no_records(responses, "responses", "response")
         self._id_key = choose_key(first, options.id_key, ID_KEYS, "the image id", ID_FLAG)
         self._text_key = choose_key(first, options.text_key, _TEXT_KEYS, "the answer", TEXT_FLAG)
+        # As released, the text comes before the answer where records have both.
+        others = [key for key in _TEXT_KEYS if (self._text_key, key) != _TEXT_KEYS[:2]]
+        refuse_other_texts(self._records, self._text_key, others, options)
         self._names_objects = _OBJECTS in first.values
         self._own_key = ""
         if known is None:

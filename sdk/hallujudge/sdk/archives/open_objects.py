@@ -27,6 +27,7 @@ from .records import (
     read_records,
     response_value,
 )
+from .rival_keys import refuse_other_texts
 from .table_files import structured
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
@@ -146,6 +147,7 @@ class _Captions:
         self._id_key = choose_key(first, options.id_key, keys, "the id", ID_FLAG)
         self._image_key = next((key for key in ID_KEYS if key in first.values), self._id_key)
         self._text_key = choose_key(first, options.text_key, _TEXT_KEYS, "the caption", TEXT_FLAG)
+        refuse_other_texts(self._records, self._text_key, _TEXT_KEYS, options)
 
     def checked(self) -> ItemSource:
         """Return the items after checking every id and every reference."""

@@ -35,6 +35,7 @@ from .records import (
     optional_text,
     read_records,
 )
+from .rival_keys import refuse_other_texts
 from .table_files import structured
 
 _ID_KEYS = ("image_id", "id", "image")
@@ -294,6 +295,10 @@ class _Answers:
             return _Keys(id=identifier, text=None)
         flag = f"{TEXT_FLAG}; images of Tri-HE's own file have a list 'instance' of them"
         text = choose_key(first, self._options.text_key, _TEXT_KEYS, "the response", flag)
+        # In Tri-HE's own file, the user may name the model, whose answers are beside GPT-4V's.
+        if "model_key" not in self._options.own:
+            answers = _flat(self._responses, self._options)
+            refuse_other_texts(answers, text, _TEXT_KEYS, self._options)
         image = next(read_records(self._responses))
         if isinstance(image.values.get("instance"), list) and self._scenes is None:
             choose_key(image, None, _TRIPLETS, "the scene graph")

@@ -21,7 +21,7 @@ try:
     import typer
     from typer.exceptions import TyperException
 
-    from hallujudge.metrics.errors import HallujudgeDeprecationWarning
+    from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
     from hallujudge.metrics.families import FAMILIES, declaring_line
 
     from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
@@ -194,14 +194,15 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
         # The process that reads our output has ended, as `head` does.
         sys.stderr.close()
         return ExitCode.FAILED
-    except OSError as err:
-        return fail(f"{err.strerror or err}: check the disk and where output goes", ExitCode.FAILED)
     except Exception as err:
-        # The code of a user's own benchmark may raise anything.
-        if not (place := declaring_line(err)):
+        # The code of a user's own benchmark may raise anything, such as an OSError.
+        if place := declaring_line(err):
+            known = isinstance(err, BenchmarkError)
+            problem = str(err) if known else f"{type(err).__name__}: {err}"
+            return fail(f"{place}: {problem}. Correct the benchmark there", ExitCode.BAD_INPUT)
+        if not isinstance(err, OSError):
             raise
-        problem = f"{type(err).__name__}: {err}"
-        return fail(f"{place}: {problem}. Correct the benchmark there", ExitCode.BAD_INPUT)
+        return fail(f"{err.strerror or err}: check the disk and where output goes", ExitCode.FAILED)
     return int(code) if isinstance(code, int) else ExitCode.OK
 
 
