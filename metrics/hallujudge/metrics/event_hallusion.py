@@ -188,6 +188,7 @@ BENCHMARK = ClosedQuestions(
                 compared_by(_first_letters_unmarked, "judgement", of="judgement"),
                 compared_by(_first_letters, "first letters"),
             ),
+            missing="wrong",
         ),
         AnswerVariant(
             name="corrected",

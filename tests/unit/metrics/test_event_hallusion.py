@@ -81,12 +81,14 @@ def test_what_cannot_be_parsed_is_wrong_or_left_out() -> None:
         "answered": 3,
         "decided": 1,
         "open": 0,
+        "missing_answers": 1,
     }
     assert counts("corrected", item) == {
         **both,
         "answered": 1,
         "decided": 0,
         "open": 3,
+        "missing_answers": 0,
     }
 
 

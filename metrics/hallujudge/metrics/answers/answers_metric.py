@@ -35,7 +35,7 @@ from .closed_questions import (
     ClosedQuestions,
     Parsed,
 )
-from .other_variants import MISSING, OtherVariants, missing_counts, missing_note, other_variants
+from .other_variants import OtherVariants, how_parsed, missing_counts, missing_note, other_variants
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, ScoreDefinition
@@ -159,7 +159,7 @@ class AnswersMetric(SoftMetric):
 
     def _read_now(self, answer: Answer) -> ReadAnswer:
         value, right, how, unsure, counts, credit = self.parse(answer)
-        how = MISSING if answer.response is None else how
+        how = how_parsed(self._variant, answer, value) or how
         unparsed = self._variant.unparsed if value is None else "" if counts else "unscored"
         seen = tuple([(name, answer.fields.get(name, "")) for name in self.benchmark.seen])
         other = self._others.parsed(answer) if value is None and self._others else None

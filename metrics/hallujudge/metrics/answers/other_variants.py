@@ -24,7 +24,7 @@ numerator and denominator."""
 RESPONSES = "responses"
 """The column of parsed and unparsed answers, in benchmarks whose bundles have several."""
 MISSING = "missing"
-"""The column of missing answers that count, and how they were parsed."""
+"""How missing answers were parsed."""
 _NO_ANSWERS = ("", "Unknown.")
 # Fewer are no news.
 _NOTED_SHARE = 0.01
@@ -178,6 +178,12 @@ def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
     )
 
 
+def how_parsed(variant: AnswerVariant, answer: Answer, value: str | None) -> str:
+    """Return how an answer was parsed that is missing and counts; empty for others."""
+    is_missing = value is None and not (answer.response or "").strip()
+    return MISSING if is_missing and variant.missing != "unscored" else ""
+
+
 def missing_counts(benchmark: ClosedQuestions) -> tuple[Count, ...]:
     """Return the counts of missing answers, where a variant counts them; else none."""
     if all(each.missing == "unscored" for each in benchmark.variants):
@@ -193,7 +199,10 @@ def missing_counts(benchmark: ClosedQuestions) -> tuple[Count, ...]:
 
     [main] = (s for s in benchmark.scores if s.definition.name == benchmark.main_score)
     meaning = "answers that are missing, empty or failure texts"
-    return (count(MISSING, meaning, lambda a: a.how == MISSING), *map(of_missing, main.counts))
+    return (
+        count("missing_answers", meaning, lambda a: a.how == MISSING),
+        *map(of_missing, main.counts),
+    )
 
 
 def missing_note(
@@ -206,7 +215,7 @@ def missing_note(
         variant: The variant of the run.
         totals: The sums of all columns.
     """
-    if not (missing := totals.get(MISSING, 0)):
+    if not (missing := totals.get("missing_answers", 0)):
         return ()
     import numpy as np
 

@@ -230,12 +230,16 @@ class _Bundles:
                 return
         rest = {key: value for key, value in record.values.items() if key not in held}
         columns = [(self._bundle.columns[key], held[key] or {}) for key in keys]
-        for name in held[keys[0]] or ():
+        first = held[keys[0]] or {}
+        if others := {name for _, of in columns for name in of if name not in first}:
+            part = f"{self._declared.unit} have answers without a label, which do not count"
+            self._maker.lacks_part(part, named(sorted(others)))
+        for name in first:
             own = {**rest, **{k: "" if (v := of.get(name)) is None else v for k, of in columns}}
             mapped = self._mapped(own, {}) if self._options.key_map else own
             inner = make_record((mapped, record.position, bundle))
             yield make_entry((bundle, name, fields, rest, inner, False))
-        if not held[keys[0]] and self._bundle.empty:
+        if not first and self._bundle.empty:
             yield Entry(bundle, "", fields, rest, record, empty=True)
 
     def _common(self, fields: Mapping[str, str], record: Record) -> Iterator[str]:

@@ -17,6 +17,7 @@ from hallujudge.metrics.answers.closed_questions import (
 from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.framework.fast_values import maker_of
 
+from ..errors import ArchiveError
 from .asked_questions import AskedQuestions
 from .inputs import InputOptions
 from .joins import Faults
@@ -204,9 +205,11 @@ class AnswerMaker:
             ArchiveError: It lacks them; the message lists the tried and the found keys.
         """
         keys = self._keys.options
-        if self._needs_choices:
-            choose_key(record, None, keys, "the choices")
-        return options_of(record, keys)
+        found = options_of(record, keys)
+        if self._needs_choices and not found:
+            key = choose_key(record, None, keys, "the choices")
+            raise ArchiveError(f"{record.place}: {key!r} has no choices; give their texts")
+        return found
 
     def _lacks(self, values: Mapping[str, object]) -> bool:
         """Return whether a record has no choices."""
@@ -224,7 +227,7 @@ class AnswerMaker:
         missing, verdict = found in (None, ""), self._keys.verdict[:1]
         if missing and any(map(answer.fields.get, verdict)):
             found_keys = f"tried {self._keys.label[0]}; found {named(sorted(entry.inner.values))}"
-            self._lacks_part(f"answers have no {self._keys.label[0]}", found_keys)
+            self.lacks_part(f"answers have no {self._keys.label[0]}", found_keys)
             return
         if missing and self._options.allow_unknown:
             return
@@ -243,12 +246,12 @@ class AnswerMaker:
         for name in keys if has_any(record, whole.keys) else ():
             if not has_any(record, keys[name]):
                 found_keys = f"tried {', '.join(keys[name])}; found {named(sorted(record.values))}"
-                self._lacks_part(f"{whole.name}s have no {name}", found_keys)
+                self.lacks_part(f"{whole.name}s have no {name}", found_keys)
         response = found.pop("response")
         fields = {name: text for name, text in found.items() if text is not None}
         return Answer(response=response, label=whole.label, name=whole.name, fields=fields)
 
-    def _lacks_part(self, part: str, keys: str) -> None:
+    def lacks_part(self, part: str, keys: str) -> None:
         """Count an answer that lacks something; the keys of the first one are kept."""
         number, first = self.lacking.get(part, (0, keys))
         self.lacking[part] = number + 1, first

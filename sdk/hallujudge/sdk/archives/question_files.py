@@ -485,16 +485,16 @@ def options_of(record: Record, keys: Sequence[str]) -> Mapping[str, str]:
     key = next(filter(record.values.__contains__, keys), None)
     if key is None or (value := structured(record.values[key])) is None:
         return {}
-    # The test of a dict takes a fifth of the time of that of a mapping.
-    if isinstance(value, (dict, Mapping)):
-        return {
-            str(letter).strip(): text
-            if type(text) is str and text.isascii()
-            else well_formed(str(text))
-            for letter, text in value.items()
-        }
     if isinstance(value, (list, tuple)) and len(value) <= len(ascii_uppercase):
-        return dict(zip(ascii_uppercase, (well_formed(str(x)) for x in value), strict=False))
+        value = dict(zip(ascii_uppercase, value, strict=False))
+    # The test of a dict takes a fifth of the time of that of a mapping.
+    held = value if isinstance(value, (dict, Mapping)) else {"": None}
+    if all(type(text) is str or _is_number(text) for text in held.values()):
+        return {
+            str(letter).strip(): well_formed(text if type(text) is str else str(text))
+            for letter, text in held.items()
+        }
     raise ArchiveError(
-        f"{record.place}: choices must be an object letter -> text or a list; found {shown(value)}"
+        f"{record.place}: choices must be an object letter -> text or a list of texts; found "
+        f"{shown(value)}"
     )

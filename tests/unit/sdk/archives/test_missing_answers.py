@@ -1,4 +1,4 @@
-"""Missing answers of VidHalluc: counted as the script counts them, and named in the report."""
+"""Missing answers that count as the released scripts count them, and are named in reports."""
 
 from __future__ import annotations
 
@@ -115,3 +115,44 @@ def test_clips_under_another_key_or_in_no_question_are_an_error(answers: Any) ->
 def test_clips_that_are_no_object_are_an_error(clips: Any) -> None:
     with pytest.raises(ArchiveError, match="question 2 of '0' has no clips"):
         read_items("vidhalluc-bqa", answered(RIGHT, clips), ASKED)
+
+
+def test_answers_to_clips_without_a_label_are_noted() -> None:
+    fewer = {"0": [{"q": "?", "a": {"c2": "No"}}, ASKED["0"][1]]}
+    [note] = read_items("vidhalluc-bqa", answered(RIGHT, OTHER), fewer).notes
+    assert note == "1 of 2 questions have answers without a label, which do not count: c1"
+
+
+@pytest.mark.parametrize("text", [None, "", " "])
+def test_a_missing_answer_about_an_event_is_wrong_as_released_and_noted(text: str | None) -> None:
+    asked = [{"question": "Is it a dog?", "answer": "Yes.", "prediction": "Yes."}]
+    silent = [{**asked[0], "prediction": text}]
+    videos = [{"id": n, "split": "entire", "qa": qa} for n, qa in enumerate((asked, silent))]
+    report = scored("event-hallusion", videos)
+    assert report.scores["question_accuracy"].value == 0.5
+    assert "question_accuracy is 1.0000, not 0.5000" in note_on_missing(report)
+    corrected = scored("event-hallusion", videos, variant="corrected")
+    assert corrected.scores["question_accuracy"].value == 1.0
+    assert not note_on_missing(corrected)
+
+
+CHOICES = {"A": "running", "B": "sitting"}
+
+
+@pytest.mark.parametrize(
+    ("choices", "problem"),
+    [
+        (None, "'Choices' has no choices"),
+        ({}, "'Choices' has no choices"),
+        ([], "'Choices' has no choices"),
+        ("", "'Choices' has no choices"),
+        ({"A": None, "B": "sitting"}, "choices must be"),
+        ({"A": {"text": "running"}, "B": "sitting"}, "choices must be"),
+        (["running", None], "choices must be"),
+    ],
+)
+def test_choices_that_are_no_texts_are_an_error(choices: Any, problem: str) -> None:
+    row = {"id": "0", "video": "0", "Question": "?", "Correct Answer": "A", "Model Answer": "B"}
+    assert read_items("vidhalluc-mcq", [{**row, "Choices": CHOICES}], None)
+    with pytest.raises(ArchiveError, match=problem):
+        read_items("vidhalluc-mcq", [{**row, "Choices": choices}], None)
