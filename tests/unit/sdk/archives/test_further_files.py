@@ -68,6 +68,13 @@ def test_the_files_found_are_those_of_the_examples_command(
     assert alone in [run["scores"] for run in runs if run["metric"] == metric]
 
 
+def test_scores_without_a_value_make_room_for_others(overview: Overview) -> None:
+    (table,) = [grid for grid in overview.narrow_page().grids if grid.title == "amber"]
+    # The only description is unscored, since its nouns are not given.
+    assert "accuracy" in str(table)
+    assert "chair" not in str(table)
+
+
 def test_files_that_a_run_reads_are_listed_with_what_they_are(overview: Overview) -> None:
     beside = {"/".join(Path(e.archive).parts[-2:]): e.reason for e in overview.beside}
     assert beside["amber/safe_words.txt"] == "safe words of amber"

@@ -293,8 +293,12 @@ def _entries(runs: Iterable[ScoredRun]) -> Iterator[Entry]:
 
 
 def _shown_scores(run: ScoredRun) -> list[str]:
-    names = list(run.report.scores)
-    return names if len(names) <= _MOST_SCORES else names[:_FIRST_SCORES]
+    scores = run.report.scores
+    if len(scores) <= _MOST_SCORES:
+        return list(scores)
+    # A run may lack all that the first scores are of, such as AMBER's descriptions.
+    known = [name for name, score in scores.items() if score.value is not None]
+    return (known or list(scores))[:_FIRST_SCORES]
 
 
 def _unscored_notes(runs: Iterable[ScoredRun]) -> Iterable[str]:
