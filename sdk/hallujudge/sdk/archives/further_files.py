@@ -131,19 +131,25 @@ class ArchiveFolders:
         references = self._given.references.get(metric)
         own = dict(self._given.inputs.get(metric, {}))
         found: dict[str, ArchiveSummary] = {}
+        errors: list[ArchiveError] = []
         if summary.needs_references or not summary.metrics:
             tables = [t.name for t in declared_inputs(metric).own if t.kind == "file"]
             sought = [name for name in tables if name not in own]
             sought += [REFERENCES] if references is None and _takes_references(metric) else []
-            pairs = ((name, self._found(summary, metric, name)) for name in sought)
-            found = {name: file for name, file in pairs if file is not None}
+            for name in sought:
+                try:
+                    found |= self._found(summary, metric, name)
+                except ArchiveError as err:
+                    errors.append(err)
         if (file := found.get(REFERENCES)) is not None:
             references = file.path if is_url(file.path) else self._paths[file.path]
         own |= {name: self._paths[f.path] for name, f in found.items() if name != REFERENCES}
-        self._refuse_missing(summary, metric, references, own)
-        return JoinedArchive(
+        joined = JoinedArchive(
             summary=summary, metric=metric, references=references, own=own, found=found
         )
+        for why in (*map(str, errors), *_what_lacks(joined)):
+            raise ArchiveError(why, metadata={_COMMAND: joined.command})
+        return joined
 
     def unshared(
         self, joined: Sequence[JoinedArchive]
@@ -171,8 +177,8 @@ class ArchiveFolders:
         own = (t for t in declared_inputs(joined.metric).own if isinstance(t, InputTable))
         return [joined.found[t.name] for t in own if t.of_answers and t.name in joined.found]
 
-    def _found(self, summary: ArchiveSummary, metric: str, name: str) -> ArchiveSummary | None:
-        """Return the file of a folder that is a further file of an archive; None without one."""
+    def _found(self, summary: ArchiveSummary, metric: str, name: str) -> dict[str, ArchiveSummary]:
+        """Return the file of a folder that is a further file of an archive, under its name."""
         needed = summary.needs.get(_flag(metric, name), "")
         usual = {*usual_files(metric).get(name, ()), needed}
         suited = [s for s in self._others(summary) if _suits(s, metric, name, usual)]
@@ -180,27 +186,8 @@ class ArchiveFolders:
         if len(suited) > 1:
             either = f"its {_noun(name)} may be {' or '.join(map(_name, suited))}"
             remedy = f"give the right file with {_option(metric, name)}"
-            raise _left_out(f"{either}; {remedy}", summary, metric)
-        return suited[0] if suited else None
-
-    def _refuse_missing(
-        self,
-        summary: ArchiveSummary,
-        metric: str,
-        references: References | None,
-        own: Mapping[str, object],
-    ) -> None:
-        """Refuse an archive without references, or without any of the files that it needs."""
-        if references is not None or (_REFERENCES_FLAG not in summary.needs and own):
-            return
-        names = {option.flag: option.name for option in declared_inputs(metric).own}
-        files = {option.flag for option in declared_inputs(metric).own if option.kind == "file"}
-        for flag in sorted(summary.needs, key=_REFERENCES_FLAG.__ne__):
-            name = names.get(flag, REFERENCES)
-            why = f"has no {_noun(name)}: give them with {_option(metric, name)}"
-            if flag not in {*files, _REFERENCES_FLAG}:
-                why = "needs more than this file; the command says what"
-            raise _left_out(f"it is {summary.layout}, which {why}", summary, metric)
+            raise ArchiveError(f"{either}; {remedy}")
+        return {name: suited[0]} if suited else {}
 
     def _reads(self, summary: ArchiveSummary, metric: str) -> bool:
         """Return whether a metric's reader joins an archive with its references."""
@@ -229,6 +216,22 @@ def command_of(error: ArchiveError) -> str:
 def file_kind(name: str, metric: str) -> str:
     """Return what a further file is, for listings."""
     return f"{_noun(name)} of {metric}"
+
+
+def _what_lacks(joined: JoinedArchive) -> Iterator[str]:
+    """Yield what an archive lacks: references, or each file that it needs if it has none."""
+    summary, metric = joined.summary, joined.metric
+    if joined.references is not None or (_REFERENCES_FLAG not in summary.needs and joined.own):
+        return
+    options = {option.flag: option for option in declared_inputs(metric).own}
+    for flag in sorted(summary.needs, key=_REFERENCES_FLAG.__ne__):
+        option = options.get(flag)
+        if option is not None and option.kind != "file":
+            why = "needs more than this file; the command says what"
+        else:
+            name = REFERENCES if option is None else option.name
+            why = f"has no {_noun(name)}: give them with {_option(metric, name)}"
+        yield f"it is {summary.layout}, which {why}"
 
 
 def _left_out(why: str, summary: ArchiveSummary, metric: str) -> ArchiveError:

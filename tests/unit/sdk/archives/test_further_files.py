@@ -122,6 +122,8 @@ def test_of_two_candidates_none_is_taken(tmp_path: Path, metric: str, file: str,
     )
     (command,) = [entry.command for entry in plan.left_out if entry.command]
     assert f"hallujudge score {metric} " in command
+    # What is certain is in the command.
+    assert what == "references" or str(tmp_path / metric / "annotations.json") in command
 
 
 def test_a_file_about_the_answers_of_one_model_is_not_shared(tmp_path: Path) -> None:
