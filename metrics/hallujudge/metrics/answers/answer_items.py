@@ -33,6 +33,12 @@ class Answer(NamedTuple):
     a judge compares the response with."""
 
 
+_make_records = cast(
+    "Callable[[tuple[CanonicalRecord, CanonicalRecord]], ItemRecords]",
+    partial(tuple.__new__, ItemRecords),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswersItem(Item):
     """A bundle of answers that count together, often of one."""
@@ -63,7 +69,7 @@ class AnswersItem(Item):
             options = tuple(sorted(answer.options.items())) if answer.options else ()
             asked = [("", answer.question, options)] if options else answer.question
             said = _said_of(answer) if answer.fields else ()
-            return ItemRecords(asked, [answer.label, said] if said else answer.label)
+            return _make_records((asked, [answer.label, said] if said else answer.label))
         questions = list(map(_asked, self.answers))
         is_one = len(set(questions)) == 1
         return ItemRecords(self._questions(questions), self._labels(is_one=is_one))

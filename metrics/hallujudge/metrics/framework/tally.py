@@ -124,7 +124,7 @@ class Tally:
     def _put(self, results: Sequence[ItemResult]) -> None:
         # An item that the variant leaves out has no statistics, and counts in no number of items.
         if self._signed:
-            self._data.add(each for each in results if each.statistics or each.reason)
+            self._data.add([each for each in results if each.statistics or each.reason])
         for result in results:
             if result.outcome is Outcome.UNSCORED:
                 self._reasons[result.reason] += 1
@@ -136,7 +136,7 @@ class Tally:
                 self._judging.add(getattr(result.evidence, "judging", ()))
         rows = [result for result in results if result.statistics]
         codes = [
-            [of.code(result.fields.get(key, MISSING)) for result in rows]
+            of.codes([result.fields.get(key, MISSING) for result in rows])
             for key, of in self._groups.items()
         ]
         self._rows.append(_keys(rows), [result.statistics for result in rows], codes)
@@ -390,6 +390,12 @@ class GroupCodes:
     def code(self, value: str) -> int:
         """Return the number of a value, a new one if it has none."""
         return self._of.setdefault(value, len(self._of))
+
+    def codes(self, values: Sequence[str]) -> list[int]:
+        """Return the number of each value, as :meth:`code` does."""
+        for value in dict.fromkeys(values):
+            self.code(value)
+        return list(map(self._of.__getitem__, values))
 
     @property
     def known(self) -> Iterable[str]:

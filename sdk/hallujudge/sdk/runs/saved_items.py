@@ -17,7 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from hallujudge.metrics import Item, ItemResult, Outcome, Report
+from hallujudge.metrics import AnswersItem, Item, ItemResult, Outcome, Report
 from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
@@ -30,8 +30,6 @@ from .manifest import JOURNAL
 if TYPE_CHECKING:
     from msgspec import Raw
     from msgspec.json import Encoder
-
-    from hallujudge.metrics import Answer
 
     from .manifest import Manifest
     from .score_run import SaveOptions
@@ -76,7 +74,7 @@ def _line(
     item: Item, result: ItemResult, known: _KnownJson, *, keep_text: bool
 ) -> dict[str, object]:
     line: dict[str, Any] = result.head()
-    line["scores"], line["statistics"] = known.numbers(result)
+    line["scores"], line["statistics"], evidence = known.parts(result)
     response = response_of(item)
     if keep_text:
         line["response"] = response
@@ -85,7 +83,7 @@ def _line(
         if "detail" in line:
             # The detail may quote the response.
             line["detail"] = ""
-    line["evidence"] = known.evidence(result)
+    line["evidence"] = evidence
     return line
 
 
@@ -100,9 +98,23 @@ class _KnownJson:
         self._names = names
         # By identity: the results live as long as their batch.
         self._known: dict[int, object] = {}
+        self._parts: dict[tuple[int, int, int], tuple[object, object, object]] = {}
 
-    def evidence(self, result: ItemResult) -> object:
-        """Return the evidence of a result."""
+    def parts(self, result: ItemResult) -> tuple[object, object, object]:
+        """Return the scores, the statistics and the evidence of a result.
+
+        Raises:
+            ValueError: A number is not finite.
+        """
+        key = id(result.scores), id(result.statistics), id(result.evidence)
+        if (known := self._parts.get(key)) is not None:
+            return known
+        made = (*self._numbers(result), self._evidence(result))
+        if dict not in map(type, made):
+            self._parts[key] = made
+        return made
+
+    def _evidence(self, result: ItemResult) -> object:
         if (evidence := result.evidence) is None:
             return {}
         return self._again(id(evidence)) or self._first(id(evidence), evidence.to_json())
@@ -119,12 +131,7 @@ class _KnownJson:
         self._known[key] = value
         return value
 
-    def numbers(self, result: ItemResult) -> tuple[object, object]:
-        """Return the scores and the statistics of a result.
-
-        Raises:
-            ValueError: One is not a finite number.
-        """
+    def _numbers(self, result: ItemResult) -> tuple[object, object]:
         numbers, scores = result.statistics, result.scores
         known, own = self._again(id(numbers)), self._again(id(scores))
         if known is not None and own is not None:
@@ -162,13 +169,13 @@ def _end(signature: str) -> bytes:
 
 def response_of(item: Item) -> str | Mapping[str, str | None] | None:
     """Return an item's response; for items with several answers, name -> response."""
-    response = getattr(item, "response", None)
-    if isinstance(response, str):
-        return response
-    answers: Sequence[Answer] = getattr(item, "answers", ())
+    if not isinstance(item, AnswersItem):
+        response = getattr(item, "response", None)
+        return response if isinstance(response, str) else None
+    answers = item.answers
     if len(answers) > 1:
         return {answer.name: answer.response for answer in answers}
-    return None
+    return answers[0].response if answers else None
 
 
 def _hashed(response: str | Mapping[str, str | None] | None) -> JsonValue:
