@@ -24,7 +24,7 @@ from .responses import Problem, ResponseCheck
 from .spec import ScoreSpec
 
 _SHOWN_CHARS = 80
-# How many answers that can be scored are remembered.
+# How many answers that can be scored are remembered, and outcomes: two answers have a few dozen.
 _MOST_CLEAR = 1 << 16
 _MISSING = (
     UnscoredReason.RESPONSE_MISSING,
@@ -50,6 +50,11 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         same = "label" in declared.bundle.same
         self._checks_answers = bool(declared.keys.confidence) or declared.labels_chosen or same
         self._clear: set[tuple[str | None, str]] = set()
+        self._places = [name for name in declared.places if name not in declared.seen]
+        # Otherwise outcomes depend on more than what parsers and counts see of answers.
+        repeats = not (declared.check or declared.parses_kept or declared.bundle.names_are_ids)
+        self._repeats = repeats and declared.keys.confidence in ("", *declared.seen)
+        self._known: dict[tuple[object, ...], ScoredItem[Evidence]] = {}
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -65,14 +70,36 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return the result of a bundle; one that the variant leaves out counts in no score."""
         if self._own.leaves_out is not None and self._own.leaves_out(item):
             return self.placed(item, ItemResult(id=item.id, group_id="", outcome=Outcome.SCORED))
-        return super().result(item)
+        if (key := self.key_of(item)) is None:
+            return super().result(item)
+        if (known := self._known.get(key)) is None:
+            if (problem := self.problem(item)) is not None:
+                return self.unscored(item, *problem)
+            known = self.score(item)
+            # Pipelines with an extractor weigh the characters of their own size().
+            short = AnswersPipeline.size(self, item) <= MAX_KEPT_CHARS
+            if short and len(self._known) < _MOST_CLEAR:
+                self._known[key] = known
+        return self.made_result(item, known)
+
+    def key_of(self, item: AnswersItem) -> tuple[object, ...] | None:
+        """Return all that the outcome of a bundle depends on; None if it hardly repeats."""
+        answers = item.answers
+        if not self._repeats or [each for each in answers if each.options]:
+            return None
+        seen = tuple(map(self.metric.seen_of, answers))
+        return (*map(item.fields.get, self._places), *seen) if self._places else seen
 
     def size(self, item: AnswersItem) -> int:
         """Return the number of characters of all responses."""
-        return sum([len(answer.response or "") for answer in item.answers])
+        answers = item.answers
+        if len(answers) == 1:
+            return len(answers[0].response or "")
+        return sum([len(answer.response or "") for answer in answers])
 
     def made_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
-        """Return the result of a bundle with its statistics."""
+        """Return the result of a bundle with its statistics, and those of its place."""
+        made = self.metric.placed(item, made)
         if not made.readable:
             return self.placed(item, super().made_result(item, made))
         statistics, scores, evidence, _ = made
@@ -228,14 +255,15 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         )
 
     def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
-        """Return the statistics of a bundle."""
+        """Return the statistics of a bundle, without those of its place."""
+        answers = item.answers
         if self._own.missing != "unscored":
             # An error's text is not parsed as an answer.
-            item = replace(item, answers=tuple(map(self._without_failure, item.answers)))
+            answers = tuple(map(self._without_failure, answers))
         if not self.metric.benchmark.bundle.partial:
-            return self.metric.score(item)
-        found = enumerate(map(self.answer_problem, item.answers))
-        return self.metric.score_part(item, {n: p[0].value for n, p in found if p is not None})
+            return self.metric.score_answers(answers)
+        found = enumerate(map(self.answer_problem, answers))
+        return self.metric.score_part(answers, {n: p[0].value for n, p in found if p is not None})
 
     def _without_failure(self, answer: Answer) -> Answer:
         """Return an answer without its response, if that is missing, empty or a failure text."""

@@ -71,10 +71,13 @@ class JudgedAnswersPipeline(AnswersPipeline):
         notes: tuple[str, ...] = (),
     ) -> None:
         super().__init__(metric, responses, notes)
+        declared = metric.benchmark
         self.judge = judge
-        self._how = _judged_in(metric.benchmark)
-        self._partial = metric.benchmark.bundle.partial
+        self._how = _judged_in(declared)
+        self._partial = declared.bundle.partial
         self._given = getattr(metric, self._how.option) == GIVEN
+        # A judge sees more of an answer than parsers do.
+        self._repeats = self._repeats and judge is None and self._how.verdict in declared.seen
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -188,7 +191,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
             self._changed(answer, {self._how.verdict: said.get(place, "")})
             for place, answer in enumerate(item.answers)
         ]
-        made = self.metric.score(replace(item, answers=tuple(answers)))
+        made = self.metric.score_answers(answers)
         evidence = replace(made.evidence, judging=judging_of(found.values()))
         return self.made_result(item, made._replace(evidence=evidence))
 
@@ -292,9 +295,8 @@ class JudgedAnswersPipeline(AnswersPipeline):
             probability: Probability that its judged answer is right, if the judge reports one.
         """
         if self._partial:
-            counted = tuple(self._counted(item.answers))
-            return self.metric.score_judged(replace(item, answers=counted), probability)
-        made = self.metric.score_judged(item, probability)
+            return self.metric.score_judged(tuple(self._counted(item.answers)), probability)
+        made = self.metric.score_judged(item.answers, probability)
         if self._given or self.judge is not None:
             return made
         given = item.answers[0].fields.get(self._how.verdict)

@@ -44,6 +44,7 @@ UNSCORED = "unscored"
 """The column of bundles that do not count, in benchmarks with means over a field."""
 OPEN = "open"
 """The column of answers that do not count in a scored bundle, in benchmarks of partial bundles."""
+_EvidenceT = TypeVar("_EvidenceT")
 # Outcomes repeat: two answers have a few dozen.
 _MOST_KEPT = 1 << 16
 
@@ -75,9 +76,6 @@ class AnswersMetric(SoftMetric):
     _made: dict[tuple[object, ...], ScoredItem[AnswersEvidence]] = field(
         init=False, repr=False, compare=False
     )
-    _alone: dict[tuple[object, ...], ScoredItem[AnswersEvidence]] = field(
-        init=False, repr=False, compare=False
-    )
     _rows: dict[tuple[float, ...], tuple[float, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +87,7 @@ class AnswersMetric(SoftMetric):
         object.__setattr__(self, "_variant", replace(variant, unparsed=unparsed))
         others = self.all_variants and self.all_variants.seen_from(variant)
         object.__setattr__(self, "_others", others)
-        for cache_name in ("_read", "_made", "_alone", "_rows"):
+        for cache_name in ("_read", "_made", "_rows"):
             object.__setattr__(self, cache_name, {})
 
     @property
@@ -136,7 +134,7 @@ class AnswersMetric(SoftMetric):
         """Parse an answer that has a response."""
         if self._is_unlike_others(answer):
             return self._read_now(answer)
-        key = self._seen_of(answer)
+        key = self.seen_of(answer)
         if (known := self._read.get(key)) is not None:
             return known
         read = self._read_now(answer)
@@ -148,7 +146,7 @@ class AnswersMetric(SoftMetric):
         """Return whether parsers see more of an answer than what repeats."""
         return bool(answer.options) or self.benchmark.parses_kept
 
-    def _seen_of(self, answer: Answer) -> tuple[str | None, ...]:
+    def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return all that parsers and counts see of an answer that is like others."""
         said, seen = (answer.response, answer.label, self._name_of(answer)), self.benchmark.seen
         return (*said, *map(answer.fields.get, seen)) if seen else said
@@ -167,37 +165,37 @@ class AnswersMetric(SoftMetric):
         return make_read((*parsed, unparsed != "unscored", seen, other, unsure, False, credit))
 
     def score_part(
-        self, item: AnswersItem, problems: Mapping[int, str]
+        self, answers: Sequence[Answer], problems: Mapping[int, str]
     ) -> ScoredItem[AnswersEvidence]:
-        """Return the statistics of a partial bundle.
+        """Return the statistics of a partial bundle, without those of its place.
 
         Args:
-            item: The bundle.
+            answers: The bundle.
             problems: Place of an answer that can't be scored -> reason.
         """
         bundle = tuple(
             [
                 self._missing(answer, problems[place]) if place in problems else self.read(answer)
-                for place, answer in enumerate(item.answers)
+                for place, answer in enumerate(answers)
             ]
         )
-        return self._placed(item, self._scored_once(bundle))
+        return self._scored_once(bundle)
 
     def score_judged(
-        self, item: AnswersItem, probability: float | None = None
+        self, answers: Sequence[Answer], probability: float | None = None
     ) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of a bundle whose last answer may have been judged.
 
         Args:
-            item: The bundle.
+            answers: The bundle.
             probability: Probability that this answer is right, if its judge states one.
         """
         if probability is None and not self.is_soft:
-            return self.score(item)
-        bundle, judged = list(map(self.read, item.answers)), self.benchmark.judged
+            return self.score_answers(answers)
+        bundle, judged = list(map(self.read, answers)), self.benchmark.judged
         if self.is_soft and bundle and judged is not None and bundle[-1].name == judged.name:
             bundle[-1] = bundle[-1]._replace(soft=True, probability=probability)
-        made = self._placed(item, self._scored(bundle))
+        made = self._scored(bundle)
         return made._replace(evidence=replace(made.evidence, probability=probability))
 
     def _missing(self, answer: Answer, reason: str) -> ReadAnswer:
@@ -208,20 +206,17 @@ class AnswersMetric(SoftMetric):
 
     def score(self, item: AnswersItem) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of a bundle whose answers all have a response and a label."""
-        ids = self.benchmark.bundle.names_are_ids
-        if ids or len(item.answers) != 1 or self._is_unlike_others(item.answers[0]):
-            made = self._scored_once(tuple(map(self.read, item.answers)))
-            if ids:
-                made = made._replace(evidence=with_names(made.evidence, item.answers))
-            return self._placed(item, made)
-        [answer] = item.answers
-        key = self._seen_of(answer)
-        if (known := self._alone.get(key)) is None:
-            read, adds = self.read(answer), self._variant.adds
-            known = self._scored((read, *adds(answer, read)) if adds else (read,))
-            if len(answer.response or "") <= MAX_KEPT_CHARS and len(self._alone) < _MOST_KEPT:
-                self._alone[key] = known
-        return self._placed(item, known)
+        return self.placed(item, self.score_answers(item.answers))
+
+    def score_answers(self, answers: Sequence[Answer]) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of a bundle as :meth:`score` does, without those of its place."""
+        bundle, adds = tuple(map(self.read, answers)), self._variant.adds
+        if adds is not None and len(bundle) == 1:
+            bundle = (*bundle, *adds(answers[0], bundle[0]))
+        made = self._scored_once(bundle)
+        if not self.benchmark.bundle.names_are_ids:
+            return made
+        return made._replace(evidence=with_names(made.evidence, answers))
 
     def _scored_once(self, bundle: tuple[ReadAnswer, ...]) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of answers, which many bundles have."""
@@ -231,9 +226,7 @@ class AnswersMetric(SoftMetric):
                 self._made[bundle] = made
         return made
 
-    def _placed(
-        self, item: AnswersItem, made: ScoredItem[AnswersEvidence]
-    ) -> ScoredItem[AnswersEvidence]:
+    def placed(self, item: AnswersItem, made: ScoredItem[_EvidenceT]) -> ScoredItem[_EvidenceT]:
         """Return the statistics of answers, which many bundles have, with those of a place."""
         if not (places := self.places(item)):
             return made

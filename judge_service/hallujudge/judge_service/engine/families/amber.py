@@ -112,6 +112,10 @@ class AmberPipeline(AnswersPipeline):
         size = super().size(item)
         return size if self._source.extractor is None else RULES_EFFORT * size
 
+    def key_of(self, item: AnswersItem) -> tuple[object, ...] | None:
+        """Return all that the outcome of an answer depends on; descriptions hardly repeat."""
+        return None if isinstance(item, AmberItem) else super().key_of(item)
+
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why an item can't be scored, or None if it can."""
         if isinstance(item, AmberItem):
