@@ -99,15 +99,17 @@ def _with_answers(answer: Answer, record: Mapping[str, object]) -> Answer:
     given = next((value for key in _KEYS if (value := record.get(key)) is not None), None)
     listed = given if isinstance(given, list) else [given]
     texts = [each if type(each) is str else _text_of(each) for each in listed]
-    offered = offered_answers(texts)
-    if not offered or not all(map(folded, offered)):
+    said = list(map(folded, texts))
+    if not said or not all(said):
         raise ValueError(
             "answers of people are not texts",
             "Write a text, or a list of texts or of objects with the key answer",
             given,
         )
     fields = {**answer.fields, "accepted": _encode(texts)}
-    return answer._replace(label=offered[0], fields=fields)
+    # As in offered_answers(), of which only the first is needed.
+    label = texts[said.index(max(dict.fromkeys(said), key=said.count))]
+    return Answer(answer.response, label, answer.name, answer.question, answer.options, fields)
 
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode

@@ -54,7 +54,8 @@ class Entry(NamedTuple):
 
 
 # In half the time of the constructors.
-_make_answer = cast("Callable[[tuple[object, ...]], Answer]", partial(tuple.__new__, Answer))
+make_answer = cast("Callable[[tuple[object, ...]], Answer]", partial(tuple.__new__, Answer))
+"""Makes an answer of all its fields."""
 make_entry = cast("Callable[[tuple[object, ...]], Entry]", partial(tuple.__new__, Entry))
 """Makes an entry of all its fields."""
 make_item = maker_of(AnswersItem, ("id", "group_id", "fields", "answers"))
@@ -169,9 +170,10 @@ class AnswerMaker:
             text = text_of(record, response_key)
         if type(asked) is not str or not asked.isascii():
             asked = optional_text(record, self._keys.question)
-        choices = self._choices(record) if self._needs_choices or not self._lacks(values) else {}
+        lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
+        choices = {} if lacks_choices else self._choices(record)
         fields = self._fields_of(held, record) if self._fields or self._place_field else {}
-        answer = _make_answer((text, label or "", entry.name, asked, choices, fields))
+        answer = make_answer((text, label or "", entry.name, asked, choices, fields))
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
         if not answer.label and self._keys.label and not self._asked.is_special(entry.outer):
@@ -210,10 +212,6 @@ class AnswerMaker:
             key = choose_key(record, None, keys, "the choices")
             raise ArchiveError(f"{record.place}: {key!r} has no choices; give their texts")
         return found
-
-    def _lacks(self, values: Mapping[str, object]) -> bool:
-        """Return whether a record has no choices."""
-        return values.keys().isdisjoint(self._keys.options)
 
     def _fields_of(self, values: Mapping[str, object], record: Record) -> dict[str, str]:
         """Return the declared fields of an answer, and its place if the order counts."""

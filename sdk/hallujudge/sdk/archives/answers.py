@@ -7,13 +7,14 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
 from .answer_bundles import read_bundles
-from .answer_records import make_item, text_of
+from .answer_records import make_answer, make_item, text_of
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joins import JoinCheck, MediaCheck, numbered, refuse
 from .json_files import amount, named, read_json, shown
@@ -46,6 +47,9 @@ from .split_files import joined_splits
 _LABEL_OR_RESPONSE = "answer"
 # Items that are kept from the check of an archive; more are read again.
 _MOST_HELD = 1 << 17
+_NOTHING: Mapping[str, str] = {}
+_Read: TypeAlias = tuple[Answer, str, Sequence[Mapping[str, object]]]
+"""An answer, its image, and the records that its fields come from, in the order of precedence."""
 
 
 def reader_of(declared: ClosedQuestions) -> Reader:
@@ -258,14 +262,15 @@ class Answers:
         for record in read_records(self._responses):
             key = self._key(record)
             check.add(key)
-            text_of(record, self._text_key)
-            if other := self._other(record, key):
+            found = self._read(record, key)
+            if known is not None and (other := self._other(record, key)):
                 others.append(other)
             if known is None:
-                media.add(optional_text(record, declared.keys.media), record.place, record.values)
-            if known is None and self._label_of(record) is None:
-                bad.append(f"{key} ({shown(record.values.get(self._label_key))})")
-            held = None if held is None else self._held(held, record, key)
+                answer, image, _ = found
+                media.add(image, record.place, record.values)
+                if not answer.label:
+                    bad.append(f"{key} ({shown(record.values.get(self._label_key))})")
+            held = None if held is None else self._held(held, self._name(key), found)
         if bad:
             raise labels_are_wrong(declared, bad, "the file of answers")
         check.refuse(lambda: map(self._key, read_records(self._responses)))
@@ -286,13 +291,15 @@ class Answers:
     def _check_keys(self) -> None:
         """Refuse other answers, or labels, under other usual keys of the first records."""
         looked = islice(read_records(self._responses), LOOKED_AT)
-        pairs = [((r.place, r.values), self._item(r, self._key(r), "").answers[0]) for r in looked]
+        pairs = [((r.place, r.values), self._read(r, self._key(r))[0]) for r in looked]
         refuse_other_keys(self._declared, (self._text_key, self._label_key), pairs, self._options)
 
-    def _held(self, held: list[AnswersItem], record: Record, key: str) -> list[AnswersItem] | None:
+    def _held(
+        self, held: list[AnswersItem], identifier: str, found: _Read
+    ) -> list[AnswersItem] | None:
         """Return the items with one more; None if they are to be read again to save memory."""
         try:
-            held.append(self._item(record, key, self._name(key)))
+            held.append(self._item(identifier, *found))
         except HallujudgeError:
             # It is raised when the items are read again: first come errors of the archive.
             return None
@@ -359,41 +366,42 @@ class Answers:
             keys = (self._key(record) for record in read_records(self._responses))
             names = numbered(self._name(key) for key in keys if key not in self._left_out)
             for record, identifier in zip(records, names, strict=True):
-                yield self._item(record, self._key(record), identifier)
+                yield self._item(identifier, *self._read(record, self._key(record)))
         else:
             for record in records:
-                yield self._item(record, key := self._key(record), self._name(key))
+                key = self._key(record)
+                yield self._item(self._name(key), *self._read(record, key))
         assert self._questions is not None or not missing, "only questions can lack an answer"
         for key in missing:
             question = self._questions.table[key]  # type: ignore[union-attr]  # see above
-            yield self._made(question, question.identifier, None, None)
+            yield self._item(question.identifier, *_answered(question, None, {}))
 
     def _name(self, key: str) -> str:
         known = self._questions.table.get(key) if self._questions is not None else None
         return known.identifier if known is not None else key
 
-    def _item(self, record: Record, key: str, identifier: str) -> AnswersItem:
+    def _read(self, record: Record, key: str) -> _Read:
+        """Return the answer of a record; one whose label is not valid has none."""
         text = text_of(record, self._text_key)
         if self._questions is not None:
-            question = self._questions.table.get(key) or Question(identifier, "", "", "", {})
-            return self._made(question, identifier, text, record)
-        answer = Answer(
-            text,
-            self._label_of(record) or "",
-            "",
-            optional_text(record, self._declared.keys.question),
-        )
-        image = optional_text(record, self._declared.keys.media)
-        own = fields_of(self._group_by, record.values)
+            question = self._questions.table.get(key) or Question(key, "", "", "", {})
+            return _answered(question, text, record.values)
+        keys, label = self._declared.keys, self._label_of(record) or ""
+        asked, image = optional_text(record, keys.question), optional_text(record, keys.media)
+        answer = make_answer((text, label, "", asked, _NOTHING, _NOTHING))
+        return answer, image, (record.values,)
+
+    def _item(
+        self, identifier: str, answer: Answer, image: str, values: Sequence[Mapping[str, object]]
+    ) -> AnswersItem:
+        own = fields_of(self._group_by, *values) if self._group_by else {}
         return make_item((identifier, image, own, (answer,)))
 
-    def _made(
-        self, question: Question, identifier: str, text: str | None, record: Record | None
-    ) -> AnswersItem:
-        fields: Mapping[str, object] = record.values if record is not None else {}
-        answer = Answer(text, question.label, "", question.text)
-        own = fields_of(self._group_by, _filled(question.fields), fields)
-        return make_item((identifier, question.image, own, (answer,)))
+
+def _answered(question: Question, text: str | None, values: Mapping[str, object]) -> _Read:
+    """Return the answer to a question of a file, whose fields have precedence."""
+    answer = make_answer((text, question.label, "", question.text, _NOTHING, _NOTHING))
+    return answer, question.image, (_filled(question.fields), values)
 
 
 def _filled(fields: Mapping[str, str]) -> Mapping[str, object]:
