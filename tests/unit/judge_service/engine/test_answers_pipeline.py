@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
@@ -50,6 +52,45 @@ answers = st.builds(
     options=st.dictionaries(words, words, max_size=3),
     fields=st.dictionaries(words, words, max_size=2),
 )
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda one: one.name)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_an_outcome_depends_on_no_items_before_it(
+    benchmark: ClosedQuestions, data: st.DataObject
+) -> None:
+    names = st.sampled_from([each.name for each in benchmark.trial.answers])
+    own = [*benchmark.seen, *benchmark.kept, *benchmark.places, *benchmark.keys.fields]
+    fields = st.dictionaries(st.sampled_from(own or [""]), words, max_size=2)
+    trial = st.sampled_from(benchmark.trial.answers)
+    changed = st.builds(
+        lambda one, response, name, more: one._replace(
+            response=response, name=name, fields={**one.fields, **more}
+        ),
+        trial,
+        st.none() | words,
+        names,
+        fields,
+    )
+    bundles = data.draw(st.lists(st.lists(trial | changed, max_size=2), min_size=2, max_size=4))
+    places = data.draw(st.lists(fields, min_size=4, max_size=4))
+    items = [
+        replace(
+            benchmark.trial,
+            id=str(number),
+            answers=tuple(bundle),
+            fields={**benchmark.trial.fields, **own_fields},
+        )
+        for number, (bundle, own_fields) in enumerate(zip(bundles, places, strict=False))
+    ]
+
+    async def scored(some: Sequence[AnswersItem]) -> list[ItemResult]:
+        session = await Engine().open(ScoreSpec(metric=benchmark.name))
+        return await session.score(some)
+
+    together = asyncio.run(scored(items))
+    assert together == [result for item in items for result in asyncio.run(scored([item]))]
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda one: one.name)
