@@ -69,6 +69,14 @@ def test_nothing_scored_makes_no_groups() -> None:
     assert report_of([unscored("NO_CLAIMS")]).groups == {}
 
 
+def test_groups_are_in_the_order_of_their_numbers() -> None:
+    names = ["", "4", "04", "10", "12", "9" * 5000, "llava-7b", "llava-13b", "x"]
+    results = [result(name, 1, 0, 0, 1, 1, 1, model=name) for name in names]
+    for order in (results, results[::-1]):
+        groups = report_of(order).groups["model"]
+        assert list(groups) == ["", "04", "4", "10", "12", "9" * 5000, "llava-7b", "llava-13b", "x"]
+
+
 def test_scores_are_ratios_of_sums() -> None:
     report = report_of(RESULTS)
     assert report.chair_i == 1 / 6
