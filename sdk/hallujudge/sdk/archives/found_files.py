@@ -30,6 +30,8 @@ _IGNORED = re.compile(
     r"|safetensors|tex|svg|css|js)",
     re.IGNORECASE,
 )
+# Of these, the kinds that somebody may have written responses to.
+_TEXTS = frozenset({".md", ".log"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,11 @@ def found_files(source: str | Path) -> list[FoundFile]:
     if path.is_dir():
         return _in_folder(path)
     return _matching(text) if is_pattern(path) else [FoundFile(path=path, name=text)]
+
+
+def unread_texts(folder: Path) -> list[Path]:
+    """Return the notes and program outputs of a folder, which are never read as archives."""
+    return list(_walked(folder, lambda name: Path(name).suffix.lower() in _TEXTS))
 
 
 @contextmanager
@@ -109,8 +116,14 @@ def _matching(pattern: str) -> list[FoundFile]:
     return [FoundFile(path=path, name=str(path), root=root) for path in paths]
 
 
-def _walked(folder: Path) -> Iterator[Path]:
-    """Yield a folder's files; hidden ones, links to folders and deep folders are left out."""
+def _walked(folder: Path, wanted: Callable[[str], bool] | None = None) -> Iterator[Path]:
+    """Yield a folder's files; hidden ones, links to folders and deep folders are left out.
+
+    Args:
+        folder: The folder.
+        wanted: Whether a file of some name is yielded; None for those that may be archives.
+    """
+    wanted = wanted or _may_be_archive
     count = 0
     for place, folders, names in os.walk(folder, onerror=_refuse_folder):
         depth = len(Path(place).relative_to(folder).parts)
@@ -119,7 +132,7 @@ def _walked(folder: Path) -> Iterator[Path]:
         )
         for name in sorted(names):
             path = Path(place, name)
-            if not _may_be_archive(name) or not path.is_file():
+            if name.startswith(".") or not wanted(name) or not path.is_file():
                 continue
             count += 1
             if count > _MAX_FILES:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..archives.archive_files import aborted_reason
-from ..archives.found_files import FoundFile, found_files, is_url
+from ..archives.found_files import FoundFile, found_files, is_url, unread_texts
 from ..archives.further_files import (
     ArchiveFolders,
     GivenFiles,
@@ -40,6 +40,7 @@ class LeftOut:
 _UNSAFE = re.compile(r"[^\w.+-]+")
 # File systems allow 255 bytes for a name, and a character may take several of them.
 _MAX_NAME_CHARS = 100
+_UNREAD = "not read: its name is that of notes or output; end it in .jsonl if it holds responses"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +131,21 @@ def plan_of(folder: str | Path, out: Path, given: GivenFiles) -> Plan:
     return Plan(
         runs=tuple(_named(runs)),
         left_out=tuple(left_out),
-        beside=tuple(
-            LeftOut(archive=s.path, reason=kinds[s.path]) for s in summaries if s.path in kinds
+        beside=(
+            *(LeftOut(archive=s.path, reason=kinds[s.path]) for s in summaries if s.path in kinds),
+            *_unread(folder, own, further),
         ),
     )
+
+
+def _unread(folder: str | Path, out: Path, further: Collection[Path]) -> Iterator[LeftOut]:
+    """Yield the files of a local folder that are taken for notes by their names alone."""
+    if is_url(folder):
+        return
+    for path in unread_texts(Path(folder)):
+        place = path.resolve()
+        if out not in place.parents and place not in further:
+            yield LeftOut(archive=str(path), reason=_UNREAD)
 
 
 def _joined(

@@ -56,7 +56,7 @@ def test_every_run_is_scored_like_its_command(tree: Path, tmp_path: Path) -> Non
         ("qwen", "chair"),
         ("qwen", "pope"),
     ]
-    assert len(overview.beside) == 4, "the summaries"
+    assert len(overview.beside) == 5, "the summaries and notes.md"
     for run in overview.runs:
         with Client.embedded() as client:
             direct = client.score(run.report.metric, responses=run.archive)

@@ -49,7 +49,10 @@ def logs(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "README.txt", "requirements.txt", "stdout.txt"])
+@pytest.mark.parametrize(
+    "name",
+    ["notes.txt", "README.txt", "requirements.txt", "stdout.txt", "README.MD", "stdout.log"],
+)
 def test_a_stray_text_hides_no_log(logs: Path, tmp_path: Path, name: str) -> None:
     before = overview_of(logs, tmp_path / "before")
     assert {run.report.metric for run in before.runs} == {"chair", "mementos", "pope"}
