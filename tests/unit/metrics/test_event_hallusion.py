@@ -64,7 +64,7 @@ def video(*said: str | None, judgement: str | None) -> AnswersItem:
 def counts(variant: str, item: AnswersItem) -> dict[str, float]:
     metric = EventHallusionMetric(variant=variant)
     names = [column.name for column in metric.columns]
-    row = dict(zip(names, metric.score_judged(item).statistics, strict=True))
+    row = dict(zip(names, metric.score_judged(item.answers).statistics, strict=True))
     # What another variant parses is tested with all benchmarks.
     others = ("responses", "read_elsewhere", "above_elsewhere", "below_elsewhere")
     return {name: n for name, n in row.items() if "@" not in name and name not in others}
@@ -103,7 +103,7 @@ def test_soft_descriptions_count_by_their_probability() -> None:
     names = [column.name for column in metric.columns]
     found = {}
     for probability in (0.4, None):
-        made = metric.score_judged(video("No.", judgement="yes"), probability)
+        made = metric.score_judged(video("No.", judgement="yes").answers, probability)
         row = dict(zip(names, made.statistics, strict=True))
         found[probability] = row["approved"], row["without_probability"]
         assert made.scores["description_accuracy"] == row["approved"]
@@ -118,7 +118,7 @@ def test_soft_descriptions_count_by_their_probability() -> None:
     assert metric.notes_on(nothing) == ()
 
     hard = EventHallusionMetric(**asked)
-    made = hard.score_judged(video("No.", judgement="yes"), 0.4)
+    made = hard.score_judged(video("No.", judgement="yes").answers, 0.4)
     assert made.scores["description_accuracy"] == 1
     assert "soft" not in str(hard.signature)
     assert hard.notes_on(row) == ()
