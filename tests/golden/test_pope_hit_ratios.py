@@ -54,8 +54,14 @@ PRINTED_ACCUMULATED = {
     "mplug-owl": (56.89, 67.75, 77.34, 79.93, 90.41, 95.33, 98.75),
     "llava": (48.47, 60.29, 69.74, 72.80, 81.46, 90.26, 96.69),
 }
-# The paper rounds 16 of the 18 cells and cuts two off (0.79266 and 0.75877).
+# The paper rounds the other cells, and cuts these off.
+CUT_OFF = {
+    ("mplug-owl", "dining table", 20): 0.792659,
+    ("mplug-owl", "car", 10): 0.758768,
+    ("llava", "car", 20): 0.888652,
+}
 ONE_UNIT = 0.0001
+ROUNDING = 0.00005
 
 
 def mentions_of(goldens: Path, model: str) -> dict[str, list[str]]:
@@ -80,7 +86,9 @@ def test_hit_ratios_of_tables_2_and_10(
     ratios = hit_ratio_by_company(mentions, by_number, probe, count_objects(by_number))
     for ratio, printed in zip(ratios, PRINTED_HR_C[model, probe], strict=True):
         wanted = OTHER_TIES.get((model, probe, ratio.k), printed)
-        assert ratio.value == pytest.approx(wanted, abs=ONE_UNIT, rel=0), ratio.k
+        cut_off = CUT_OFF.get((model, probe, ratio.k), wanted)
+        assert ratio.value == pytest.approx(cut_off, abs=ROUNDING, rel=0), ratio.k
+        assert cut_off == pytest.approx(wanted, abs=ONE_UNIT, rel=0), ratio.k
 
 
 @pytest.mark.parametrize("probe", ["dining table", "chair", "car"])
