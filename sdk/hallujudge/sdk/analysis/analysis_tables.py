@@ -22,7 +22,10 @@ class Spread:
     """How rows become columns, for a table that is shown as its paper prints it."""
 
     column: str
-    """Column whose values become columns, such as ``k``. Those before it name the rows."""
+    """Column whose values become columns, such as ``k``; without it the table stays as it is.
+
+    Columns before it, and those of texts, name the rows.
+    """
     values: tuple[str, ...]
     """Columns with a cell for each of them."""
     headings: tuple[str, ...]
@@ -43,7 +46,10 @@ class Spread:
         """Return each column's key with its upper and its lower heading, and the rows."""
         names = tuple(rows[0])
         at = names.index(self.column)
-        before, after = names[:at], [n for n in names[at + 1 :] if n not in self.values]
+        others = [name for name in names if name != self.column and name not in self.values]
+        texts = {name for name in others if all(isinstance(row[name], str) for row in rows)}
+        before = [name for name in others if name in names[:at] or name in texts]
+        after = [name for name in others if name not in before]
         places = list(dict.fromkeys(row[self.column] for row in rows))
         found: dict[tuple[Cell, ...], dict[Cell, Mapping[str, Cell]]] = {}
         for row in rows:
@@ -62,9 +68,9 @@ class Spread:
         made = [
             (
                 *((group[0][1],) if self.rows else ()),
-                *key[:at],
+                *key[: len(before)],
                 *(each.get(place, {}).get(value) for value, _ in group for place in places),
-                *key[at:],
+                *key[len(before) :],
             )
             for group in groups
             for key, each in found.items()
@@ -132,7 +138,7 @@ class AnalysisTable:
         self,
     ) -> tuple[tuple[tuple[str, str, str], ...], Sequence[tuple[Cell, ...]]]:
         """Return each column's key with its upper and its lower heading, and the rows."""
-        if self.spread is not None and self.rows:
+        if self.spread is not None and self.rows and self.spread.column in self.rows[0]:
             return self.spread.keys_and_rows(self.rows)
         keys = tuple(self.rows[0]) if self.rows else ()
         rows = [tuple(row[key] for key in keys) for row in self.rows]

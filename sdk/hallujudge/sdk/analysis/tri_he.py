@@ -35,7 +35,7 @@ from ..archives.tri_he import human_scores
 from ..errors import ArchiveError, InvalidInputError, NotFoundError
 from ..report.charts import Chart
 from ..report.table_pages import Cell
-from .analysis_tables import AnalysisTable
+from .analysis_tables import AnalysisTable, Spread
 from .analyzed_run import (
     AnalysisOption,
     AnalyzedRun,
@@ -207,6 +207,7 @@ def _frequent(
         name="frequent_pairs",
         source=f"Wu et al., Table 4: relations on the most frequent {share:.0%} of object pairs",
         rows=tuple(rows),
+        spread=_by_model(tuple(rows[0])[1:]),
     )
     yield AnalysisTable(
         name="pairs",
@@ -289,7 +290,13 @@ def _agreement(answers: Sequence[_Answer], judged: ClaimTable, scale: str) -> An
         source="Wu et al., Table 3 (Pearson): correlation with human scores, annotators averaged; "
         f"positive is agreement, on a scale that rises {_HUMAN_SCALES[scale]}",
         rows=tuple(rows),
+        spread=_by_model(("pearson", "spearman", "kendall", "answers")),
     )
+
+
+def _by_model(values: tuple[str, ...]) -> Spread:
+    """Return the layout of the paper, where named runs of several models are side by side."""
+    return Spread(column="model", values=values, headings=values, rows="value", mark="")
 
 
 def _alpha(answers: Sequence[_Answer]) -> AnalysisTable:

@@ -55,7 +55,7 @@ from .records import (
     read_record_batches,
     response_value,
 )
-from .rival_keys import refuse_other_texts
+from .rival_keys import LOOKED_AT, refuse_other_texts
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _items = makers_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
@@ -299,7 +299,10 @@ class _Archive:
             raise no_records(responses, "responses", "response")
         first = Record(batch.values[0], batch.position, batch.place(0))
         self._keys = _keys_of(first, options, own_objects=not references.any)
-        refuse_other_texts(batch.records(), self._keys.text, _TEXT_KEYS, options)
+        # Most archives have one usual key of captions, and no records need to be made to see it.
+        others = {*_TEXT_KEYS} - {self._keys.text}
+        if any(map(others.intersection, islice(batch.values, LOOKED_AT))):
+            refuse_other_texts(batch.records(), self._keys.text, _TEXT_KEYS, options)
 
     def found(self) -> _Found:
         """Return what the whole archive holds."""

@@ -86,6 +86,22 @@ def test_scores_keep_their_names_in_headings() -> None:
     assert grid.headings == ("p_ti", "chair_i", "hr_c_n", "base accuracy")
 
 
+def test_columns_of_texts_name_rows_wherever_they_are() -> None:
+    rows: tuple[dict[str, str | float], ...] = tuple(
+        {"model": model, "judge": "nli", "k": 1, "r": 0.25, "answers": 9} for model in "ab"
+    )
+    spread = Spread(column="model", values=("r",), headings=("r",), rows="value", mark="")
+    grid = AnalysisTable(name="t", source="", rows=rows, spread=spread).grid()
+    assert grid.headings == ("value", "judge", "a", "b", "k", "answers")
+    assert grid.values == (("r", "nli", 0.25, 0.25, 1, 9),)
+
+
+def test_a_table_without_the_column_stays_as_it_is() -> None:
+    spread = Spread(column="model", values=("r",), headings=("r",), rows="value", mark="")
+    grid = AnalysisTable(name="t", source="", rows=({"judge": "nli", "r": 0.5},), spread=spread)
+    assert grid.grid().values == (("nli", 0.5),)
+
+
 def test_a_missing_row_leaves_a_cell_empty() -> None:
     table = AnalysisTable(name="t", source="s", rows=SPREAD_ROWS[1:], spread=SIDE_BY_SIDE)
     assert table.grid().values[0] == ("llava", 0.2, None, 0.02, None, 7)
