@@ -249,6 +249,8 @@ class Answers:
             if questions is None
             else ""
         )
+        chosen = (self._text_key, self._label_key, *keys.question)
+        self._asked_keys = [key for key in keys.asked if key not in chosen]
 
     def checked(self) -> ItemSource:
         """Return the items after checking every id."""
@@ -388,8 +390,13 @@ class Answers:
             return _answered(question, text, record.values)
         keys, label = self._declared.keys, self._label_of(record) or ""
         asked, image = optional_text(record, keys.question), optional_text(record, keys.media)
-        answer = make_answer((text, label, "", asked, _NOTHING, _NOTHING))
+        answer = make_answer((text, label, "", asked or self._asked(record), _NOTHING, _NOTHING))
         return answer, image, (record.values,)
+
+    def _asked(self, record: Record) -> str:
+        """Return the question of a record of a question file that an answer was added to."""
+        text = optional_text(record, self._asked_keys)
+        return text if asks(text) else ""
 
     def _item(
         self, identifier: str, answer: Answer, image: str, values: Sequence[Mapping[str, object]]

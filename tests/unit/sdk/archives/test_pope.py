@@ -87,3 +87,20 @@ def test_an_answer_may_ask_back() -> None:
         {"question_id": 2, "response": "No.", "label": "no"},
     ]
     assert len(read_items("pope", rows, None)) == 2
+
+
+@pytest.mark.parametrize("key", ["response", "prediction"])
+def test_answers_added_to_a_question_file_keep_its_questions(key: str) -> None:
+    row = {"question_id": 1, "image": "a.jpg", "text": "Is there a dog in the image?"}
+    [joined] = read_items("pope", [{"question_id": 1, "response": "Yes"}], [{**row, "label": "no"}])
+    [own] = read_items("pope", [{**row, "label": "no", key: "Yes"}], None)
+    assert own == joined
+    assert isinstance(own, AnswersItem)
+    assert own.answers[0].question == row["text"]
+
+
+def test_other_texts_of_answers_are_no_questions() -> None:
+    row = {"question_id": 1, "image": "a.jpg", "text": "Yes", "label": "no", "response": "Yes"}
+    [own] = read_items("pope", [row], None)
+    assert isinstance(own, AnswersItem)
+    assert own.answers[0].question == ""
