@@ -247,7 +247,8 @@ _PLACE_COUNTS = (
 def _mcc(tp: FloatArray, fn: FloatArray, fp: FloatArray, tn: FloatArray) -> FloatArray:
     import numpy as np
 
-    below = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    # Damaged sums may have counts below zero; nothing is divided by their root.
+    below = np.sqrt(np.maximum((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn), 0.0))
     found = (tp * tn - fp * fn) / np.where(below, below, 1)
     return np.where(tp + fn + fp + tn, found, np.nan)
 

@@ -51,8 +51,8 @@ Questions = Annotated[
     "infact",
     epilog=examples(
         "hallujudge build infact videos --operator shuffle -o degraded",
-        "hallujudge build infact videos -R questions.jsonl --url http://localhost:8000/v1 \\",
-        "    --model llama -o degraded",
+        "hallujudge build infact videos -R questions.jsonl --model llama \\",
+        "    --url http://localhost:8000/v1 -o degraded",
     ),
 )
 @grouped
