@@ -50,7 +50,6 @@ Questions = Annotated[
 @build_app.command(
     "infact",
     epilog=examples(
-        "hallujudge build infact videos --operator shuffle -o degraded",
         "hallujudge build infact videos -R questions.jsonl --model llama \\",
         "    --url http://localhost:8000/v1 -o degraded",
     ),
