@@ -197,7 +197,7 @@ def test_a_reply_without_a_line_is_a_reason_and_the_others_are_made(
     assert "1 videos written" in run.stdout
     (line,) = manifest(tmp_path / "out")
     assert line["settings"]["written"]["unwritten"] == {"q2": reason}
-    # A reply is kept: the same command asks nobody again.
+    # Replies are kept: the same command sends no request.
     build(server, tmp_path, "--resume", code=3)
     assert len(server.requests) == 4
     # A user's line takes the place of the model's.
