@@ -75,8 +75,13 @@ def vqa_score(same: tuple[bool, ...]) -> float:
 
 
 def _accepted(answer: Answer) -> list[str]:
-    found: list[str] = json.loads(answer.fields.get("accepted") or "[]")
-    return found
+    """Return the answers of people. A client may send anything: what is no list is one answer."""
+    text = answer.fields.get("accepted") or "[]"
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return [text]
+    return found if isinstance(found, list) and {*map(type, found)} <= {str} else [text]
 
 
 def _parse(answer: Answer) -> Parsed:

@@ -75,7 +75,9 @@ def _letters_alone(answer: Answer) -> set[str]:
     if found := set(_ALONE.findall(text)):
         return found
     # Files with another order than that of the letters have it in a field.
-    letters = answer.fields.get("order", "").split() or sorted(answer.options)
+    # A client may send anything, letters without a choice too.
+    order = answer.fields.get("order", "").split()
+    letters = [each for each in order if each in answer.options] or sorted(answer.options)
     named = (each for each in letters if answer.options[each].lower() in text.lower())
     return {next(named, "")} - {""}
 

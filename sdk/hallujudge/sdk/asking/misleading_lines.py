@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
@@ -28,6 +28,8 @@ from ..video.infact_questions import Question, by_stem, stem_of
 from .inquiries import shown_options
 from .text_calls import NoReplyError, TextModel
 from .vidhal_captions import read_sentence
+
+_T = TypeVar("_T")
 
 _PROMPT = "infact_misleading"
 _NEEDED, _OPTIONAL = ("answer", "question"), ("options",)
@@ -145,13 +147,10 @@ async def write_lines(
 
     jobs = [*_jobs(asked)]
     await run_bounded(jobs, work, min(model.client.settings.all_concurrency, len(jobs)))
-    left_out = {v: why for v in asked if (why := _why_not(failed[v], written[v]))}
     # In the order of the questions, whichever reply came first.
-    lines = {
-        video: {each.id: written[video][each.id] for each in questions if each.id in written[video]}
-        for video, questions in asked.items()
-        if video not in left_out
-    }
+    missed = {video: _in_order(failed[video], of) for video, of in asked.items()}
+    left_out = {v: why for v in asked if (why := _why_not(missed[v], written[v]))}
+    lines = {v: _in_order(written[v], of) for v, of in asked.items() if v not in left_out}
     how = {
         "model": model.name,
         "temperature": temperature,
@@ -161,12 +160,16 @@ async def write_lines(
     return WrittenLines(
         lines={video: [*found.values()] for video, found in lines.items()},
         made_by={
-            video: {**how, "lines": found, "unwritten": _reasons(failed[video])}
+            video: {**how, "lines": found, "unwritten": _reasons(missed[video])}
             for video, found in lines.items()
         },
-        failed={v: {key: str(err) for key, err in failed[v].items()} for v in asked},
+        failed={v: {key: str(err) for key, err in of.items()} for v, of in missed.items()},
         left_out=left_out,
     )
+
+
+def _in_order(found: Mapping[str, _T], questions: Sequence[Question]) -> dict[str, _T]:
+    return {each.id: found[each.id] for each in questions if each.id in found}
 
 
 def _reasons(failed: Mapping[str, NoReplyError]) -> dict[str, str]:

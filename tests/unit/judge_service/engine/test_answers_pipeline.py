@@ -43,10 +43,6 @@ def result_of(benchmark: ClosedQuestions, variant: str, item: AnswersItem) -> It
     return asyncio.run(scored())
 
 
-def _is_list(answer: Answer, name: str) -> bool:
-    return answer.fields[name].startswith("[")
-
-
 words = st.sampled_from(WORDS)
 answers = st.builds(
     Answer,
@@ -65,10 +61,7 @@ def test_an_outcome_depends_on_no_items_before_it(
     benchmark: ClosedQuestions, data: st.DataObject
 ) -> None:
     names = st.sampled_from([each.name for each in benchmark.trial.answers])
-    # Readers write lists, such as people's answers, as JSON: a word is none.
-    lists = {name for one in benchmark.trial.answers for name in one.fields if _is_list(one, name)}
-    known = (*benchmark.seen, *benchmark.kept, *benchmark.places, *benchmark.keys.fields)
-    own = [name for name in known if name not in lists]
+    own = [*benchmark.seen, *benchmark.kept, *benchmark.places, *benchmark.keys.fields]
     fields = st.dictionaries(st.sampled_from(own or [""]), words, max_size=2)
     trial = st.sampled_from(benchmark.trial.answers)
     changed = st.builds(
