@@ -204,7 +204,7 @@ def _questions(records: _Records, key: str) -> _Unfolded:
     named = [{str(r["id"]): r["text"]} if r.keys() == {"id", "text"} else r for r in records]
     lists = [each for values in named for each in values.values() if isinstance(each, list)]
     asked = [each for listed in lists for each in listed if isinstance(each, _OBJECT)]
-    if asked and not any(each.get("a") for each in asked):
+    if asked and all(each.get("a") is None for each in asked):
         raise ValueError(_no_clips(asked), "Give it this name")
     for place, values in enumerate(named):
         if not all(isinstance(each, list) or each is None for each in values.values()):

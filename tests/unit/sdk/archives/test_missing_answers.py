@@ -96,12 +96,17 @@ def test_questions_without_clips_are_wrong_as_released_and_noted(clips: Any) -> 
     assert "accuracy is 1.0000, not 0.5000" in note
 
 
+def test_empty_clips_in_every_question_are_wrong_as_released_and_noted() -> None:
+    report = scored("vidhalluc-bqa", answered({}, {}), ASKED)
+    assert report.scores["accuracy"].value == 0.0
+    assert note_on_missing(report).startswith("4 answers are missing")
+
+
 @pytest.mark.parametrize(
     "answers",
     [
         answered(..., ...),
         answered(None, None),
-        answered({}, {}),
         answered(RIGHT, OTHER, key="my_a"),
         {"0": [{"q": "?", "a": RIGHT}, {"q": "?", "my_a": OTHER}]},
     ],
