@@ -35,7 +35,7 @@ from .closed_questions import (
     ClosedQuestions,
     Parsed,
 )
-from .other_variants import OtherVariants, how_parsed, missing_counts, missing_note, other_variants
+from .other_parsers import OtherParsers, how_parsed, missing_counts, missing_note, other_parsers
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, ScoreDefinition
@@ -65,13 +65,13 @@ class AnswersMetric(SoftMetric):
     """Columns of scores with bounds, in benchmarks of partial bundles."""
     place_columns: ClassVar[tuple[Column, ...]] = ()
     """The columns of :meth:`places` that a base class adds."""
-    all_variants: ClassVar[OtherVariants | None]
-    """The variants that may parse what another one can't; None without a choice."""
+    all_parsers: ClassVar[OtherParsers | None]
+    """The parsers that may parse what another one can't; None without a choice."""
 
     judge: str = ""
 
     _variant: AnswerVariant = field(init=False, repr=False, compare=False)
-    _others: OtherVariants | None = field(init=False, repr=False, compare=False)
+    _others: OtherParsers | None = field(init=False, repr=False, compare=False)
     _read: dict[tuple[object, ...], ReadAnswer] = field(init=False, repr=False, compare=False)
     _made: dict[tuple[object, ...], ScoredItem[AnswersEvidence]] = field(
         init=False, repr=False, compare=False
@@ -85,7 +85,7 @@ class AnswersMetric(SoftMetric):
         # The outcome of unparsed answers may be an option of the metric.
         unparsed = getattr(self, "unparsed", variant.unparsed)
         object.__setattr__(self, "_variant", replace(variant, unparsed=unparsed))
-        others = self.all_variants and self.all_variants.seen_from(variant)
+        others = self.all_parsers and self.all_parsers.seen_from(self.parser_name)
         object.__setattr__(self, "_others", others)
         for cache_name in ("_read", "_made", "_rows"):
             object.__setattr__(self, cache_name, {})
@@ -94,6 +94,11 @@ class AnswersMetric(SoftMetric):
     def scores(self) -> tuple[ScoreDefinition, ...]:
         """Return the scores with the formulas of this variant."""
         return tuple(each.definition for each in self._variant.scores) or self.score_definitions
+
+    @property
+    def parser_name(self) -> str:
+        """The name of the answer parser: the variant, or the value of the option that chooses."""
+        return getattr(self, self.benchmark.parser_option or "variant", "")
 
     @property
     def repeated_by(self) -> str:
@@ -270,12 +275,12 @@ class AnswersMetric(SoftMetric):
         )
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return how many answers only another variant parses, if they are 1 % or more.
+        """Return how many answers only another parser parses, if they are 1 % or more.
 
         And how many missing ones count, how many count by verdict where probabilities count, and
         the benchmark's own notes.
         """
-        others = self._others.notes(self.variant, totals) if self._others else ()
+        others = self._others.notes(self.parser_name, totals) if self._others else ()
         others += missing_note(self.benchmark, self.variant, totals)
         makers = filter(None, (self.benchmark.notes, self._variant.notes))
         own = (note for make in makers for note in make(totals))
@@ -444,7 +449,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         Column(name=each.name, meaning=each.meaning, integral=each.integral, label=each.label)
         for each in counts.values()
     ]
-    others = other_variants(benchmark)
+    others = other_parsers(benchmark)
     columns += others.columns if others is not None else ()
     if open_columns := open_columns_of(benchmark):
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
@@ -477,7 +482,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "means": means,
         "codes": codes,
         "open_columns": open_columns,
-        "all_variants": others,
+        "all_parsers": others,
         # Tables of published figures are found by the family's module.
         "__module__": f"{__package__.rpartition('.')[0]}.{family}",
     }

@@ -406,6 +406,10 @@ class ClosedQuestions:
     """Whether answers choose among options of their question, which files of questions hold."""
     options: tuple[OptionDefinition, ...] = ()
     """Options of the metric."""
+    parser_option: str = ""
+    """The option that chooses the answer parser in every variant; empty if variants do."""
+    parsers: Mapping[str, AnswerParser] = field(default_factory=dict)
+    """Its values that are answer parsers -> parser."""
     set_files: SetFiles | None = None
     """How files are named by sets; None if an archive has no file for each set."""
     question_files: bool = False

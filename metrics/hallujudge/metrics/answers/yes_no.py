@@ -25,7 +25,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ..errors import OptionError
 from ..framework import columns_and_scores as framework
 from ..framework.columns_and_scores import ScoreDefinition
 from .answer_scores import AnswerScore, Condition, ReadAnswer, count, is_any, is_right, share
@@ -140,18 +139,6 @@ YES_NO_PARSERS: Mapping[str, Callable[[str], YesNo | None]] = MappingProxyType(
     }
 )
 """Name -> parser. A parser returns ``yes``, ``no``, or None if its rule does not apply."""
-
-
-def yes_no_parser(name: str) -> Callable[[str], YesNo | None]:
-    """Return the parser with a name.
-
-    Raises:
-        OptionError: No parser has that name.
-    """
-    if name not in YES_NO_PARSERS:
-        known = ", ".join(YES_NO_PARSERS)
-        raise OptionError("pope", "parser", f"{name!r} is not one of {known}")
-    return YES_NO_PARSERS[name]
 
 
 def _false_no(answer: ReadAnswer) -> bool:

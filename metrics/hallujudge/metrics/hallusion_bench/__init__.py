@@ -65,7 +65,7 @@ from ..answers.closed_questions import (
     compared_by,
     of_first,
 )
-from ..answers.yes_no import YES_NO_PARSERS, yes_bias, yes_no_parser
+from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
 from ..framework.asking import Asking
 from ..framework.columns_and_scores import Column, ScoreDefinition, ratio
@@ -132,10 +132,8 @@ class HallusionBenchAnswers(AnswersMetric):
 
     def parse(self, answer: Answer) -> Parsed:
         """Return the verdict on an answer, or the parsed answer; None is unclear."""
-        if self.correctness in ("given", *JUDGES):
-            value = answer.fields.get("correctness")
-        else:
-            value = yes_no_parser(self.correctness)(answer.response or "")
+        parser = self.benchmark.parsers.get(self.correctness)
+        value = parser(answer).value if parser else answer.fields.get("correctness")
         verdict = _verdict(value, answer.label)
         unclear = verdict == UNCLEAR and without_figure(answer.fields.get)
         return Parsed(value, verdict == RIGHT or unclear, self.correctness)
@@ -151,7 +149,9 @@ class HallusionBenchAnswers(AnswersMetric):
     def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the statistics of an unscored answer: its pair and figure are incomplete."""
         bundle = [self._missing(answer, "") for answer in item.answers[:1]]
-        return (*(float(each.of(bundle)) for each in self.counts), *self.places(item))
+        counts = (float(each.of(bundle)) for each in self.counts)
+        elsewhere = (0,) * len(self.all_parsers.columns if self.all_parsers else ())
+        return (*counts, *elsewhere, *self.places(item))
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the columns of pairs, figures and causes."""
@@ -321,8 +321,9 @@ _QUESTION_ACCURACY = share(
 _MADE_SCORES = tuple(map(_made, _MADE_DEFINITIONS))
 
 
-# The option `correctness` names another parser, or a source of verdicts.
-_PARSE = compared_by(YES_NO_PARSERS["vlmevalkit"], "vlmevalkit")
+# The option `correctness` names one of them, or a source of verdicts.
+_PARSERS = {name: compared_by(YES_NO_PARSERS[name], name) for name in ("vlmevalkit", "strict")}
+_PARSE = _PARSERS["vlmevalkit"]
 
 BENCHMARK = ClosedQuestions(
     name="hallusion-bench",
@@ -394,11 +395,13 @@ BENCHMARK = ClosedQuestions(
             "one subcategory and number are one set, whatever their category, as in VLMEvalKit.",
         ),
     ),
+    parser_option="correctness",
+    parsers=_PARSERS,
     options=(
         OptionDefinition(
             name="correctness",
             default="vlmevalkit",
-            choices=("vlmevalkit", "strict", "given", *JUDGES),
+            choices=(*_PARSERS, "given", *JUDGES),
             meaning="Correctness.",
             details="vlmevalkit and strict parse the answer; given uses labels of the file; llm "
             "and router are judges.",

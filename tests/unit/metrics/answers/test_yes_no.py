@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.messages import expected_message
 
-from hallujudge.metrics import OptionError
-from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS, yes_no_parser
+from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 
 ROOT = Path(__file__).resolve().parents[4]
 PARSERS = ("published", "opera", "lmms-eval", "vlmevalkit", "repope", "first-word", "strict")
@@ -91,17 +89,7 @@ def test_the_page_shows_what_each_parser_reads() -> None:
         assert shown == [YES_NO_PARSERS[name](text) or "-" for name in PARSERS], answer
 
 
-def test_unknown_parser() -> None:
-    with pytest.raises(
-        OptionError,
-        match=expected_message(
-            "sdk.audit.audit:published-opera-lmms-eval-vlmevalkit-repope-first-word-strict"
-        ),
-    ):
-        yes_no_parser("helm")
-
-
 def test_long_answers_are_not_kept() -> None:
     answer = "Yes, " + "there is a dog and " * 5000
-    assert yes_no_parser("published")(answer) == "yes"
-    assert yes_no_parser("vlmevalkit")(answer) == "yes"
+    assert YES_NO_PARSERS["published"](answer) == "yes"
+    assert YES_NO_PARSERS["vlmevalkit"](answer) == "yes"

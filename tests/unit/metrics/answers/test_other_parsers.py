@@ -1,10 +1,11 @@
-"""Answers that a variant cannot parse and another one can."""
+"""Answers that a parser cannot parse and another one can."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import pytest
+from support.hallusion_bench_samples import items_of, record
 
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics import AnswersItem, Report
@@ -18,7 +19,7 @@ from hallujudge.metrics.answers.closed_questions import (
     compared_by,
     one_answer,
 )
-from hallujudge.metrics.answers.other_variants import READ, other_variants
+from hallujudge.metrics.answers.other_parsers import READ, other_parsers
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.metrics.pope import BENCHMARK as POPE
 from hallujudge.sdk import Client
@@ -116,8 +117,39 @@ def test_answers_of_bundles_are_counted_one_by_one() -> None:
 
 
 def test_a_variant_that_finds_no_in_unknown_is_no_witness() -> None:
-    known = other_variants(POPE)
+    known = other_parsers(POPE)
     assert known is not None
-    assert [variant.name for variant in known.variants] == [
+    assert [parser.name for parser in known.parsers] == [
         *("strict", "first-word", "vlmevalkit", "lmms-eval")
     ]
+
+
+def figures(correctness: str, texts: Sequence[str]) -> Report:
+    """Score answers of HallusionBench by the parser that an option names, or by its labels."""
+    records = [
+        record(f"VD_illusion_{n}_1_0", model_prediction=text) for n, text in enumerate(texts)
+    ]
+    spec = ScoreSpec(metric="hallusion-bench", options={"correctness": correctness})
+    with Client.embedded() as client:
+        return client.score_items(spec, items_of(records))
+
+
+def test_parsers_that_an_option_names_are_compared_too() -> None:
+    texts = ["Yes."] * 2 + ["**Yes**"] * 2 + ["No."]
+    default, strict = (figures(name, texts) for name in ("vlmevalkit", "strict"))
+    assert (default.question_accuracy, strict.question_accuracy) == (0.4, 0.8)
+    [note] = [each for each in default.notes if "can parse" in each]
+    assert "strict can parse 2 of 5" in note
+    assert "question_accuracy is 0.8000, not 0.4000" in note
+    assert "the option correctness = strict" in note
+    assert not any("can parse" in each for each in strict.notes)
+
+
+def test_verdicts_of_files_are_not_compared_with_parsers() -> None:
+    assert not any("can parse" in each for each in figures("given", ["**Yes**"] * 5).notes)
+
+
+def test_an_unscored_answer_of_a_set_has_all_columns() -> None:
+    report = figures("vlmevalkit", ["**Yes**", "Yes.", ""])
+    assert (report.coverage.unscored, report.question_accuracy) == (1, 0.5)
+    assert any("1 of 2" in each for each in report.notes)

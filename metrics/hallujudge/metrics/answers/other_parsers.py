@@ -1,22 +1,23 @@
-"""Answers that a run's variant cannot parse and another variant can, and missing ones that count.
+"""Answers that a run's parser cannot parse and another one can, and missing ones that count.
 
-Statistics of an item say how many such answers it has, and what they would add to the main score's
-numerator and denominator. A report notes them if they are at least 1 % of the answers. Where
-missing answers count, statistics also say what of the main score's counts is theirs, for a note.
+Parsers are those of the variants, or the values of an option that chooses one. Statistics of an
+item say how many such answers it has, and what they would add to the main score's numerator and
+denominator. A report notes them if they are at least 1 % of the answers. Where missing answers
+count, statistics also say what of the main score's counts is theirs, for a note.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..framework.columns_and_scores import Column, Ratio
 from .answer_scores import Count, count
 
 if TYPE_CHECKING:
     from .answer_scores import Bundle
-    from .closed_questions import Answer, AnswerVariant, ClosedQuestions
+    from .closed_questions import Answer, AnswerParser, AnswerVariant, ClosedQuestions
 
 READ, ABOVE, BELOW = "read_elsewhere", "above_elsewhere", "below_elsewhere"
 """The columns of answers that only another variant parses, and what they would add to the score's
@@ -30,12 +31,25 @@ _NO_ANSWERS = ("", "Unknown.")
 _NOTED_SHARE = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherVariants:
-    """The variants of a benchmark, seen from one of them."""
+class NamedParser(NamedTuple):
+    """An answer parser that a user can choose."""
 
-    variants: tuple[AnswerVariant, ...]
+    name: str
+    """Name of the variant, or value of the option."""
+    parse: AnswerParser
+    """The parser."""
+    choice: str
+    """What chooses it, in the words of a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherParsers:
+    """The answer parsers of a benchmark, seen from one of them."""
+
+    parsers: tuple[NamedParser, ...]
     """Those that can tell an answer from other text, the last one first."""
+    names: frozenset[str]
+    """The names of all."""
     score: str
     """The score whose value with their answers is noted: the main one, if it is a ratio. Empty if
     no score is one; the answers are noted all the same."""
@@ -54,7 +68,7 @@ class OtherVariants:
         responses = Column(name=RESPONSES, meaning="answers that there are, parsed or not")
         return (
             *((responses,) if self.counts_answers else ()),
-            Column(name=READ, meaning="answers that only another variant can parse"),
+            Column(name=READ, meaning="answers that only another parser can parse"),
             *(
                 Column(
                     name=name,
@@ -66,16 +80,17 @@ class OtherVariants:
             ),
         )
 
-    def seen_from(self, variant: AnswerVariant) -> OtherVariants:
-        """Return the variants without one of them."""
-        return replace(self, variants=tuple(v for v in self.variants if v is not variant))
+    def seen_from(self, name: str) -> OtherParsers:
+        """Return the parsers without one of them; none for a value that is not a parser."""
+        others = tuple(each for each in self.parsers if each.name != name)
+        return replace(self, parsers=others if name in self.names else ())
 
     def parsed(self, answer: Answer) -> tuple[str, bool] | None:
-        """Return what the first variant that can parse an answer makes of it, and if it is right.
+        """Return what the first parser that can parse an answer makes of it, and if it is right.
 
-        None if no variant can.
+        None if no parser can.
         """
-        found = (each.parse(answer) for each in self.variants)
+        found = (each.parse(answer) for each in self.parsers)
         return next(((p.value, p.right) for p in found if p.value is not None), None)
 
     def statistics(
@@ -108,23 +123,23 @@ class OtherVariants:
         )
         return (*first, read, above, below)
 
-    def notes(self, variant: str, totals: Mapping[str, float]) -> tuple[str, ...]:
+    def notes(self, own: str, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return how many answers only the others parse, and the score with them.
 
         Args:
-            variant: The variant of the run.
+            own: Name of the run's parser.
             totals: The sums of all columns.
         """
         read = totals.get(READ, 0)
         answers = totals[RESPONSES if self.counts_answers else self.unit] if read else 0
         # A stored run may hold any numbers.
-        if not read or not answers or read < _NOTED_SHARE * answers:
+        if not read or not answers or not self.parsers or read < _NOTED_SHARE * answers:
             return ()
-        names = [each.name for each in self.variants]
+        names = [each.name for each in self.parsers]
         return (
             f"Unparsed: {' or '.join(names)} can parse {read:,.0f} of {answers:,.0f} answers "
-            f"({read / answers:.1%}) that {variant} can't{self._effect(totals)}. Compare with the "
-            f"variant {names[0]}.",
+            f"({read / answers:.1%}) that {own} can't{self._effect(totals)}. Compare with "
+            f"{self.parsers[0].choice}.",
         )
 
     def _effect(self, totals: Mapping[str, float]) -> str:
@@ -140,10 +155,10 @@ def _quotient(above: float, below: float) -> str:
     return f"{above / below:.4f}" if below else "undefined"
 
 
-def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
-    """Return the variants of a benchmark; None if they all parse alike.
+def other_parsers(benchmark: ClosedQuestions) -> OtherParsers | None:
+    """Return the answer parsers of a benchmark; None if all parse alike.
 
-    A variant that parses an empty response, as a yes for example, or the word "unknown", as a no by
+    A parser that parses an empty response, as a yes for example, or the word "unknown", as a no by
     its letters, can't tell an answer from other text, and is left out.
     """
     first, judged = benchmark.trial.answers[0], benchmark.judged
@@ -155,12 +170,13 @@ def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
         )
         for text in _NO_ANSWERS
     ]
+    chosen = _named_parsers(benchmark)
     known = [
         each
-        for each in reversed(benchmark.variants)
+        for each in reversed(chosen)
         if all(each.parse(other).value is None for other in no_answers)
     ]
-    if not known or len({each.parse for each in benchmark.variants}) == 1:
+    if not known or len({each.parse for each in chosen}) == 1:
         return None
     main = [each for each in benchmark.scores if each.definition.name == benchmark.main_score]
     # Answers that are parsed only lower a rate such as that of unparsed ones.
@@ -168,14 +184,27 @@ def other_variants(benchmark: ClosedQuestions) -> OtherVariants | None:
     ratios = (each for each in (*main, *others) if isinstance(each.definition.value, Ratio))
     score = next(ratios, None)
     ratio = None if score is None else score.definition.value
-    return OtherVariants(
-        variants=tuple(known),
+    return OtherParsers(
+        names=frozenset(each.name for each in chosen),
+        parsers=tuple(known),
         score="" if score is None else score.definition.name,
         ratio=ratio if isinstance(ratio, Ratio) else None,
         unit=benchmark.unit,
         counts_answers=not benchmark.bundle.alone,
         integral=score is None or all(each.integral for each in score.counts),
     )
+
+
+def _named_parsers(benchmark: ClosedQuestions) -> list[NamedParser]:
+    """Return the parsers that an option chooses, or else those of the variants."""
+    option = benchmark.parser_option
+    if not option:
+        variants = benchmark.variants
+        return [NamedParser(v.name, v.parse, f"the variant {v.name}") for v in variants]
+    return [
+        NamedParser(name, parse, f"the option {option} = {name}")
+        for name, parse in benchmark.parsers.items()
+    ]
 
 
 def how_parsed(variant: AnswerVariant, answer: Answer, value: str | None) -> str:
