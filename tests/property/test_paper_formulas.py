@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hallujudge.metrics.answers.orders import PairAnswer, PairQuestion
 from hallujudge.metrics.framework.agreement import krippendorff_alpha, pearson, spearman
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.infact.mode_analyses import AuditedCase, label_audit, taxonomy_means
@@ -26,8 +27,6 @@ from hallujudge.metrics.pope.answer_analyses import caption_consistency, templat
 from hallujudge.metrics.tri_he import TriHeMetric
 from hallujudge.metrics.tri_he.claim_analyses import ClaimTable, JudgedAnswer, frequent_pair_rates
 from hallujudge.metrics.vidhal.order_analyses import (
-    PairAnswer,
-    PairQuestion,
     frame_reliance,
     input_order_sensitivity,
     model_consensus,

@@ -36,7 +36,6 @@ from dataclasses import replace
 from ..answers.answer_scores import (
     AnswerScore,
     Count,
-    ReadAnswer,
     average,
     count,
     is_right,
@@ -58,6 +57,7 @@ from ..answers.closed_questions import (
 )
 from ..framework.asking import ONE_LETTER, Asking, Conditions, plain
 from ..framework.metric import OptionDefinition, Paper
+from .mode_analyses import OVERCONFIDENCE_SCORES
 from .operators import (
     BASE,
     EVIDENCE_CORRUPTION,
@@ -70,12 +70,6 @@ from .operators import (
     level_of,
     undefined_note,
 )
-
-OVERCONFIDENT = 0.7
-"""Wrong answers with at least this confidence resemble hallucinations (appendix A.4)."""
-KNOWLEDGE_GAP = 0.4
-"""Wrong answers with at most this confidence resemble knowledge gaps."""
-
 
 _OTHER = "_order_insensitive"
 _BASE_RIGHT = count("right_base", "right answers to the clean video", named(BASE, is_right))
@@ -123,37 +117,6 @@ _EVIDENCE = average(
 _TSS = average("tss", "mean tss over shuffle and reverse", _CHANGES)
 
 
-def _resembles(answer: ReadAnswer) -> str:
-    """Return what a wrong base answer resembles; empty without a sign, or for other answers."""
-    if answer.name != BASE or answer.right:
-        return ""
-    stated = answer.field("confidence")
-    if stated and float(stated) >= OVERCONFIDENT:
-        return "overconfident"
-    # Words of uncertainty are evidence of a knowledge gap even without a stated confidence.
-    if answer.unsure or (stated and float(stated) <= KNOWLEDGE_GAP):
-        return "knowledge_gap"
-    return "neither" if stated else ""
-
-
-_SPLIT = count(
-    "split",
-    "wrong base answers with a confidence or words of uncertainty",
-    lambda answer: bool(_resembles(answer)),
-)
-
-
-def _split_share(kind: str, confidence: str) -> AnswerScore:
-    return share(
-        f"{kind}_share",
-        f"wrong base answers with confidence of {confidence} / with a confidence",
-        count(kind, f"of these, confidence of {confidence}", lambda a: _resembles(a) == kind),
-        _SPLIT,
-        direction="lower" if kind == "overconfident" else "neither",
-        bounded=False,
-    )
-
-
 _UNPARSED = unparsed_rate("runs", "answers under any operator")
 _MISSING = Count(
     name="missing",
@@ -196,8 +159,7 @@ SCORES: tuple[AnswerScore, ...] = (
         direction="neither",
         bounded=False,
     ),
-    _split_share("overconfident", "at least 0.7"),
-    _split_share("knowledge_gap", "at most 0.4 or unsure"),
+    *OVERCONFIDENCE_SCORES,
     replace(_UNPARSED, counts=(*_UNPARSED.counts, _MISSING)),
 )
 """The scores, in the order of the report."""

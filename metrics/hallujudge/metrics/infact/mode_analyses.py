@@ -8,9 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from ..answers.answer_scores import AnswerScore, ReadAnswer, count, share
 from ..answers.answer_text import folded
 from ..framework.columns_and_scores import mean_of_known
-from .operators import EVIDENCE_CORRUPTION, TAXONOMY, TEMPORAL, VISUAL_DEGRADATION, leaf_name
+from .operators import (
+    BASE,
+    EVIDENCE_CORRUPTION,
+    TAXONOMY,
+    TEMPORAL,
+    VISUAL_DEGRADATION,
+    leaf_name,
+)
+
+OVERCONFIDENT = 0.7
+"""Wrong answers with at least this confidence resemble hallucinations (appendix A.4)."""
+KNOWLEDGE_GAP = 0.4
+"""Wrong answers with at most this confidence resemble knowledge gaps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +134,44 @@ class Overconfidence:
     def knowledge_gap_share(self) -> float | None:
         """Knowledge-gap-like / analysable; None without any."""
         return self.knowledge_gap_like / self.analysable if self.analysable else None
+
+
+def _resembles(answer: ReadAnswer) -> str:
+    """Return what a wrong base answer resembles; empty without a sign, or for other answers."""
+    if answer.name != BASE or answer.right:
+        return ""
+    stated = answer.field("confidence")
+    if stated and float(stated) >= OVERCONFIDENT:
+        return "overconfident"
+    # Words of uncertainty are evidence of a knowledge gap even without a stated confidence.
+    if answer.unsure or (stated and float(stated) <= KNOWLEDGE_GAP):
+        return "knowledge_gap"
+    return "neither" if stated else ""
+
+
+_SPLIT = count(
+    "split",
+    "wrong base answers with a confidence or words of uncertainty",
+    lambda answer: bool(_resembles(answer)),
+)
+
+
+def _split_share(kind: str, confidence: str) -> AnswerScore:
+    return share(
+        f"{kind}_share",
+        f"wrong base answers with confidence of {confidence} / with a confidence",
+        count(kind, f"of these, confidence of {confidence}", lambda a: _resembles(a) == kind),
+        _SPLIT,
+        direction="lower" if kind == "overconfident" else "neither",
+        bounded=False,
+    )
+
+
+OVERCONFIDENCE_SCORES = (
+    _split_share("overconfident", "at least 0.7"),
+    _split_share("knowledge_gap", "at most 0.4 or unsure"),
+)
+"""The shares of wrong base answers that resemble hallucinations, and gaps in knowledge."""
 
 
 class AuditedCase(NamedTuple):

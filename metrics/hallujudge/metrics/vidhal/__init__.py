@@ -33,19 +33,16 @@ both are invalid.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ..answers.answer_scores import (
-    AnswerScore,
-    Count,
     ReadAnswer,
     count,
     is_right,
     share,
 )
-from ..answers.answers_metric import AnswersMetric, metric_of
+from ..answers.answers_metric import metric_of
 from ..answers.choices import parse_as_labelled
 from ..answers.closed_questions import (
     Answer,
@@ -58,19 +55,15 @@ from ..answers.closed_questions import (
 )
 from ..answers.orders import (
     ndcg_of,
-    order_code,
     ordered_by,
     ranks_in,
     read_order,
     read_order_published,
 )
 from ..framework.asking import Asking, AskingProtocol, AskingStep, plain
-from ..framework.columns_and_scores import ScoreDefinition, max_of, ratio
 from ..framework.metric import Paper
 from ..framework.results import UnscoredReason
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
+from .order_analyses import FURTHER_SCORES, OrdersMetric
 
 
 def _chosen_as_released(answer: Answer) -> Parsed:
@@ -87,76 +80,6 @@ def _ndcg(answer: ReadAnswer) -> float:
 
 def _is_invalid(answer: ReadAnswer) -> bool:
     return ranks_in(answer) is None
-
-
-def _misaligned(high: int, low: int) -> AnswerScore:
-    def is_asked(answer: ReadAnswer) -> bool:
-        # In `published`, an invalid order counts as asked and never as wrong, as in formula 8.
-        size = answer.label.count(", ") + 1
-        counts = ranks_in(answer) is not None or answer.how.startswith("published")
-        return size >= high and counts
-
-    def is_wrong(answer: ReadAnswer) -> bool:
-        ranks = ranks_in(answer) if is_asked(answer) else None
-        return ranks is not None and ranks.index(high) < ranks.index(low)
-
-    return share(
-        f"hm_{high}_{low}",
-        f"orders with caption {high} before {low}, which is better / orders",
-        count(f"hm_{high}_{low}", f"caption {high} comes before {low}, which is better", is_wrong),
-        count(
-            f"compared_{high}_{low}",
-            f"orders where captions {high} and {low} are compared",
-            is_asked,
-        ),
-        direction="lower",
-    )
-
-
-_PAIRS = ((2, 1), (3, 1), (3, 2))
-_MOST_COMMON = tuple(f"commonest_order_{place}" for place in range(1, 9))
-"""Columns for the eight most frequent orders of a table."""
-_REPEATED = tuple(ratio(name, "videos") for name in _MOST_COMMON)
-_REGURGITATED = AnswerScore(
-    definition=ScoreDefinition(
-        name="regurgitation_rate",
-        meaning="videos with the most frequent order of letters / videos",
-        direction="lower",
-        columns=(*_MOST_COMMON, "videos"),
-        value=max_of(*_REPEATED),
-        bounded=False,
-        largest_of=_REPEATED,
-    ),
-    counts=(
-        Count(
-            name="order",
-            meaning="order of letters, as a number",
-            of=lambda bundle: (
-                order_code((bundle[0].value or "").split(", ")) if ranks_in(bundle[0]) else 0.0
-            ),
-            integral=False,
-            label=True,
-        ),
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OrdersMetric(AnswersMetric):
-    """Counts the most frequent orders of a whole table."""
-
-    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Return columns that count items with one of the most frequent orders; code 0 is none."""
-        import numpy as np
-
-        codes, weights = items["order"], items[self.unit]
-        orders, places = np.unique(codes[codes != 0], return_inverse=True)
-        counts = np.bincount(places, weights=weights[codes != 0], minlength=len(orders))
-        commonest = orders[np.lexsort([orders, -counts])][: len(_MOST_COMMON)]
-        columns = dict.fromkeys(_MOST_COMMON, np.zeros(len(codes)))
-        for name, order in zip(_MOST_COMMON, commonest, strict=False):
-            columns[name] = weights * (codes == order)
-        return columns
 
 
 _Record: TypeAlias = Mapping[str, object]
@@ -384,8 +307,7 @@ ORDERING = _declared(
             direction="lower",
             own=True,
         ),
-        _REGURGITATED,
-        *(_misaligned(high, low) for high, low in _PAIRS),
+        *FURTHER_SCORES,
     ),
     main_score="ndcg",
     asking=_asking(
@@ -404,7 +326,7 @@ ORDERING = _declared(
     trial=_trial("B, A, C"),
     complete=_labelled(", ".join),
     bounds="ratios",
-    base=_OrdersMetric,
+    base=OrdersMetric,
 )
 """The declaration of the ordering."""
 BENCHMARKS = (MCQA, ORDERING)

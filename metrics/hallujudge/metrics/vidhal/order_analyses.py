@@ -1,14 +1,92 @@
-"""VidHal's analyses, and the order found by questions about pairs."""
+"""VidHal's analyses and the scores of section 5.4."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..framework.columns_and_scores import mean_of_known
+from ..answers.answer_scores import AnswerScore, Count, ReadAnswer, count, share
+from ..answers.answers_metric import AnswersMetric
+from ..answers.orders import order_code, ranks_in
+from ..framework.columns_and_scores import ScoreDefinition, max_of, mean_of_known, ratio
+
+if TYPE_CHECKING:
+    from ..framework.columns_and_scores import FloatArray
+
+
+def _misaligned(high: int, low: int) -> AnswerScore:
+    def is_asked(answer: ReadAnswer) -> bool:
+        # In `published`, an invalid order counts as asked and never as wrong, as in formula 8.
+        size = answer.label.count(", ") + 1
+        counts = ranks_in(answer) is not None or answer.how.startswith("published")
+        return size >= high and counts
+
+    def is_wrong(answer: ReadAnswer) -> bool:
+        ranks = ranks_in(answer) if is_asked(answer) else None
+        return ranks is not None and ranks.index(high) < ranks.index(low)
+
+    return share(
+        f"hm_{high}_{low}",
+        f"orders with caption {high} before {low}, which is better / orders",
+        count(f"hm_{high}_{low}", f"caption {high} comes before {low}, which is better", is_wrong),
+        count(
+            f"compared_{high}_{low}",
+            f"orders where captions {high} and {low} are compared",
+            is_asked,
+        ),
+        direction="lower",
+    )
+
+
+_PAIRS = ((2, 1), (3, 1), (3, 2))
+_MOST_COMMON = tuple(f"commonest_order_{place}" for place in range(1, 9))
+"""Columns for the eight most frequent orders of a table."""
+_REPEATED = tuple(ratio(name, "videos") for name in _MOST_COMMON)
+_REGURGITATED = AnswerScore(
+    definition=ScoreDefinition(
+        name="regurgitation_rate",
+        meaning="videos with the most frequent order of letters / videos",
+        direction="lower",
+        columns=(*_MOST_COMMON, "videos"),
+        value=max_of(*_REPEATED),
+        bounded=False,
+        largest_of=_REPEATED,
+    ),
+    counts=(
+        Count(
+            name="order",
+            meaning="order of letters, as a number",
+            of=lambda bundle: (
+                order_code((bundle[0].value or "").split(", ")) if ranks_in(bundle[0]) else 0.0
+            ),
+            integral=False,
+            label=True,
+        ),
+    ),
+)
+FURTHER_SCORES = (_REGURGITATED, *(_misaligned(high, low) for high, low in _PAIRS))
+"""The scores of section 5.4, "Further Analysis"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrdersMetric(AnswersMetric):
+    """Counts the most frequent orders of a whole table."""
+
+    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Return columns that count items with one of the most frequent orders; code 0 is none."""
+        import numpy as np
+
+        codes, weights = items["order"], items[self.unit]
+        orders, places = np.unique(codes[codes != 0], return_inverse=True)
+        counts = np.bincount(places, weights=weights[codes != 0], minlength=len(orders))
+        commonest = orders[np.lexsort([orders, -counts])][: len(_MOST_COMMON)]
+        columns = dict.fromkeys(_MOST_COMMON, np.zeros(len(codes)))
+        for name, order in zip(_MOST_COMMON, commonest, strict=False):
+            columns[name] = weights * (codes == order)
+        return columns
 
 
 class PairedChoice(Protocol):
@@ -309,130 +387,3 @@ def _same_videos(tables: Mapping[str, Mapping[str, object]]) -> None:
                 f"{names[0]!r} and {name!r} have different videos; "
                 f"{', '.join(sorted(odd)[:5])} only in one of them"
             )
-
-
-class PairQuestion(NamedTuple):
-    """Two captions to choose between, in display order."""
-
-    first: str
-    """Letter of the first caption."""
-    second: str
-    """Letter of the second caption."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairAnswer:
-    """A model's answer to a question."""
-
-    question: PairQuestion
-    """The pair."""
-    chosen: str
-    """Letter of the chosen caption."""
-
-
-class RelativeOrdering:
-    """Finds an order with as few questions about pairs as possible.
-
-    Each caption is first compared with its neighbour in display order, and placed on the side that
-    the answer says. It is then compared with the captions on that side, the nearest first, until
-    it does not pass one. No pair is asked whose order is known, so that cycles cannot arise. For
-    three captions this is the paper's decision tree: two questions, and a third if they leave two
-    orders open.
-
-    For an unparsed answer, the released inference looks at the annotation and assumes the wrong
-    choice. Here :meth:`answer` accepts parsed answers only; the caller decides whether to stop or
-    to assume the wrong choice.
-
-    Args:
-        letters: Letters of the captions, in display order.
-
-    Raises:
-        ValueError: There are fewer than two letters, or a duplicate.
-    """
-
-    def __init__(self, letters: Sequence[str]) -> None:
-        if len(letters) < 2 or len(set(letters)) < len(letters):
-            raise ValueError(f"give at least two different letters; got {list(letters)}")
-        self._letters = tuple(letters)
-        self._answers: list[PairAnswer] = []
-        self._steps = self._ask()
-        self._question: PairQuestion | None = next(self._steps)
-        self._order: tuple[str, ...] | None = None
-
-    @property
-    def question(self) -> PairQuestion | None:
-        """The next pair; None once the order is known."""
-        return self._question
-
-    @property
-    def order(self) -> tuple[str, ...] | None:
-        """The order, the most faithful caption first; None while a question is open."""
-        return self._order
-
-    @property
-    def answers(self) -> tuple[PairAnswer, ...]:
-        """The questions and answers so far."""
-        return tuple(self._answers)
-
-    def answer(self, chosen: str) -> None:
-        """Add the answer to :attr:`question`.
-
-        Args:
-            chosen: Letter of the chosen caption.
-
-        Raises:
-            ValueError: No question is open, or the letter is not one of the pair.
-        """
-        question = self._question
-        if question is None:
-            raise ValueError("the order is known, so no question is open; read it from .order")
-        if chosen not in question:
-            raise ValueError(f"{chosen!r} is neither {question.first!r} nor {question.second!r}")
-        self._answers.append(PairAnswer(question=question, chosen=chosen))
-        try:
-            self._question = self._steps.send(chosen)
-        except StopIteration as stop:
-            # The order needs no further answer.
-            self._question, self._order = None, tuple(stop.value)
-
-    def _ask(self) -> Generator[PairQuestion, str, list[str]]:
-        # Insertion sort: a caption passes its neighbours as long as the answers prefer it.
-        order = [self._letters[0]]
-        for neighbour, letter in zip(self._letters, self._letters[1:], strict=False):
-            place = order.index(neighbour)
-            before = (yield self._pair(neighbour, letter)) == letter
-            if before:
-                while place > 0 and (yield self._pair(order[place - 1], letter)) == letter:
-                    place -= 1
-            else:
-                place += 1
-                while place < len(order) and (yield self._pair(order[place], letter)) != letter:
-                    place += 1
-            order.insert(place, letter)
-        return order
-
-    def _pair(self, one: str, other: str) -> PairQuestion:
-        first, second = sorted((one, other), key=self._letters.index)
-        return PairQuestion(first, second)
-
-
-def order_of_pairs(letters: Sequence[str], answers: Iterable[PairAnswer]) -> tuple[str, ...] | None:
-    """Return the order that answers about pairs lead to (section 9.2, Figure 34).
-
-    Args:
-        letters: Letters of the captions, in display order.
-        answers: The answers; of two about a pair the first counts.
-
-    Returns:
-        The order, the most faithful caption first; None if an answer is missing.
-    """
-    chosen: dict[frozenset[str], str] = {}
-    for answer in answers:
-        chosen.setdefault(frozenset(answer.question), answer.chosen)
-    plan = RelativeOrdering(letters)
-    while plan.question is not None:
-        choice = chosen.get(frozenset(plan.question))
-        if choice is None:
-            return None
-        plan.answer(choice)
-    return plan.order

@@ -9,18 +9,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hallujudge.metrics.answers.answer_scores import ReadAnswer
-from hallujudge.metrics.answers.orders import ndcg_of, ranks_in
-from hallujudge.metrics.framework.columns_and_scores import mean_of_known
-from hallujudge.metrics.vidhal.order_analyses import (
+from hallujudge.metrics.answers.orders import (
     PairAnswer,
     PairQuestion,
+    ndcg_of,
+    order_of_pairs,
+    ranks_in,
+)
+from hallujudge.metrics.framework.columns_and_scores import mean_of_known
+from hallujudge.metrics.vidhal.order_analyses import (
     QualityVote,
     caption_quality,
     frame_reliance,
     human_agreement,
     input_order_sensitivity,
     model_consensus,
-    order_of_pairs,
     transitive_inconsistency,
 )
 

@@ -21,9 +21,9 @@ from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.prompt_templates import Template
 from hallujudge.metrics.answers.choices import read_choice
+from hallujudge.metrics.answers.orders import RelativeOrdering
 from hallujudge.metrics.framework.asking import AskingStep
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.metrics.vidhal.order_analyses import RelativeOrdering
 
 from .asked_benchmarks import OPTIONAL_SLOTS, WHOLE, Benchmark
 from .inquiries import Inquiry, shown_options
