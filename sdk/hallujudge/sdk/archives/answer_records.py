@@ -15,7 +15,7 @@ from hallujudge.metrics.answers.closed_questions import (
     WholeAnswer,
 )
 from hallujudge.metrics.framework.claims import well_formed
-from hallujudge.metrics.framework.fast_values import maker_of
+from hallujudge.metrics.framework.fast_values import maker_of, makers_of
 
 from ..errors import ArchiveError
 from .asked_questions import AskedQuestions
@@ -58,8 +58,11 @@ make_answer = cast("Callable[[tuple[object, ...]], Answer]", partial(tuple.__new
 """Makes an answer of all its fields."""
 make_entry = cast("Callable[[tuple[object, ...]], Entry]", partial(tuple.__new__, Entry))
 """Makes an entry of all its fields."""
-make_item = maker_of(AnswersItem, ("id", "group_id", "fields", "answers"))
+_ITEM = ("id", "group_id", "fields", "answers")
+make_item = maker_of(AnswersItem, _ITEM)
 """Makes an item of these fields in half the time of its constructor."""
+make_items = makers_of(AnswersItem, _ITEM)
+"""Makes items of the values of each field."""
 
 
 class FieldWay(NamedTuple):

@@ -5,42 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
 from .answer_bundles import read_bundles
-from .answer_records import make_answer, make_item, text_of
+from .answer_records import make_answer, make_item, make_items, text_of
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
+from .joined_questions import JOINS, Question, Questions, read_questions
 from .joins import JoinCheck, MediaCheck, numbered, refuse
 from .json_files import amount, named, read_json, shown
 from .label_sets import last_labels
 from .named_keys import fields_of
-from .question_files import (
-    JOINS,
-    Question,
-    Questions,
-    asks_the_same,
-    bundle_id,
-    id_of,
-    label_of,
-    labels_are_wrong,
-    read_questions,
-)
-from .records import (
-    TEXT_FLAG,
-    Record,
-    choose_key,
-    id_under,
-    no_records,
-    optional_text,
-    read_records,
-)
-from .rival_keys import LOOKED_AT, asks, refuse_other_keys
+from .question_files import asks_the_same, bundle_id, id_of, label_of, labels_are_wrong
+from .record_columns import Columns, first_fault, read_columns
+from .records import TEXT_FLAG, Record, choose_key, id_under, no_records, read_records
+from .rival_keys import LOOKED_AT, Held, asks, refuse_other_keys
 from .split_files import joined_splits
 
 # Key of the response in some layouts, and of the label in others.
@@ -48,8 +32,19 @@ _LABEL_OR_RESPONSE = "answer"
 # Items that are kept from the check of an archive; more are read again.
 _MOST_HELD = 1 << 17
 _NOTHING: Mapping[str, str] = {}
-_Read: TypeAlias = tuple[Answer, str, Sequence[Mapping[str, object]]]
-"""An answer, its image, and the records that its fields come from, in the order of precedence."""
+
+
+class _Read(NamedTuple):
+    """Answers of records that follow each other."""
+
+    keys: list[str]
+    """What joins each with its question: an id, a position, or image and text."""
+    answers: list[Answer]
+    """The answers."""
+    images: Sequence[str]
+    """The image of each."""
+    fields: Sequence[Mapping[str, str]] | None
+    """The fields of their questions, which have precedence; None without questions."""
 
 
 def reader_of(declared: ClosedQuestions) -> Reader:
@@ -261,21 +256,17 @@ class Answers:
         others: list[str] = []
         media = MediaCheck(declared.keys.media)
         held: list[AnswersItem] | None = None if self._options.allow_duplicates else []
-        for record in read_records(self._responses):
-            key = self._key(record)
-            check.add(key)
-            found = self._read(record, key)
-            if known is not None and (other := self._other(record, key)):
-                others.append(other)
+        for columns in read_columns(self._responses):
+            found = first_fault(self._read, columns)
+            check.extend(found.keys)
+            others += self._others(columns, found)
             if known is None:
-                answer, image, _ = found
-                media.add(image, record.place, record.values)
-                if not answer.label:
-                    bad.append(f"{key} ({shown(record.values.get(self._label_key))})")
-            held = None if held is None else self._held(held, self._name(key), found)
+                media.extend(found.images, columns.records)
+                bad += self._unlabelled(columns, found)
+            held = None if held is None else self._held(held, columns, found)
         if bad:
             raise labels_are_wrong(declared, bad, "the file of answers")
-        check.refuse(lambda: map(self._key, read_records(self._responses)))
+        check.refuse(self._all_keys)
         self._left_out = check.left_out
         if others:
             raise refuse(
@@ -292,16 +283,21 @@ class Answers:
 
     def _check_keys(self) -> None:
         """Refuse other answers, or labels, under other usual keys of the first records."""
-        looked = islice(read_records(self._responses), LOOKED_AT)
-        pairs = [((r.place, r.values), self._read(r, self._key(r))[0]) for r in looked]
-        refuse_other_keys(self._declared, (self._text_key, self._label_key), pairs, self._options)
+        pairs: list[tuple[Held, Answer]] = []
+        for columns in read_columns(self._responses):
+            places = ((record.place, record.values) for record in columns.records())
+            pairs += zip(places, self._read(columns).answers, strict=True)
+            if len(pairs) >= LOOKED_AT:
+                break
+        chosen = (self._text_key, self._label_key)
+        refuse_other_keys(self._declared, chosen, pairs[:LOOKED_AT], self._options)
 
     def _held(
-        self, held: list[AnswersItem], identifier: str, found: _Read
+        self, held: list[AnswersItem], columns: Columns, found: _Read
     ) -> list[AnswersItem] | None:
-        """Return the items with one more; None if they are to be read again to save memory."""
+        """Return the items with more; None if they are to be read again to save memory."""
         try:
-            held.append(self._item(identifier, *found))
+            held += self._made(columns, found)
         except HallujudgeError:
             # It is raised when the items are read again: first come errors of the archive.
             return None
@@ -318,26 +314,26 @@ class Answers:
 
     def _label_of(self, record: Record) -> str | None:
         """Return the label of an answer that has its own; None if it is not valid."""
-        found = record.values.get(self._label_key)
-        return self._known_label(found) if type(found) is str else label_of(self._declared, found)
+        return label_of(self._declared, record.values.get(self._label_key))
 
-    def _other(self, record: Record, key: str) -> str:
-        """Return a question that differs from the joined one; empty with join='id'."""
+    def _unlabelled(self, columns: Columns, found: _Read) -> Iterator[str]:
+        """Yield the answers whose label is not valid."""
+        for key, answer, values in zip(found.keys, found.answers, columns.values, strict=True):
+            if not answer.label:
+                yield f"{key} ({shown(values.get(self._label_key))})"
+
+    def _others(self, columns: Columns, found: _Read) -> Iterator[str]:
+        """Yield questions that differ from the joined ones; none with join='id'."""
         if self._questions is None or self._options.join == "id":
-            return ""
-        known = self._questions.table.get(key)
-        asked = self._other_question(record, known.text) if known is not None else ""
-        if known is None or not asked:
-            return ""
-        return f"{known.identifier} ({asked.strip()!r:.80} for {known.text!r:.80})"
-
-    def _other_question(self, record: Record, text: str) -> str:
-        """Return the question that an answer repeats, if it differs from the joined question.
-
-        A prompt may add text around the question, such as instructions.
-        """
-        asked = optional_text(record, self._declared.keys.question)
-        return "" if asks_the_same(asked, text) else asked
+            return
+        asked = columns.texts(self._declared.keys.question)
+        for key, text, answer in zip(found.keys, asked, found.answers, strict=True):
+            # Most answers repeat no question, or the very one.
+            if not text or text == answer.question or key not in self._questions.table:
+                continue
+            if not asks_the_same(text, answer.question):
+                identifier = self._questions.table[key].identifier
+                yield f"{identifier} ({text.strip()!r:.80} for {answer.question!r:.80})"
 
     def _remedy(self) -> str:
         if self._options.join == "order":
@@ -351,65 +347,78 @@ class Answers:
             "InputOptions(join='id')"
         )
 
-    def _key(self, record: Record) -> str:
-        if self._questions is not None and self._id_key is None:
-            return self._questions.key_of(record)
-        if self._id_key is not None:
-            return id_under(record, self._id_key)
-        return id_of(self._declared, record, required=self._with_ids)
+    def _keys(self, columns: Columns) -> list[str]:
+        """Return what joins each answer with its question."""
+        if (key := self._id_key) is not None:
+            return columns.ids((key,), partial(id_under, key=key))
+        if self._questions is not None:
+            return self._questions.keys_of(columns)
+        plain = partial(id_of, self._declared, required=self._with_ids)
+        return columns.ids(self._declared.keys.id, plain)
+
+    def _all_keys(self) -> Iterator[str]:
+        return chain.from_iterable(map(self._keys, read_columns(self._responses)))
 
     def _items(self, missing: list[str], held: list[AnswersItem] | None) -> Iterator[AnswersItem]:
-        records = read_records(self._responses)
-        if self._left_out:
-            records = (record for record in records if self._key(record) not in self._left_out)
         if held is not None and not self._left_out:
             yield from held
-        elif self._options.allow_duplicates:
-            keys = (self._key(record) for record in read_records(self._responses))
-            names = numbered(self._name(key) for key in keys if key not in self._left_out)
-            for record, identifier in zip(records, names, strict=True):
-                yield self._item(identifier, *self._read(record, self._key(record)))
         else:
-            for record in records:
-                key = self._key(record)
-                yield self._item(self._name(key), *self._read(record, key))
+            yield from self._read_again()
         assert self._questions is not None or not missing, "only questions can lack an answer"
         for key in missing:
             question = self._questions.table[key]  # type: ignore[union-attr]  # see above
-            yield self._item(question.identifier, *_answered(question, None, {}))
+            answer = make_answer((None, question.label, "", question.text, _NOTHING, _NOTHING))
+            fields = fields_of(self._group_by, question.filled, {}) if self._group_by else _NOTHING
+            yield make_item((question.identifier, question.image, fields, (answer,)))
+
+    def _read_again(self) -> Iterator[AnswersItem]:
+        kept = (key for key in self._all_keys() if key not in self._left_out)
+        names = numbered(map(self._name, kept)) if self._options.allow_duplicates else None
+        for columns in read_columns(self._responses):
+            keys = self._keys(columns) if self._left_out else []
+            if not self._left_out.keys().isdisjoint(keys):
+                columns = columns.without(each in self._left_out for each in keys)
+            if not columns.size:
+                continue
+            found = first_fault(self._read, columns)
+            own = None if names is None else list(islice(names, columns.size))
+            yield from self._made(columns, found, own)
 
     def _name(self, key: str) -> str:
         known = self._questions.table.get(key) if self._questions is not None else None
         return known.identifier if known is not None else key
 
-    def _read(self, record: Record, key: str) -> _Read:
-        """Return the answer of a record; one whose label is not valid has none."""
-        text = text_of(record, self._text_key)
+    def _read(self, columns: Columns) -> _Read:
+        """Return the answers of records; one whose label is not valid has none."""
+        keys, declared = self._keys(columns), self._declared.keys
+        texts = columns.read(self._text_key, partial(text_of, key=self._text_key))
         if self._questions is not None:
-            question = self._questions.table.get(key) or Question(key, "", "", "", {})
-            return _answered(question, text, record.values)
-        keys, label = self._declared.keys, self._label_of(record) or ""
-        asked, image = optional_text(record, keys.question), optional_text(record, keys.media)
-        answer = make_answer((text, label, "", asked or self._asked(record), _NOTHING, _NOTHING))
-        return answer, image, (record.values,)
+            known = self._questions.table
+            questions = [known.get(key) or Question(key, "", "", "", {}) for key in keys]
+            _, texts_of, labels, images, fields = zip(*questions, strict=True)
+            return _Read(keys, _answers(texts, labels, texts_of), images, fields)
+        found = columns.read(self._label_key, self._label_of, self._known_label)
+        asked = columns.texts(declared.question)
+        if not all(asked):
+            # The question of a record of a question file that an answer was added to.
+            added = columns.texts(self._asked_keys)
+            both = zip(asked, added, strict=True)
+            asked = [own or (text if asks(text) else "") for own, text in both]
+        answers = _answers(texts, [label or "" for label in found], asked)
+        return _Read(keys, answers, columns.texts(declared.media), None)
 
-    def _asked(self, record: Record) -> str:
-        """Return the question of a record of a question file that an answer was added to."""
-        text = optional_text(record, self._asked_keys)
-        return text if asks(text) else ""
-
-    def _item(
-        self, identifier: str, answer: Answer, image: str, values: Sequence[Mapping[str, object]]
-    ) -> AnswersItem:
-        own = fields_of(self._group_by, *values) if self._group_by else {}
-        return make_item((identifier, image, own, (answer,)))
+    def _made(
+        self, columns: Columns, found: _Read, names: Sequence[str] | None = None
+    ) -> list[AnswersItem]:
+        """Return the items of answers, with other names than those of their questions if given."""
+        if names is None:
+            names = found.keys if self._questions is None else list(map(self._name, found.keys))
+        fields = columns.fields(self._group_by, found.fields)
+        return make_items((names, found.images, fields, list(zip(found.answers, strict=True))))
 
 
-def _answered(question: Question, text: str | None, values: Mapping[str, object]) -> _Read:
-    """Return the answer to a question of a file, whose fields have precedence."""
-    answer = make_answer((text, question.label, "", question.text, _NOTHING, _NOTHING))
-    return answer, question.image, (_filled(question.fields), values)
-
-
-def _filled(fields: Mapping[str, str]) -> Mapping[str, object]:
-    return {key: value for key, value in fields.items() if value}
+def _answers(
+    texts: Sequence[str | None], labels: Sequence[str], asked: Sequence[str]
+) -> list[Answer]:
+    rest = repeat(""), asked, repeat(_NOTHING), repeat(_NOTHING)
+    return list(map(make_answer, zip(texts, labels, *rest, strict=False)))

@@ -10,7 +10,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import filterfalse, islice
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -141,6 +141,14 @@ class MediaCheck:
             self._found = found
         if not media:
             self._without.append(place)
+
+    def extend(self, media: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:
+        """Add the items of some records, which are asked for if some have none."""
+        if all(media):
+            self._with += len(media)
+            return
+        for each, record in zip(media, records(), strict=True):
+            self.add(each, record.place, record.values)
 
     def notes(self, also: str = "") -> tuple[str, ...]:
         """Return a note if no item has an image or a video.
@@ -413,12 +421,16 @@ class JoinCheck:
 
     def add(self, identifier: str) -> None:
         """Add an answer's id."""
-        self._ids.add(identifier)
-        if self._known is not None:
-            if identifier in self._known:
-                self._met.add(identifier)
-            else:
-                self._unknown[identifier] = self._unknown.get(identifier, 0) + 1
+        self.extend((identifier,))
+
+    def extend(self, identifiers: Sequence[str]) -> None:
+        """Add the ids of answers."""
+        self._ids.extend(identifiers)
+        if self._known is None:
+            return
+        self._met.update(filter(self._known.__contains__, identifiers))
+        for identifier in filterfalse(self._known.__contains__, identifiers):
+            self._unknown[identifier] = self._unknown.get(identifier, 0) + 1
 
     @property
     def left_out(self) -> Mapping[str, int]:

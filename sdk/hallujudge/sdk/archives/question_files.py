@@ -5,27 +5,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, NamedTuple, TypeGuard
+from typing import TypeGuard
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
-from .inputs import InputOptions, References, Responses
-from .joins import MediaCheck, refuse
+from .inputs import InputOptions, References
+from .joins import refuse
 from .json_files import shown
-from .named_keys import fields_of
 from .records import (
     ID_FLAG,
     Record,
     canonical_id,
     choose_key,
-    id_under,
-    no_records,
     optional_text,
     read_records,
     unwrapped,
@@ -35,8 +32,6 @@ from .table_files import structured
 _WORD = re.compile(r"\w+")
 # One letter more or less in ten; "bowl" and "owl", or "car" and "cat", are further apart.
 _MISSPELT = 0.9
-JOINS = ("auto", "id", "text", "order")
-"""How answers find their questions."""
 
 
 def joined_labels(
@@ -135,136 +130,6 @@ def _is_misspelt(text: str, question: str) -> bool:
     return SequenceMatcher(None, *pair).ratio() >= _MISSPELT
 
 
-class Question(NamedTuple):
-    """A question, its label, its image, and the fields that results are grouped by."""
-
-    identifier: str
-    text: str
-    label: str
-    image: str
-    fields: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
-    """Questions by join key."""
-
-    declared: ClosedQuestions
-    """The benchmark."""
-    by: str
-    """``id``, ``text`` or ``order``."""
-    table: Mapping[str, Question]
-    """Key -> question."""
-    notes: tuple[str, ...] = ()
-    """Notes on what questions lack."""
-
-    def key_of(self, record: Record) -> str:
-        """Return the join key of an answer."""
-        if self.by == "order":
-            return str(record.position)
-        if self.by == "text":
-            return _text_key(self.declared, record, answer=True)
-        return id_of(self.declared, record, required=True)
-
-
-def read_questions(
-    declared: ClosedQuestions,
-    references: References,
-    responses: Responses,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> Questions:
-    """Return the questions by the key that joins them with the answers.
-
-    Raises:
-        ArchiveError: A question is a duplicate, a label is neither yes nor no, or nothing joins
-            the questions with the answers.
-    """
-    question = next(_question_records(references), None)
-    if question is None:
-        raise no_records(references, "questions", "question")
-    first = next(read_records(responses), None)
-    if first is None:
-        raise no_records(responses, "answers", "answer")
-    named_id = options.id_key
-    by = options.join
-    if by == "auto":
-        by = _way_to_join(declared, first, question, named_id)
-    label_key = choose_key(question, None, declared.keys.label, "the label")
-    # The named key may be that of the answers alone.
-    id_key = named_id if named_id in question.values else None
-    table: dict[str, Question] = {}
-    duplicates: list[str] = []
-    bad: list[str] = []
-    shared: dict[object, Any] = {}
-    media = MediaCheck(declared.keys.media)
-    for record in _question_records(references):
-        identifier = (
-            id_under(record, id_key)
-            if id_key is not None
-            else id_of(declared, record, required=by == "id")
-        )
-        key = {"order": str(record.position), "text": ""}.get(by, identifier)
-        key = key or _text_key(declared, record, answer=False)
-        label = label_of(declared, record.values.get(label_key))
-        if label is None:
-            bad.append(f"{identifier} ({shown(record.values.get(label_key))})")
-        if key in table:
-            duplicates.append(identifier)
-        # Texts, images and fields repeat; share equal strings to save memory.
-        text, image = (
-            optional_text(record, declared.keys.asked),
-            optional_text(record, declared.keys.media),
-        )
-        media.add(image, record.place, record.values)
-        fields = fields_of(group_by, record.values)
-        table[key] = Question(
-            identifier,
-            shared.setdefault(text, text),
-            label or "",
-            shared.setdefault(image, image),
-            shared.setdefault(tuple(fields.values()), fields),
-        )
-    if duplicates:
-        raise refuse(
-            "duplicate questions in the file of questions",
-            duplicates,
-            "Give different questions different ids, or join by text",
-        )
-    if bad:
-        raise labels_are_wrong(declared, bad, "the file of questions")
-    return Questions(declared=declared, by=by, table=table, notes=media.notes())
-
-
-def _question_records(references: References) -> Iterator[Record]:
-    if not isinstance(references, Mapping):
-        yield from read_records(references)
-        return
-    for position, (key, value) in enumerate(references.items()):
-        row = value if isinstance(value, Mapping) else {"label": value}
-        values = {"question_id": key, **row}
-        yield Record(values=values, position=position, place=f"entry {key!r}")
-
-
-def _way_to_join(
-    declared: ClosedQuestions, answer: Record, question: Record, id_key: str | None
-) -> str:
-    ids, media = declared.keys.id, declared.keys.media
-    if id_key is not None:
-        ids = (id_key, *ids)
-    has_id = [any(key in record.values for key in ids) for record in (answer, question)]
-    if all(has_id):
-        return "id"
-    if any(key in answer.values for key in media):
-        return "text"
-    found = "; found ".join(", ".join(sorted(record.values)) for record in (answer, question))
-    raise ArchiveError(
-        f"{answer.place}: answers and questions need a question id ({', '.join(ids)}), or an image "
-        f"({', '.join(media)}) and a question, to join by; found {found}. If they are in the order "
-        "of the questions, set InputOptions(join='order')"
-    )
-
-
 def id_of(declared: ClosedQuestions, record: Record, *, required: bool) -> str:
     """Return the id of a question or an answer; without one, its position counted from one.
 
@@ -286,19 +151,6 @@ def id_of(declared: ClosedQuestions, record: Record, *, required: bool) -> str:
             f"{', '.join(sorted(record.values))}. Add the id, or remove the record"
         )
     return str(record.position + 1)
-
-
-def _text_key(declared: ClosedQuestions, record: Record, *, answer: bool) -> str:
-    # Prompts may end with instructions that the question file does not have.
-    short = not answer or "answer" in record.values
-    keys = declared.keys.asked if short else declared.keys.question
-    text, image = optional_text(record, keys), optional_text(record, declared.keys.media)
-    if not text or not image:
-        raise ArchiveError(
-            f"{record.place}: joining by text needs an image and a question; "
-            f"found {', '.join(sorted(record.values))}"
-        )
-    return f"{image}: {' '.join(text.split())}"
 
 
 def label_of(declared: ClosedQuestions, value: object) -> str | None:

@@ -91,10 +91,12 @@ def asks(text: str | None) -> bool:
 
     Instructions may follow it, as in LLaVA's files.
     """
-    if text is None or "?" not in text or len(text.split()) <= 2:
+    if text is None or "?" not in text or len(text.split(None, 2)) <= 2:
         return False
+    if text.rstrip().endswith("?"):
+        return True
     first = text.partition("?")[0].strip()
-    return text.rstrip().endswith("?") or (" " in first and not set(first) & set(".!\n"))
+    return " " in first and not set(first) & set(".!\n")
 
 
 def entries_with_answers(

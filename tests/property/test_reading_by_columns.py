@@ -1,0 +1,106 @@
+"""Records that are read many at a time give what each gives alone, also where they are strange.
+
+Mappings of other kinds than ``dict`` are read one by one. So the same values are given in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hallujudge.sdk.archives import InputOptions, read_items
+from hallujudge.sdk.errors import HallujudgeError
+
+Rows: TypeAlias = "list[dict[str, object]]"
+FEW = settings(max_examples=150, deadline=None)
+NUMBERS = st.one_of(st.integers(-2, 300), st.sampled_from([1.0, 2.5, float("nan"), True, False]))
+STRANGE = st.one_of(
+    st.none(),
+    NUMBERS,
+    st.sampled_from(["", " ", "7.0", "a b", "\ud800", "é", "Is it a dog?", "Yes? No", "²"]),
+    st.sampled_from([[], ["yes"], ["a", "b"], {}, {"error": "timeout"}, {"text": "Yes"}]),
+)
+USUAL: Mapping[str, st.SearchStrategy[object]] = {
+    "question_id": st.one_of(st.integers(0, 9), st.sampled_from(["4", "x1", "7.0", " 8"])),
+    "id": st.integers(0, 9),
+    "response": st.sampled_from(["Yes", "No.", "no, a cat", "Ja, é"]),
+    "answer": st.sampled_from(["Yes", "No"]),
+    "label": st.sampled_from(["yes", "no", " YES.", "No"]),
+    "question": st.sampled_from(["Is it a dog?", "Is it a cat?"]),
+    "text": st.sampled_from(["Is it a dog?", "Yes", "Is it a doog?"]),
+    "image": st.sampled_from(["1.jpg", "2.jpg"]),
+    "category": st.sampled_from(["random", "popular", ""]),
+    "more.part": st.sampled_from(["a", "b"]),
+    "more": st.just({"part": "c"}),
+}
+
+
+@st.composite
+def records(draw: st.DrawFn, keys: Sequence[str]) -> Rows:
+    """Draw records that mostly have the same keys and usual values, in some order."""
+    chosen = draw(st.lists(st.sampled_from(keys), unique=True, min_size=1))
+    rows = [{key: draw(USUAL[key]) for key in chosen} for _ in range(draw(st.integers(1, 6)))]
+    own = draw(st.booleans())
+    for number, row in enumerate(rows):
+        # Most ids differ, as records with equal ids are refused.
+        row |= {"question_id": number} if own and "question_id" in row else {}
+    for _ in range(draw(st.integers(0, 2))):
+        row, key = draw(st.sampled_from(rows)), draw(st.sampled_from(keys))
+        if draw(st.booleans()):
+            row[key] = draw(STRANGE)
+        else:
+            row.pop(key, None)
+    return rows
+
+
+def outcome(
+    metric: str, rows: Rows, known: Rows | None, options: InputOptions, *, together: bool
+) -> object:
+    """Return the items and notes of an archive, or its error."""
+    given = rows if together else [MappingProxyType(row) for row in rows]
+    asked = known if together or known is None else [MappingProxyType(row) for row in known]
+    groups = ("category", "more.part")
+    try:
+        source = read_items(metric, given, asked, options=options, group_by=groups)
+        return list(source), source.notes
+    except HallujudgeError as err:
+        return type(err), str(err)
+
+
+OPTIONS = st.builds(
+    InputOptions,
+    join=st.sampled_from(["auto", "id", "text", "order"]),
+    id_key=st.sampled_from([None, None, "id"]),
+    key_map=st.sampled_from([{}, {}, {"response": "answer"}, {"label": "answer"}]),
+    allow_unknown=st.booleans(),
+    drop_unknown=st.booleans(),
+    allow_missing=st.booleans(),
+    allow_duplicates=st.booleans(),
+)
+KEYS = tuple(USUAL)
+LABELLED = ("question_id", "response", "label", "category", "image", "question", "text")
+
+
+@pytest.mark.parametrize("keys", [KEYS, LABELLED])
+@given(data=st.data(), options=OPTIONS)
+@FEW
+def test_answers_with_labels(
+    keys: Sequence[str], data: st.DataObject, options: InputOptions
+) -> None:
+    rows = data.draw(records(keys))
+    found = outcome("pope", rows, None, options, together=True)
+    assert found == outcome("pope", rows, None, options, together=False)
+
+
+@given(answers=records(KEYS), questions=records(LABELLED), options=OPTIONS)
+@FEW
+def test_answers_joined_with_questions(
+    answers: Rows, questions: Rows, options: InputOptions
+) -> None:
+    found = outcome("pope", answers, questions, options, together=True)
+    assert found == outcome("pope", answers, questions, options, together=False)
