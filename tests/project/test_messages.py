@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.messages import expected_message, messages
 
+from hallujudge.sdk import InputOptions
+
 TESTS = Path(__file__).parents[1]
+LIBRARY = [TESTS.parent / name for name in ("metrics", "judge_service", "sdk")]
 NAMED = re.compile(r"""expected_message\(\s*["']([\w.]+):([\w-]+)["']""")
 
 
@@ -26,3 +31,25 @@ def test_the_table_holds_what_tests_name_and_nothing_else() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(KeyError):
         expected_message("sdk.cli" + ":no-such-words")
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Yield the texts of a module with a space in them, docstrings apart; … is for a value."""
+    tree = ast.parse(path.read_text("utf-8"))
+    statements = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    for node in ast.walk(tree):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        words = [p.value if isinstance(p, ast.Constant) else "…" for p in parts]
+        text = "".join(map(str, words))
+        if id(node) not in statements and isinstance(node, (ast.JoinedStr, ast.Constant)):
+            yield from [text] if " " in text else []
+
+
+def test_options_of_archives_are_named_so_that_commands_can_show_their_flags() -> None:
+    names = "|".join(set(InputOptions.__slots__) - {"own", "join"})
+    shown = re.compile(r"InputOptions\((own=dict\()?\w+=[^()]*\)+")
+    bare = re.compile(rf"\b({names})\b")
+    paths = [path for folder in LIBRARY for path in folder.rglob("*.py")]
+    assert len(paths) > 300
+    found = [(p.name, t) for p in paths for t in texts_of(p) if bare.search(shown.sub("", t))]
+    assert found == []

@@ -1,13 +1,15 @@
-"""Small CHAIR runs of invented models, to compare."""
+"""Small runs of invented models, to compare."""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
 
-from hallujudge.sdk import Client, RunReport
+from support.amber_samples import ASSOCIATIONS, SAFE
 
-__all__ = ["chair_run", "pope_run"]
+from hallujudge.sdk import Client, InputOptions, RunReport
+
+__all__ = ["amber_run", "chair_run", "pope_run"]
 
 WORDS = ("dog", "cat", "car", "chair", "bench", "person", "bus", "pizza")
 
@@ -74,3 +76,27 @@ def pope_run(folder: Path | None, right: float, *, seed: int = 0, unclear: float
     if folder is not None:
         report.save(folder)
     return report
+
+
+def amber_run(kinds: str, *, seed: int = 0) -> RunReport:
+    """Score answers about AMBER's images.
+
+    Args:
+        kinds: ``d`` for a description and ``q`` for a question, one letter for each answer.
+        seed: Seed of the model.
+    """
+    model = random.Random(seed)
+    annotations: list[dict[str, object]] = []
+    answers: list[dict[str, object]] = []
+    for number, kind in enumerate(kinds):
+        if kind == "d":
+            shown = {"type": "generative", "truth": ["tree", "dog"], "hallu": ["man"]}
+            said: dict[str, object] = {"nouns": model.sample(["tree", "dog", "man", "sun"], 2)}
+        else:
+            shown = {"type": "discriminative-hallucination", "truth": "no"}
+            said = {"response": model.choice(["Yes", "No"])}
+        annotations.append({"id": number, **shown})
+        answers.append({"id": number, **said})
+    inputs = InputOptions(own={"associations": ASSOCIATIONS, "safe_words": SAFE})
+    with Client.embedded() as client:
+        return client.score("amber", responses=answers, references=annotations, inputs=inputs)

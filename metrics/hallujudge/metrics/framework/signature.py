@@ -22,10 +22,13 @@ PROMPTS, ASKED = "prompts", "asked"
 OF_ASKING = frozenset({PROMPTS, ASKED})
 """The fields that say how the answering model was asked; archives that ``ask`` wrote have them."""
 
+LABELS = "labels"
+"""The field of the human labels that correct the scores of a calibrated run."""
+
 OF_ITEMS = frozenset({"ci", "n", "unscored", ITEM_SET, REFERENCES})
 """The fields that say nothing about how items were scored. Intervals can be made again."""
 
-OF_EVERY_RUN = frozenset({*OF_ITEMS, "v", "labels", "calibrated"})
+OF_EVERY_RUN = frozenset({*OF_ITEMS, "v", LABELS, "calibrated"})
 """The fields that numbers of every metric have, those of scores corrected by labels included."""
 
 SIGNATURE_FIELDS: Mapping[str, str] = {
@@ -61,7 +64,7 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     ITEM_SET: "hash of the item set: ids, images or videos, and questions",
     REFERENCES: "hash of the references of these items",
     "v": "release",
-    "labels": "hash of the human labels that correct the scores",
+    LABELS: "hash of the human labels that correct the scores",
     "calibrated": "method of the correction, and number of labels",
 }
 """Field -> what it states, in the order in which signatures print them. A field that a run does not

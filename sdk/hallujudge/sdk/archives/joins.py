@@ -169,7 +169,8 @@ class MediaCheck:
             )
         return (
             f"no record has an image or a video: {keys}. Intervals take each item for independent "
-            "of the others; if the key has another name, map it (key_map) to 'image'" + also,
+            "of the others; if the key has another name, name it with InputOptions(key_map=…): "
+            "image=KEY" + also,
         )
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..runs.parts import ReasonCounts, UnscoredCounts
 
 
+_ReportT = TypeVar("_ReportT", bound="Report")
 # Files and pipes have the same width everywhere, so that outputs can be compared.
 _FILE_WIDTH = 80
 # Longer rows are hard to follow.
@@ -139,6 +140,11 @@ Format = Annotated[
 ]
 
 
+def with_flags(report: _ReportT, arguments: Sequence[str] = ()) -> _ReportT:
+    """Return a report whose notes name options of the command line, as :func:`in_flags` does."""
+    return replace(report, notes=tuple(in_flags(note, arguments) for note in report.notes))
+
+
 def show_new_run(report: Report, out: Path, before: int | None) -> ExitCode:
     """Print the report of a run, and return the command's exit code.
 
@@ -149,7 +155,7 @@ def show_new_run(report: Report, out: Path, before: int | None) -> ExitCode:
     """
     from ..report import render_table
 
-    typer.echo(render_table(report), nl=False)
+    typer.echo(render_table(with_flags(report)), nl=False)
     typer.echo(where_written(out, before))
     return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 

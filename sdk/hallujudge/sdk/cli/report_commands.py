@@ -26,6 +26,7 @@ from .output import (
     report_time,
     show_new_run,
     show_page,
+    with_flags,
     write_file,
 )
 from .run_options import Overwrite
@@ -143,12 +144,13 @@ def _check_page(names: list[str], runs: int, options: list[str]) -> None:
 def _print_run(run: StoredRun, name: str, *, all_rows: bool) -> None:
     from ..report import PRINTED, render_markdown, render_table
 
+    shown = with_flags(run.report)
     if name == "table":
-        text = render_table(run.report, calibration=run.calibration(), all_rows=all_rows)
+        text = render_table(shown, calibration=run.calibration(), all_rows=all_rows)
     elif name == "markdown":
-        text = render_markdown(run.report, run.calibration())
+        text = render_markdown(shown, run.calibration())
     else:
-        text = PRINTED[name](run.report)
+        text = PRINTED[name](run.report if name == "json" else shown)
     typer.echo(text, nl=False)
 
 

@@ -36,6 +36,7 @@ from .output import (
     report_time,
     unscored_notes,
     where_written,
+    with_flags,
 )
 
 if TYPE_CHECKING:
@@ -238,27 +239,30 @@ class ScoreExecution:
         if self.command.quiet:
             typer.echo(render_scores(report), nl=False)
             return
+        shown = with_flags(report, self.command.typed)
         for name in self._printed:
             if name == "table":
                 color = is_terminal(sys.stdout)
                 table = render_table(
-                    report, width=output_width(), color=color, all_rows=self.command.all_rows
+                    shown, width=output_width(), color=color, all_rows=self.command.all_rows
                 )
                 typer.echo(table, nl=False)
                 typer.echo(place)
             else:
-                typer.echo(PRINTED[name](report), nl=False)
+                # Programs read JSON, whatever calls them.
+                typer.echo(PRINTED[name](report if name == "json" else shown), nl=False)
 
     def _show_both(self, reports: list[Report], places: list[str]) -> None:
         from ..report import PRINTED, render_variants
 
+        shown = [with_flags(report, self.command.typed) for report in reports]
         for name in self._printed:
             if name == "table":
-                typer.echo(render_variants(reports), nl=False)
+                typer.echo(render_variants(shown), nl=False)
                 if not self.command.quiet:
                     typer.echo("; ".join(places))
             else:
-                for report in reports:
+                for report in reports if name == "json" else shown:
                     typer.echo(PRINTED[name](report), nl=False)
 
     def _progress(self, items: Sized) -> AbstractContextManager[Progress]:

@@ -20,7 +20,7 @@ from hallujudge.metrics.framework.comparison import (
     paired_differences,
 )
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
-from hallujudge.metrics.framework.signature import REFERENCES
+from hallujudge.metrics.framework.signature import LABELS, REFERENCES, signature_field
 from hallujudge.metrics.framework.significance import holm
 
 from ..runs.manifest import JOURNAL, partial
@@ -243,6 +243,7 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
     for run in runs[1:]:
         yield from run.pairing
         yield from _other_questions(runs[0], run)
+    yield from _label_notes(runs)
     for run in runs:
         if run.label.source and partial(Path(run.label.source), JOURNAL).exists():
             yield (
@@ -256,6 +257,18 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
                 f"The runs differ in {key}: {', '.join(values)}. This may explain a difference as "
                 "well as the models do."
             )
+
+
+def _label_notes(runs: Sequence[RunData]) -> Iterable[str]:
+    """Yield a note if labels of people correct the scores of the runs, but not the same labels."""
+    signatures = {run.name: run.calibration.signature if run.calibration else "" for run in runs}
+    labels = {name: signature_field(each, LABELS) for name, each in signatures.items()}
+    if len(set(labels.values())) > 1:
+        each = ", ".join(f"{name} {label or 'none'}" for name, label in labels.items())
+        yield (
+            f"The runs differ in the human labels that correct their scores ({LABELS}): {each}. "
+            "What is tested and ranked are the uncorrected scores, which labels do not change."
+        )
 
 
 def _other_questions(first: RunData, second: RunData) -> Iterable[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from hallujudge.metrics import Outcome, ScoreDefinition
 from hallujudge.metrics.framework.columns_and_scores import Direction
@@ -45,7 +45,9 @@ def leaderboard(
     """Rank runs by a score, without judging anything again.
 
     All runs are ranked over the items that are scored in every one of them. Every pair is tested,
-    and p-values are corrected by Holm's method for the number of pairs.
+    and p-values are corrected by Holm's method for the number of pairs. Runs whose score is
+    undefined are not ranked, and a note names them. Where that leaves no two runs, they are ranked
+    by the metric's next score that is defined, unless a score is named.
 
     Args:
         runs: Folders of runs, or reports that hold their items.
@@ -54,23 +56,15 @@ def leaderboard(
 
     Raises:
         InvalidInputError: There are fewer than two runs, they were scored in different ways, the
-            score is unknown or has no better end, or no item is scored in all runs.
+            score is unknown, has no better end or is undefined, or no item is scored in all runs.
         ArchiveError: A folder does not hold a complete run.
     """
     options = options or CompareOptions()
     settings = options.settings()
     data = read_runs(runs, options)
-    chosen = main_score(data[0], score)
-    compared = _over_common_items(data, chosen)
-    ranked = sorted(
-        (
-            (_row(run, each, chosen, options), each)
-            for run, each in zip(data, compared, strict=True)
-        ),
-        key=lambda entry: entry[0].value * (-1 if chosen.direction == "higher" else 1),
-    )
-    rows = [row for row, _ in ranked]
-    pairs = _pairs([each for _, each in ranked], chosen, settings)
+    ranking = _ranking(data, score, options)
+    chosen, rows = ranking.score, ranking.rows
+    pairs = _pairs(ranking.runs, chosen, settings)
     tests = tuple(_test(pair) for pair in pairs)
     return Leaderboard(
         metric=data[0].metric.name,
@@ -83,7 +77,7 @@ def leaderboard(
         tests=tests,
         confidence=settings.confidence,
         method=settings.text,
-        notes=(*data_notes(data, options), *_notes(data, pairs)),
+        notes=(*data_notes(data, options), *ranking.notes, *_notes(ranking.runs, pairs)),
     )
 
 
@@ -342,7 +336,7 @@ def main_score(run: RunData, name: str) -> ScoreDefinition:
 
 
 def _over_common_items(runs: Sequence[RunData], score: ScoreDefinition) -> list[RunData]:
-    """Return the runs over the items that all have.
+    """Return the runs over the items that all have; none if no item is scored in all of them.
 
     An item that is unscored in one run is unscored in all, unless the score is about such items.
     """
@@ -359,19 +353,73 @@ def _over_common_items(runs: Sequence[RunData], score: ScoreDefinition) -> list[
         if (result := run.results[key]).outcome is Outcome.UNSCORED
     }
     if len(shared) == len(common):
-        raise InvalidInputError("no item is scored in all runs; see the coverage in report.json")
+        return []
     return [replace(run, results={**run.results, **shared}) for run in first]
+
+
+class _Ranking(NamedTuple):
+    """Runs that a score ranks."""
+
+    score: ScoreDefinition
+    """The score."""
+    rows: list[LeaderboardRow]
+    """The runs by rank."""
+    runs: list[RunData]
+    """The same, over the items that all have."""
+    notes: tuple[str, ...] = ()
+    """What is not ranked, and why."""
+
+
+def _ranking(data: Sequence[RunData], name: str, options: CompareOptions) -> _Ranking:
+    """Rank runs by the named score; without a name, by the first one that two runs have.
+
+    Raises:
+        InvalidInputError: No two runs have a defined score.
+    """
+    main = main_score(data[0], name)
+    if (found := _ranked(data, main, options)) is not None:
+        return found
+    if not _over_common_items(data, main):
+        raise InvalidInputError("no item is scored in all runs; see the coverage in report.json")
+    metric = data[0].metric
+    others = [s for s in metric.scores if s.direction != "neither" and not s.largest_of]
+    found = next(filter(None, (_ranked(data, each, options) for each in others)), None)
+    undefined = f"{main.name} is undefined over the items that the runs have in common"
+    if found is None:
+        raise InvalidInputError(f"{undefined}, and so are all others; see the coverage of the runs")
+    if name:
+        raise InvalidInputError(f"{undefined}; rank by another score, such as {found.score.name}")
+    note = f"{undefined}, so that {found.score.name} ranks them."
+    return found._replace(notes=(note, *found.notes))
+
+
+def _ranked(
+    data: Sequence[RunData], score: ScoreDefinition, options: CompareOptions
+) -> _Ranking | None:
+    """Return the runs by rank; None if fewer than two have the score."""
+    compared = zip(data, _over_common_items(data, score), strict=False)
+    rows = [(_row(run, each, score, options), each) for run, each in compared]
+    known = [(row, each) for row, each in rows if row is not None]
+    if len(known) == len(data):
+        sign = -1 if score.direction == "higher" else 1
+        known.sort(key=lambda entry: entry[0].value * sign)
+        return _Ranking(score, [row for row, _ in known], [each for _, each in known])
+    # Its own items say whether a run has the score; the common ones may be those of another run.
+    own = [run for run in data if _row(run, run, score, options) is not None]
+    if not 1 < len(own) < len(data) or (found := _ranked(own, score, options)) is None:
+        return None
+    out = [run.name for run in data if run not in own]
+    notes = [f"not ranked: {each}, whose {score.name} is undefined." for each in out]
+    return found._replace(notes=(*notes, *found.notes))
 
 
 def _row(
     run: RunData, compared: RunData, score: ScoreDefinition, options: CompareOptions
-) -> LeaderboardRow:
+) -> LeaderboardRow | None:
+    """Return the row of a run; None if its score is undefined."""
     found = compared.report(options.confidence).scores[score.name]
     if found.value is None:
-        raise InvalidInputError(
-            f"{score.name} of {run.name} is undefined over the items that all runs have; leave the "
-            "run out, or choose another score"
-        )
+        return None
     return LeaderboardRow(
         rank=0,
         run=run.name,

@@ -17,10 +17,12 @@ from support.running import here, read_rows
 from hallujudge.sdk import (
     Client,
     CompareOptions,
+    GateLimits,
     RunFolder,
     RunReport,
     changed_items,
     compare,
+    gate,
     leaderboard,
     recompute,
 )
@@ -412,3 +414,24 @@ def test_both_runs_must_be_calibrated(tmp_path: Path) -> None:
     found = compare(tmp_path / "one", tmp_path / "two")
     assert found.pairs[0].corrected == ()
     assert not any("calibrated:" in run.signature for run in found.runs)
+
+
+def test_runs_with_other_labels_or_with_labels_in_one_alone_are_named(tmp_path: Path) -> None:
+    calibrated_run(tmp_path / "one", 0.5, 1)
+    calibrated_run(tmp_path / "same", 0.5, 1)
+    calibrated_run(tmp_path / "two", 0.1, 2)
+    chair_run(tmp_path / "plain", 0.5, seed=2, images=80)
+
+    def noted(*names: str) -> bool:
+        notes = compare(*(tmp_path / name for name in names), options=FAST).notes
+        found = [note for note in notes if "(labels)" in note]
+        assert all(name in note for name in names for note in found)
+        return bool(found)
+
+    assert noted("one", "two")
+    assert noted("one", "plain")
+    assert not noted("one", "same")
+    ranked = leaderboard(tmp_path / "one", tmp_path / "plain", options=FAST)
+    assert any("plain none" in note for note in ranked.notes)
+    checked = gate(tmp_path / "one", baseline=tmp_path / "plain", limits=GateLimits(max_unscored=0))
+    assert any("plain none" in note for note in checked.notes)

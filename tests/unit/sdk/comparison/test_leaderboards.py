@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.comparison_runs import chair_run, pope_run
+from support.comparison_runs import amber_run, chair_run, pope_run
 from support.messages import expected_message
 
 from hallujudge.sdk import CompareOptions, RunReport, compare, leaderboard, leaderboards
@@ -107,6 +107,34 @@ def test_an_undefined_score_is_refused() -> None:
         match=expected_message("sdk.comparison.leaderboards:no-item-is-scored-in-all-runs"),
     ):
         leaderboard(*silent)
+
+
+def test_a_run_without_the_score_is_not_ranked_and_named() -> None:
+    runs = [amber_run("qqqddd", seed=1), amber_run("qqq", seed=2), amber_run("qqqddd", seed=3)]
+    options = CompareOptions(replicates=200, names=("both", "answers", "more"))
+    board = leaderboard(*runs, options=options)
+    assert (board.score, sorted(row.run for row in board.rows)) == ("chair", ["both", "more"])
+    assert any("not ranked: answers" in note for note in board.notes)
+    named = leaderboard(*runs, score="accuracy", options=options)
+    assert sorted(row.run for row in named.rows) == ["answers", "both", "more"]
+
+
+def test_another_score_ranks_runs_that_all_lack_the_main_one() -> None:
+    runs = [amber_run("qqq", seed=1), amber_run("qqq", seed=2)]
+    board = leaderboard(*runs, options=CompareOptions(replicates=200))
+    assert (board.score, len(board.rows)) == ("accuracy", 2)
+    assert any("chair is undefined" in note for note in board.notes)
+    with pytest.raises(InvalidInputError, match="another score, such as accuracy"):
+        leaderboard(*runs, score="chair")
+
+
+def test_a_run_without_a_scored_item_is_named() -> None:
+    runs = [chair_run(None, 0.2), chair_run(None, 0.4, seed=1)]
+    silent = chair_run(None, 0.2, missing=tuple(map(str, range(60))))
+    options = CompareOptions(replicates=200, names=("a", "silent", "b"))
+    board = leaderboard(runs[0], silent, runs[1], options=options)
+    assert [row.run for row in board.rows] == ["a", "b"]
+    assert any("not ranked: silent" in note for note in board.notes)
 
 
 def overview(folder: Path, runs: Mapping[tuple[str, str], float]) -> Path:
