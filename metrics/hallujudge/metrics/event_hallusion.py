@@ -30,7 +30,6 @@ with a full stop; the script accepts only "Yes." and "No.".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -50,7 +49,7 @@ from .answers.closed_questions import (
     by_name,
     compared_by,
 )
-from .answers.yes_no import YES_NO_PARSERS, YesNo
+from .answers.yes_no import YES_NO_PARSERS, YesNo, yes_no_at_start
 from .framework.asking import Asking
 from .framework.columns_and_scores import JudgedColumn
 from .framework.metric import Paper, soft_option, verdicts_option
@@ -64,8 +63,6 @@ DESCRIPTION = "description"
 """Name of the answer that is a description of the video. Its field ``judgement`` is the reply of a
 judge: empty if the judge failed, absent without one; ``reference`` is what happens in the video."""
 
-_FIRST_WORD = re.compile(r"[^\w]*(yes|no)\b", re.IGNORECASE)
-
 
 def _first_letters(text: str) -> YesNo | None:
     # As the released script, so that "Not sure" and "Nothing happens" are no.
@@ -77,13 +74,8 @@ def _first_letters_unmarked(text: str) -> YesNo | None:
     return _first_letters(text.replace("*", ""))
 
 
-def _first_word(text: str) -> YesNo | None:
-    found = _FIRST_WORD.match(text)
-    return None if found is None else "yes" if found[1].lower() == "yes" else "no"
-
-
 def _first_word_or_clear(text: str) -> YesNo | None:
-    return _first_word(text) or YES_NO_PARSERS["strict"](text)
+    return yes_no_at_start(text) or YES_NO_PARSERS["strict"](text)
 
 
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
@@ -195,7 +187,7 @@ BENCHMARK = ClosedQuestions(
             meaning="Whole words are parsed; unparsed answers and failed judgements do not count.",
             parse=by_name(
                 DESCRIPTION,
-                compared_by(_first_word, "judgement", of="judgement"),
+                compared_by(yes_no_at_start, "judgement", of="judgement"),
                 compared_by(_first_word_or_clear, "first word"),
             ),
             unparsed="unscored",

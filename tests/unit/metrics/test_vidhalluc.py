@@ -6,9 +6,12 @@ import pytest
 
 from hallujudge.metrics import Answer, AnswersItem
 from hallujudge.metrics import vidhalluc as parsers
+from hallujudge.metrics.answers.choices import all_chosen
+from hallujudge.metrics.answers.orders import order_of_two
+from hallujudge.metrics.answers.yes_no import first_yes_no
 from hallujudge.metrics.vidhalluc import VidhallucBqaMetric
-from hallujudge.metrics.vidhalluc.scene_changes import first_yes_no
 
+choices_corrected = all_chosen("ABCD", "letters, or choices")
 OPTIONS = {"A": "running", "B": "running on a track", "C": "skiing", "D": "painting a fence"}
 
 
@@ -53,7 +56,7 @@ def test_letters(text: str, published: str | None, corrected: str | None) -> Non
     answer = Answer(response=text, label="AC", options=OPTIONS)
     for parse, wanted in (
         (parsers.choices_published, published),
-        (parsers.choices_corrected, corrected),
+        (choices_corrected, corrected),
     ):
         found = parse(answer)
         assert (found.value, found.right) == (wanted, wanted == "A, C")
@@ -67,7 +70,7 @@ def test_the_order_of_a_files_choices_decides_only_as_released() -> None:
 def test_no_letter_is_right_where_the_label_has_none_only_as_released() -> None:
     answer = Answer(response="None of these.", label="None", options=OPTIONS)
     assert parsers.choices_published(answer).right
-    assert not parsers.choices_corrected(answer).right
+    assert not choices_corrected(answer).right
 
 
 @pytest.mark.parametrize(
@@ -99,7 +102,7 @@ def test_no_letter_is_right_where_the_label_has_none_only_as_released() -> None:
 )
 def test_orders(text: str, published: str | None, corrected: str | None) -> None:
     assert parsers.order_by_patterns(text) == published
-    assert parsers.order_by_words(text) == corrected
+    assert order_of_two(text) == corrected
 
 
 @pytest.mark.parametrize("clips", [["a"], ["a", "b"], ["c"], ["c", "d"]])

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache, wraps
+from hashlib import blake2b
 from typing import TypeVar
 
 NEGATIONS = frozenset({"not", "never", "none", "nothing", "nobody", "neither", "nor", "without"})
@@ -31,6 +32,13 @@ def plain(text: str) -> str:
 def words_of(text: str) -> list[str]:
     """Return words in lower case, without punctuation; ``isn't`` is one word."""
     return _WORD.findall(text.casefold())
+
+
+@lru_cache(maxsize=1 << 16)
+def number_of(*parts: str) -> int:
+    """Return a number for texts, a 48-bit hash: above 0 and exact in a float."""
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=6).digest()) + 1
 
 
 def fraction_of(text: str) -> float | None:

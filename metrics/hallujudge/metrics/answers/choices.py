@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .answer_text import MAX_KEPT_CHARS, NEGATIONS, folded, plain, says_it_is_unsure, words_of
-from .closed_questions import Answer, Parsed
+from .closed_questions import Answer, AnswerParser, Parsed
 from .yes_no import YES_NO_PARSERS
 
 
@@ -115,6 +115,17 @@ class _Options:
             dict.fromkeys(self._letters[x.upper()] for x in letters if x.upper() in self._letters)
         )
 
+    def longest_in(self, padded: str) -> list[str]:
+        """Return the letters of the options that folded text contains.
+
+        Args:
+            padded: The text, with a space at both ends.
+        """
+        found = {letter: f" {x} " for letter, x in self.texts.items() if f" {x} " in padded}
+        longer = [*found.values()]
+        # "left" is part of "top left": prefer the longer option.
+        return [a for a, one in found.items() if not any(one in b and one != b for b in longer)]
+
 
 # A question has one list of options for all answers to it.
 _prepared = lru_cache(maxsize=1 << 10)(_Options)
@@ -163,17 +174,7 @@ def _bracketed(text: str, options: _Options) -> list[str]:
 
 def _contained(text: str, options: _Options) -> list[str]:
     padded = f" {folded(text)} "
-    found = [letter for letter, option in options.texts.items() if f" {option} " in padded]
-    # "left" is part of "top left": prefer the longer option.
-    longest = [
-        letter
-        for letter in found
-        if not any(
-            f" {options.texts[letter]} " in f" {options.texts[other]} "
-            and options.texts[letter] != options.texts[other]
-            for other in found
-        )
-    ]
+    longest = options.longest_in(padded)
     if len(longest) == 1 and _turned(padded, options.texts[longest[0]]):
         return []
     return longest
@@ -194,6 +195,47 @@ def _lone(text: str, options: _Options) -> list[str]:
     lone = [match[1] for match in _LONE.finditer(text) if not _denied(text[: match.start()])]
     either = [letter for match in _EITHER.finditer(text) for letter in match.groups()]
     return options.known([*either, *lone])
+
+
+_AROUND_LETTERS = frozenset(
+    ("and", "answer", "answers", "are", "choice", "choices", "is", "option", "options", "or", "the")
+)
+_NOT_BEFORE = re.compile(r"\b(?:not|n't)\W*$")
+
+
+def all_chosen(letters: str, how: str) -> AnswerParser:
+    """Return the parser of questions of which several options may be right, and all must be chosen.
+
+    Letters alone or joined, such as ``A, C`` and ``AC``, are chosen. Without any, so are the
+    options whose texts the answer contains. The label is the letters of the right options.
+
+    Args:
+        letters: The letters that questions may have, such as ``ABCD``.
+        how: Name of the parser.
+    """
+    own = re.compile(f"[{letters}]")
+    only = re.compile(f"[{letters}]{{1,{len(letters)}}}|[{letters.lower()}]")
+    sure, words = ("".join(x for x in letters if (x in "AI") is word) for word in (False, True))
+    # An "A" before another word is an article, and "B-roll" is a word.
+    as_words = rf"|[{words}](?!\s+[a-z])" if words else ""
+    alone = re.compile(rf"(?<![\w'-])(?:[{sure}]{as_words})(?![\w'-])")
+
+    def named(text: str) -> set[str]:
+        said = [word for word in re.findall(r"\w+", text) if word.lower() not in _AROUND_LETTERS]
+        if said and all(map(only.fullmatch, said)):
+            return set("".join(said).upper())
+        return {m[0] for m in alone.finditer(text) if not _NOT_BEFORE.search(text[: m.start()])}
+
+    def parse(answer: Answer) -> Parsed:
+        text = plain(answer.response or "").replace("_", " ")
+        chosen = named(text)
+        if not chosen:
+            options = _prepared(tuple(answer.options.items()))
+            chosen = set(options.longest_in(f" {folded(text)} "))
+        right = bool(chosen) and chosen == set(own.findall(answer.label))
+        return Parsed(", ".join(sorted(chosen)) or None, right, how)
+
+    return parse
 
 
 def read_free_answer(response: str, label: str) -> ParsedChoice:

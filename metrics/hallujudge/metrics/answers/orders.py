@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
+from itertools import pairwise
 from typing import NamedTuple
 
 from .answer_scores import ReadAnswer
-from .answer_text import MAX_KEPT_CHARS, folded, plain
+from .answer_text import MAX_KEPT_CHARS, folded, number_of, plain, says_it_is_unsure
 from .closed_questions import Answer, AnswerParser, Parsed
 
 
@@ -189,6 +189,43 @@ def _is_of_letters(response: str, reading: ParsedOrder) -> bool:
     return reading.problem in _READ_BY_LETTERS and count == len(reading.letters)
 
 
+_OF_TWO_NAMED = re.compile(r"\baction\s+([ab])\b")
+_OF_TWO_LISTED = re.compile(r"(?<!\w)([ab])[.):](?!\w)")
+# A letter before a verb, a word of order or the end of a clause is not the article.
+_OF_TWO_BARE = re.compile(
+    r"(?<!\w)([ab])(?=[,;.]|$|\s+(?:happens|occurs|comes|takes|is|was|before|after|then|and|precedes|"
+    r"follows)\b)"
+)
+_TURNING = re.compile(r"\bafter\b|\bpreceded\b|(?<!then )\b(?:follows|succeeds)\b")
+_KEEPING = re.compile(r"\bbefore\b|\bthen\b|\bprecedes\b|\bfollowed\b")
+
+
+def order_of_two(text: str) -> str | None:
+    """Return the order of two events, ``AB`` or ``BA``, however it is written.
+
+    The first two different names count, such as ``action A``, ``B)`` or a letter alone, and the
+    whole words between and before them, such as before, after and then.
+    """
+    text = re.sub(r"\([^)]*\)", " ", plain(text).lower())
+    letters = re.sub(r"\baction\b|\band\b|\bthen\b|[\W_]", "", text)
+    if letters in ("ab", "ba"):
+        return letters.upper()
+    if says_it_is_unsure(text) or "not clear" in text or "no clear" in text:
+        return None
+    found = (
+        pairwise(marks.finditer(text)) for marks in (_OF_TWO_NAMED, _OF_TWO_LISTED, _OF_TWO_BARE)
+    )
+    changes = ([(x, y) for x, y in each if x[1] != y[1]] for each in found)
+    pairs: list[tuple[re.Match[str], re.Match[str]]] = next(filter(None, changes), [])
+    for one, other in pairs:
+        between, lead = text[one.end() : other.start()], text[: one.start()].rstrip()
+        if _TURNING.search(between) or (lead.endswith("before") and not _KEEPING.search(between)):
+            return (other[1] + one[1]).upper()
+        if _KEEPING.search(between) or lead.endswith("after"):
+            return (one[1] + other[1]).upper()
+    return (pairs[0][0][1] + pairs[0][1][1]).upper() if pairs else None
+
+
 @lru_cache(maxsize=1 << 16)
 def _ranks(order: str | None, label: str) -> tuple[int, ...] | None:
     """Return the rank of each letter of an order; None if it is not an order of all letters."""
@@ -238,8 +275,7 @@ def order_code(letters: Sequence[str]) -> float:
         for letter in letters:
             code = code * 27 + ord(letter) - 64
         return float(code)
-    text = "\0".join(letters).encode("utf-8", "surrogatepass")
-    return float(int.from_bytes(blake2b(text, digest_size=6).digest()) + 1)
+    return float(number_of(*letters))
 
 
 class PairQuestion(NamedTuple):

@@ -27,7 +27,17 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..framework import columns_and_scores as framework
 from ..framework.columns_and_scores import ScoreDefinition
-from .answer_scores import AnswerScore, Condition, ReadAnswer, count, is_any, is_right, share
+from .answer_scores import (
+    AnswerScore,
+    Condition,
+    Count,
+    ReadAnswer,
+    combined,
+    count,
+    is_any,
+    is_right,
+    share,
+)
 from .answer_text import NEGATIONS, plain, remembered, says_it_is_unsure, words_of
 
 if TYPE_CHECKING:
@@ -122,6 +132,24 @@ def _first_word(text: str) -> YesNo | None:
     return None
 
 
+_YES_NO = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
+_YES_NO_AT_START = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
+
+
+def first_yes_no(text: str) -> YesNo | None:
+    """Return the first word that is yes or no, wherever it is."""
+    return _yes_no_in(_YES_NO.search(text))
+
+
+def yes_no_at_start(text: str) -> YesNo | None:
+    """Return the first word of a text if it is yes or no."""
+    return _yes_no_in(_YES_NO_AT_START.match(text))
+
+
+def _yes_no_in(found: re.Match[str] | None) -> YesNo | None:
+    return None if found is None else "yes" if found[1].lower() == "yes" else "no"
+
+
 def _said_in(phrase: re.Pattern[str], text: str, word: re.Match[str]) -> bool:
     """Return whether a phrase ends with a word of a text."""
     return any(found.end() == word.end() for found in phrase.finditer(text))
@@ -180,6 +208,38 @@ def object_scores() -> tuple[AnswerScore, ...]:
             bounded=False,
         ),
     )
+
+
+def matthews_correlation(
+    meaning: str, *, meanings: tuple[str, str, str, str], among: Condition = is_any
+) -> AnswerScore:
+    """Return ``mcc``, Matthews correlation of answers and labels; 0 where a side is constant.
+
+    Args:
+        meaning: Short description of the score.
+        meanings: What right and wrong answers with the label yes are, and wrong and right ones with
+            the label no.
+        among: The answers that count.
+    """
+
+    def cell(name: str, meaning: str, label: str, *, right: bool) -> Count:
+        return count(name, meaning, lambda a: a.label == label and a.right is right and among(a))
+
+    kinds = (("tp", "yes", True), ("fn", "yes", False), ("fp", "no", False), ("tn", "no", True))
+    cells = [
+        cell(name, each, label, right=right)
+        for (name, label, right), each in zip(kinds, meanings, strict=True)
+    ]
+    return combined("mcc", meaning, _mcc, tuple(cells), bounded=False, low=-1.0)
+
+
+def _mcc(tp: FloatArray, fn: FloatArray, fp: FloatArray, tn: FloatArray) -> FloatArray:
+    import numpy as np
+
+    # Damaged sums may have counts below zero; nothing is divided by their root.
+    below = np.sqrt(np.maximum((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn), 0.0))
+    found = (tp * tn - fp * fn) / np.where(below, below, 1)
+    return np.where(tp + fn + fp + tn, found, np.nan)
 
 
 def yes_bias(

@@ -32,7 +32,8 @@ them 0 or 1. The other scores count verdicts: P(right) of a pair does not follow
 
 The released script stops at duplicate questions, and if figure 0 is missing.
 
-An item is one answer; its set is its cluster. :mod:`.question_groups` makes pairs and figures.
+An item is one answer; its set is its cluster. :mod:`.question_groups` makes pairs and figures, and
+:mod:`.cause_analyses` finds the causes.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from ..answers.answer_scores import (
     credit,
     share,
 )
+from ..answers.answer_text import number_of
 from ..answers.answers_metric import AnswersMetric, metric_with
 from ..answers.closed_questions import (
     Answer,
@@ -68,34 +70,32 @@ from ..answers.closed_questions import (
 from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
 from ..framework.asking import Asking
-from ..framework.columns_and_scores import Column, ScoreDefinition, ratio
+from ..framework.columns_and_scores import Column, ScoreDefinition
 from ..framework.metric import OptionDefinition, Paper, soft_option
+from .cause_analyses import CAUSE_SCORES, COMPARED, QUESTION_CAUSES, cause_columns
 from .question_groups import (
     CATEGORIES,
-    CAUSES,
+    JUDGES,
     NO_VERDICT,
     RIGHT,
     UNCLEAR,
-    UNKNOWN,
+    VERDICTS,
     WRONG,
-    key_of,
-    made_columns,
+    Grouping,
+    Rows,
+    code_by,
+    code_of,
+    group_columns,
+    label,
     place_code,
 )
 
 if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray, Sums
+    from ..framework.columns_and_scores import FloatArray
 
-JUDGES = ("llm", "router")
-"""Sources of correctness that are language models, asked with the reference answer."""
-VERDICTS = {"right": RIGHT, "wrong": WRONG, "unclear": UNCLEAR}
-"""Verdicts on answers, given ones and those of judges."""
 SHOWN = ("0", "1", "2")
 """``visual_input``: no figure, the original one, an edited one."""
 _PLACE = ("category", "subcategory", "set_id", "figure_id", "question_id")
-_OPPOSITE = {"yes": "no", "no": "yes"}
-_SAID = {"yes": 1, "no": 2}
-_SAME = {"1": 1, "0": 0}
 # The visual input of an item whose own is not valid; it is unscored, and any number may come.
 _NOWHERE = 3
 
@@ -134,7 +134,7 @@ class HallusionBenchAnswers(AnswersMetric):
         """Return the verdict on an answer, or the parsed answer; None is unclear."""
         parser = self.benchmark.parsers.get(self.correctness)
         value = parser(answer).value if parser else answer.fields.get("correctness")
-        verdict = _verdict(value, answer.label)
+        verdict = code_by(value, answer.label)
         unclear = verdict == UNCLEAR and without_figure(answer.fields.get)
         return Parsed(value, verdict == RIGHT or unclear, self.correctness)
 
@@ -143,8 +143,8 @@ class HallusionBenchAnswers(AnswersMetric):
         if not item.answers:
             return 0, 0
         fields, own = item.answers[0].fields, self._set_of(item.answers[0])
-        figure = 0 if without_figure(fields.get) else key_of(*own, fields.get("figure_id", ""))
-        return key_of(*own, fields.get("question_id", "")), figure
+        figure = 0 if without_figure(fields.get) else number_of(*own, fields.get("figure_id", ""))
+        return number_of(*own, fields.get("question_id", "")), figure
 
     def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the statistics of an unscored answer: its pair and figure are incomplete."""
@@ -155,7 +155,9 @@ class HallusionBenchAnswers(AnswersMetric):
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the columns of pairs, figures and causes."""
-        return made_columns(items)
+        rows = Rows.of(items)
+        pairs = Grouping(items["pair"], rows.all)
+        return {**group_columns(items, rows, pairs), **cause_columns(rows, pairs)}
 
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
         """Return the columns with every unscored answer right, or wrong, in its pair and figure."""
@@ -166,34 +168,10 @@ class HallusionBenchAnswers(AnswersMetric):
         return {**items, **self.expand({**items, "verdict": decided})}
 
 
-def _verdict(value: str | None, label: str) -> int:
-    """Return the correctness of a value: a verdict, or a parsed answer; None is unclear."""
-    if value is None or value in VERDICTS:
-        return VERDICTS[value or "unclear"]
-    return RIGHT if value == label else WRONG
-
-
 def verdict_of(value: str | None, label: str) -> str:
     """Return whether a value is right, wrong or unclear: a verdict, or a parsed answer."""
-    code = _verdict(value, label)
+    code = code_by(value, label)
     return next(word for word, each in VERDICTS.items() if each == code)
-
-
-def _verdict_of(answer: ReadAnswer) -> int:
-    return _verdict(answer.value, answer.label) if answer.counted else NO_VERDICT
-
-
-def _said(answer: ReadAnswer) -> int:
-    """Return the answer as a code; a judged answer is its label if right, else the opposite."""
-    value, verdict = answer.value or "", _verdict_of(answer)
-    # A judge states correctness only; the answer follows from it, as there are but two.
-    if answer.how in JUDGES and answer.label and verdict != UNCLEAR:
-        value = answer.label if verdict == RIGHT else _OPPOSITE[answer.label]
-    return _SAID.get(value, 0)
-
-
-def _same(answer: ReadAnswer) -> int:
-    return _SAME.get(answer.field("same"), UNKNOWN) if answer.how == "given" else UNKNOWN
 
 
 def _place(answer: ReadAnswer) -> int:
@@ -209,73 +187,15 @@ def _is_unscored(bundle: Bundle) -> bool:
     return not (bundle and bundle[0].counted)
 
 
-def _label(name: str, meaning: str, of: Callable[[ReadAnswer], float]) -> Count:
-    def named(bundle: Bundle) -> float:
-        return of(bundle[0]) if bundle else 0
-
-    return Count(name=name, meaning=meaning, of=named, label=True)
-
-
-def _blamed(cause: str) -> Callable[[ReadAnswer], bool]:
-    return lambda answer: _cause_of(answer) == cause
-
-
-def _cause_of(answer: ReadAnswer) -> str:
-    """Return the cause of a wrong answer by the answer alone; empty for a right one."""
-    verdict = _verdict_of(answer)
-    if answer.field("category") == "VD":
-        blind = answer.field("figure_id") == "0"
-        failed = "visual_illusion" if blind else "mixed"
-        unclear = "visual_illusion"
-    else:
-        shown = answer.field("visual_input") != "0"
-        failed, unclear = ("mixed", "visual_illusion") if shown else ("language_hallucination", "")
-    return {WRONG: failed, UNCLEAR: unclear}.get(verdict, "")
-
-
 _ANSWERED = count("answered", "answers with a correctness")
-_UNCLEAR = count("unclear", "unclear answers", lambda a: _verdict_of(a) == UNCLEAR)
+_UNCLEAR = count("unclear", "unclear answers", lambda a: code_of(a) == UNCLEAR)
 _COLUMNS = (
-    *(
-        count(f"question_{cause}", f"{meaning}, by the answer alone", _blamed(cause))
-        for cause, meaning in zip(
-            CAUSES,
-            ("wrong without a figure", "wrong because of the figure", "wrong for either reason"),
-            strict=True,
-        )
-    ),
+    *QUESTION_CAUSES,
     Count(name="unscored", meaning="answers without a correctness", of=_is_unscored),
-    _label("place", "category and figure", _place),
-    _label("verdict", "correctness", _verdict_of),
-    _label("same", "whether it agrees with figure 0", _same),
-    _label("said", "the parsed answer", _said),
+    label("place", "category and figure", _place),
+    label("verdict", "correctness", code_of),
+    *COMPARED,
 )
-
-
-def _known(top: str, bottom: str, unknown: str) -> Callable[[Sums], FloatArray]:
-    """Return a share that is undefined if the cause of a failure is unknown."""
-    over = ratio(top, bottom)
-
-    def value(sums: Sums) -> FloatArray:
-        import numpy as np
-
-        return np.where(sums[unknown] > 0, np.nan, over(sums))
-
-    return value
-
-
-def _cause(prefix: str, cause: str, failures: str, bottom: str, unknown: str) -> ScoreDefinition:
-    name = f"{prefix}{cause}"
-    # Shares of wrong answers have no prefix; their columns are named ``failure_…``.
-    top = name if prefix else f"failure_{cause}"
-    return ScoreDefinition(
-        name=name,
-        meaning=f"share of {failures}, cause: {cause.replace('_', ' ')}",
-        columns=(top, bottom, unknown) if unknown else (top, bottom),
-        value=_known(top, bottom, unknown) if unknown else ratio(top, bottom),
-        count=bottom,
-        bounded=False,
-    )
 
 
 _MADE_SHARES = (
@@ -289,11 +209,6 @@ _FIGURES = (
     ("figure_inconsistent", "figures with right and wrong answers / figures", "figures_mixed"),
     ("figure_wrong", "figures with wrong answers only / figures", "figures_wrong"),
 )
-_CAUSES = (
-    ("", "wrong answers", "failures", "failures_unknown"),
-    ("question_", "wrong answers, judged one by one", "failures", ""),
-    ("pair_", "wrong pairs", "pairs_wrong", "pairs_unknown"),
-)
 _MADE_DEFINITIONS = (
     *(framework.share(name, meaning, f"{of}_right", of) for name, meaning, of in _MADE_SHARES),
     *(framework.share(*each, "figures", direction="lower", bounded=False) for each in _FIGURES),
@@ -304,7 +219,6 @@ _MADE_DEFINITIONS = (
         "figures",
     ),
 )
-_CAUSE_SCORES = [_cause(prefix, cause, *of) for prefix, *of in _CAUSES for cause in CAUSES]
 
 
 def _made(definition: ScoreDefinition) -> AnswerScore:
@@ -439,7 +353,7 @@ BENCHMARK = ClosedQuestions(
             (_QUESTION_ACCURACY, *(s for s in _MADE_SCORES if s.definition.name in _MEANT)),
         ),
         *yes_bias("labelled", "labelled_wrong", among=lambda answer: bool(answer.label)),
-        *map(_made, _CAUSE_SCORES),
+        *map(_made, CAUSE_SCORES),
         share(
             "unclear_rate",
             "unclear answers / answers",

@@ -32,13 +32,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TypeAlias
 
 from ..answers.answer_scores import all_right, unparsed_rate
-from ..answers.answer_text import folded, says_it_is_unsure
-from ..answers.answer_text import plain as plain_text
 from ..answers.answers_metric import metric_of
+from ..answers.choices import all_chosen
 from ..answers.closed_questions import (
     Answer,
     AnswerParser,
@@ -50,9 +48,11 @@ from ..answers.closed_questions import (
     Parsed,
     compared_by,
 )
+from ..answers.orders import order_of_two
+from ..answers.yes_no import first_yes_no
 from ..framework.asking import Asking, plain
 from . import scene_changes
-from .scene_changes import PAPER, first_yes_no
+from .scene_changes import PAPER
 
 
 def yes_no_before_marks(text: str) -> str | None:
@@ -62,12 +62,6 @@ def yes_no_before_marks(text: str) -> str | None:
 
 
 _ALONE = re.compile(r"\b[A-D]\b")
-# An "A" before another word is an article, and "B-roll" is a word.
-_LETTER = re.compile(r"(?<![\w'-])(?:[B-D]|A(?!\s+[a-z]))(?![\w'-])")
-_ONLY_LETTERS = re.compile(r"[A-D]{1,4}|[a-d]")
-_AROUND_LETTERS = frozenset(
-    ("and", "answer", "answers", "are", "choice", "choices", "is", "option", "options", "or", "the")
-)
 
 
 def _letters_alone(answer: Answer) -> set[str]:
@@ -80,22 +74,6 @@ def _letters_alone(answer: Answer) -> set[str]:
     letters = [each for each in order if each in answer.options] or sorted(answer.options)
     named = (each for each in letters if answer.options[each].lower() in text.lower())
     return {next(named, "")} - {""}
-
-
-def _letters_of(answer: Answer) -> set[str]:
-    text = plain_text(answer.response or "").replace("_", " ")
-    words = [word for word in re.findall(r"\w+", text) if word.lower() not in _AROUND_LETTERS]
-    if words and all(map(_ONLY_LETTERS.fullmatch, words)):
-        return set("".join(words).upper())
-    marks = _LETTER.finditer(text)
-    found = {m[0] for m in marks if not re.search(r"\b(?:not|n't)\W*$", text[: m.start()])}
-    if found:
-        return found
-    said = f" {folded(text)} "
-    texts = {each: f" {folded(option)} " for each, option in answer.options.items()}
-    named = {each: option for each, option in texts.items() if option.strip() and option in said}
-    longer = [*named.values()]
-    return {a for a, one in named.items() if not any(one in b and one != b for b in longer)}
 
 
 _LETTERS = re.compile("[A-D]")
@@ -118,22 +96,8 @@ def with_order(answer: Answer, _record: Mapping[str, object]) -> Answer:
 def choices_published(answer: Answer) -> Parsed:
     """Return the letters alone, or the first choice whose text occurs."""
     letters = _letters_alone(answer)
-    return _parsed(letters, letters == _labelled(answer), "letters alone, or a choice")
-
-
-def choices_corrected(answer: Answer) -> Parsed:
-    """Return the letters alone or joined, or the longest choices whose texts occur."""
-    letters = _letters_of(answer)
-    right = bool(letters) and letters == _labelled(answer)
-    return _parsed(letters, right, "letters, or choices")
-
-
-def _labelled(answer: Answer) -> set[str]:
-    return set(_LETTERS.findall(answer.label))
-
-
-def _parsed(letters: set[str], right: bool, how: str) -> Parsed:
-    return Parsed(", ".join(sorted(letters)) or None, right, how)
+    right = letters == set(_LETTERS.findall(answer.label))
+    return Parsed(", ".join(sorted(letters)) or None, right, "letters alone, or a choice")
 
 
 _MARK = r"(action [ab]|[ab][\.\)])"
@@ -159,37 +123,6 @@ def order_by_patterns(text: str) -> str | None:
     marks = list(found.groups()) if found else re.findall(_MARK, text)
     order = [mark[-1] for mark in marks]
     return "".join(order[::-1] if found and word == "after" else order).upper()
-
-
-_ACTION = re.compile(r"\baction\s+([ab])\b")
-_LISTED = re.compile(r"(?<!\w)([ab])[.):](?!\w)")
-# A letter before a verb, a word of order or the end of a clause is not the article.
-_BARE = re.compile(
-    r"(?<!\w)([ab])(?=[,;.]|$|\s+(?:happens|occurs|comes|takes|is|was|before|after|then|and|precedes|"
-    r"follows)\b)"
-)
-_TURNING = re.compile(r"\bafter\b|\bpreceded\b|(?<!then )\b(?:follows|succeeds)\b")
-_KEEPING = re.compile(r"\bbefore\b|\bthen\b|\bprecedes\b|\bfollowed\b")
-
-
-def order_by_words(text: str) -> str | None:
-    """Return ``AB`` or ``BA`` by whole words such as before, after and then."""
-    text = re.sub(r"\([^)]*\)", " ", plain_text(text).lower())
-    letters = re.sub(r"\baction\b|\band\b|\bthen\b|[\W_]", "", text)
-    if letters in ("ab", "ba"):
-        return letters.upper()
-    if says_it_is_unsure(text) or "not clear" in text or "no clear" in text:
-        return None
-    found = (pairwise(marks.finditer(text)) for marks in (_ACTION, _LISTED, _BARE))
-    changes = ([(x, y) for x, y in each if x[1] != y[1]] for each in found)
-    pairs: list[tuple[re.Match[str], re.Match[str]]] = next(filter(None, changes), [])
-    for one, other in pairs:
-        between, lead = text[one.end() : other.start()], text[: one.start()].rstrip()
-        if _TURNING.search(between) or (lead.endswith("before") and not _KEEPING.search(between)):
-            return (other[1] + one[1]).upper()
-        if _KEEPING.search(between) or lead.endswith("after"):
-            return (one[1] + other[1]).upper()
-    return (pairs[0][0][1] + pairs[0][1][1]).upper() if pairs else None
 
 
 _Records: TypeAlias = Sequence[Mapping[str, object]]
@@ -322,7 +255,7 @@ CHOICES = replace(
         protocols=plain("{{question}}\n{{options}}\nAnswer with the letters of all right ones."),
     ),
     kept=("order",),
-    variants=_variants(choices_published, choices_corrected),
+    variants=_variants(choices_published, all_chosen("ABCD", "letters, or choices")),
     trial=AnswersItem(
         id="1", answers=(Answer(response="A", label="A", options={"A": "running", "B": "sitting"}),)
     ),
@@ -346,7 +279,7 @@ ORDER = replace(
     unfold=None,
     variants=_variants(
         compared_by(order_by_patterns, "patterns"),
-        compared_by(order_by_words, "words"),
+        compared_by(order_of_two, "words"),
     ),
     trial=AnswersItem(id="1", answers=(Answer(response="AB", label="AB"),)),
 )

@@ -45,11 +45,11 @@ from ..answers.closed_questions import (
     Parsed,
     compared_by,
 )
+from ..answers.yes_no import first_yes_no, matthews_correlation
 from ..framework.asking import Asking, plain
 from ..framework.metric import OptionDefinition, Paper
 
 if TYPE_CHECKING:
-    from ..answers.answer_scores import Count
     from ..framework.columns_and_scores import FloatArray
 
 PAPER = Paper(
@@ -83,7 +83,6 @@ _FIRST_FROM = re.compile(r"from (.+?) to (.+?)\.", re.IGNORECASE)
 _LAST_FROM = re.compile(r"\bfrom\s+(\S.*)\s+to\s+(\S.*)", re.IGNORECASE)
 _LOCATIONS = re.compile(r"\blocations?\W*:\s*", re.IGNORECASE)
 _CHANGE = re.compile(r"\bscene change\W{0,8}(yes|no)\b", re.IGNORECASE)
-_YES_NO = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
 
 def _cut(text: str) -> tuple[str, str]:
@@ -98,12 +97,6 @@ def _published(answer: Answer) -> Parsed:
     return Parsed(
         said if said in ("yes", "no") else None, (said == "yes") == (answer.label == "yes"), "cut"
     )
-
-
-def first_yes_no(text: str) -> str | None:
-    """Return the first word that is yes or no."""
-    found = _YES_NO.search(text)
-    return found[1].lower() if found else None
 
 
 def _stated_change(text: str) -> str | None:
@@ -221,15 +214,15 @@ def _notes(totals: Mapping[str, float]) -> Iterator[str]:
         )
 
 
-def _cell(name: str, meaning: str, label: str, *, right: bool) -> Count:
-    return count(name, meaning, named("", lambda a: a.label == label and a.right is right))
-
-
-_CELLS = (
-    _cell("tp", "changes that the answer states", "yes", right=True),
-    _cell("fn", "changes that it does not state", "yes", right=False),
-    _cell("fp", "stated changes that are none", "no", right=False),
-    _cell("tn", "videos without a change, as stated", "no", right=True),
+MCC = matthews_correlation(
+    "Matthews correlation of stated and true changes",
+    meanings=(
+        "changes that the answer states",
+        "changes that it does not state",
+        "stated changes that are none",
+        "videos without a change, as stated",
+    ),
+    among=named(""),
 )
 _PLACE_COUNTS = (
     count("points", "points of places", lambda a: credit(a) if a.name else 0, integral=False),
@@ -242,15 +235,6 @@ _PLACE_COUNTS = (
         unread=True,
     ),
 )
-
-
-def _mcc(tp: FloatArray, fn: FloatArray, fp: FloatArray, tn: FloatArray) -> FloatArray:
-    import numpy as np
-
-    # Damaged sums may have counts below zero; nothing is divided by their root.
-    below = np.sqrt(np.maximum((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn), 0.0))
-    found = (tp * tn - fp * fn) / np.where(below, below, 1)
-    return np.where(tp + fn + fp + tn, found, np.nan)
 
 
 def _described(
@@ -268,19 +252,11 @@ def _described(
     return np.where(known & (sum(cells) > 0), found, np.nan)
 
 
-MCC = combined(
-    "mcc",
-    "Matthews correlation of stated and true changes",
-    _mcc,
-    _CELLS,
-    bounded=False,
-    low=-1.0,
-)
 DESCRIPTION = combined(
     "description_score",
     "points of the places / places, of stated true changes",
     _described,
-    (*_PLACE_COUNTS, *_CELLS),
+    (*_PLACE_COUNTS, *MCC.counts),
     n=_PLACE_COUNTS[1],
     bounded=False,
 )
