@@ -52,7 +52,7 @@ class AskedQuestions:
         self._declared = declared
         self._options = options
         self._faults = faults
-        held = {table: _held(declared, table, options) for table in declared.tables}
+        held = {table: held_table(declared, table, options) for table in declared.tables}
         self._tables = {table: content for table, content in held.items() if content is not None}
         self.references = known_questions(declared, references, options)
         # Without files of questions, a table that every bundle needs says which ones there are.
@@ -310,10 +310,15 @@ def _pairs(table: InputTable, source: str | Path | Iterable[object]) -> Mapping[
     return found
 
 
-def _held(
+def held_table(
     declared: ClosedQuestions, table: InputTable, options: InputOptions
 ) -> Mapping[str, object] | None:
     """Return the content of a table; None if it is not given and need not be.
+
+    Args:
+        declared: The benchmark.
+        table: Its table.
+        options: How the archive is read, with the file of the table.
 
     Raises:
         ArchiveError: It is needed, or can't be read.

@@ -12,12 +12,13 @@ from pathlib import Path
 from shlex import quote, split
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.metrics.families import benchmark_named
+from hallujudge.metrics.families import benchmark_named, benchmarks_of, families
 
 from ..errors import ArchiveError, HallujudgeError, NotFoundError, OutputError
 from .archive_files import ArchiveFile, open_file, value_at
+from .asked_questions import held_table
 from .found_files import STDIN_NAME, FoundFile, found_files
-from .inputs import declared_inputs
+from .inputs import InputOptions, declared_inputs
 from .joins import IdCheck
 from .layouts import declared_layout
 from .layouts.archive_reader import ArchiveReader, yes_or_no
@@ -137,8 +138,36 @@ def inspect_file(file: FoundFile) -> ArchiveSummary:
             archive = replace(archive, reader=declared_layout(archive.first))
         return _summary(archive)
     except HallujudgeError as err:
+        if (known := _further_file(file)) is not None:
+            return known
         problem = str(err).replace(str(file.path), file.name)
         return ArchiveSummary(path=file.name, problem=problem)
+
+
+def _further_file(file: FoundFile) -> ArchiveSummary | None:
+    """Return what a file without records is, by its usual name, if its metric can read it."""
+    name = file.path.name
+    name = Path(name).stem if name.endswith((".gz", ".zst")) else name
+    for declared in (each for family in families() for each in benchmarks_of(family)):
+        for table in declared.tables:
+            usual = name in usual_files(declared.name).get(table.name, ())
+            if not usual or table.form not in ("lines", "in order"):
+                continue
+            try:
+                held = held_table(declared, table, InputOptions(own={table.name: file.path}))
+            except HallujudgeError:
+                continue
+            return ArchiveSummary(
+                path=file.name,
+                format="text" if table.form == "lines" else "json",
+                layout=f"{table.name.replace('_', ' ')} of {declared.name}",
+                why=(f"its usual name {name}",),
+                role="companion",
+                records=len(held or ()),
+                table=table.name,
+                next_step=f"give it with InputOptions(own=dict({table.name}=…)), beside answers",
+            )
+    return None
 
 
 def _summary(archive: ArchiveFile) -> ArchiveSummary:

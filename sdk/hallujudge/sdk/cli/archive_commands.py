@@ -26,7 +26,7 @@ from .app import (
     output_option,
     score_app,
 )
-from .declared_options import grouped
+from .declared_options import grouped, option_text
 from .options import ServerOptions
 from .output import Format, NewFolder, in_flags, show_page, show_result, write_lines
 from .run_options import Overwrite, Workers
@@ -61,6 +61,14 @@ def score_all(
             help="Its further files, as in mmhal.reviews=FILE; repeatable.",
         ),
     ] = None,
+    options: Annotated[
+        list[str] | None,
+        metric_option(
+            "--option",
+            metavar="METRIC.NAME=VALUE",
+            help="Its variant or option, as in amber.nouns=rules; repeatable.",
+        ),
+    ] = None,
     out: NewFolder,
     output_format: Format = "table",
     workers: Workers = 0,
@@ -72,6 +80,7 @@ def score_all(
     from ..comparison.overview import score_all as score_folder
 
     known, further = _by_metric(references or []), _by_option(inputs or [])
+    settings = _by_setting(options or [])
     if at.server is not None and workers > 1:
         raise InvalidInputError(
             f"--workers {workers}: the server scores, with its own processes; leave one of them out"
@@ -86,6 +95,7 @@ def score_all(
             client=client,
             references=known,
             inputs=further,
+            options=settings,
             workers=workers,
             overwrite=overwrite,
             on_run=on_run,
@@ -130,6 +140,34 @@ def _by_option(given: list[str]) -> dict[str, dict[str, object]]:
                 f"and a file, such as {there or 'mmhal.reviews'}=FILE"
             )
         found.setdefault(metric, {})[known[name].name] = path
+    return found
+
+
+def _by_setting(given: list[str]) -> dict[str, dict[str, object]]:
+    """Return metric -> its variant and options by name."""
+    from hallujudge.judge_service.engine.registry import entries
+
+    from ..comparison.overview import VARIANT
+
+    found: dict[str, dict[str, object]] = {}
+    for pair in given:
+        key, _, value = pair.partition("=")
+        metric, _, flag = key.partition(".")
+        entry = entries().get(metric)
+        known = {o.name.replace("_", "-"): o for o in entry.options} if entry is not None else {}
+        choices = entry.variants if entry and flag == VARIANT else ()
+        if not value or not (choices or flag in known):
+            names = ", ".join(f"{metric}.{each}" for each in (VARIANT, *known) if known)
+            raise InvalidInputError(
+                f"--option {pair}: write a metric, a dot, one of its options, an equals sign and a "
+                f"value, such as amber.nouns=rules; known: {names or ', '.join(entries())}"
+            )
+        option = known.get(flag)
+        choices = choices or (option.choices if option is not None else ())
+        if choices and value not in choices:
+            raise InvalidInputError(f"--option {pair}: choose from {', '.join(choices)}")
+        name = VARIANT if option is None else option.name
+        found.setdefault(metric, {})[name] = value if option is None else option_text(option, value)
     return found
 
 

@@ -182,7 +182,7 @@ class DeclaredBy(Declared):
                 f"from {', '.join(self._entry.variants)}"
             )
         options = {
-            option.name: _content(option, given[option.name])
+            option.name: option_text(option, given[option.name])
             for option in self._own()
             if _is_given(context, option.name)
         }
@@ -210,10 +210,10 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name != "DEFAULT"
 
 
-def _content(option: OptionDefinition, value: object) -> str:
+def option_text(option: OptionDefinition, value: object) -> str:
     """Return the value of an option, or the text of the file that it names."""
     if option.choices == _NO_YES:
-        return _NO_YES[bool(value)]
+        return str(value) if value in _NO_YES else _NO_YES[bool(value)]
     if not option.file:
         return str(value)
     flag, path = _flag(option), Path(str(value))

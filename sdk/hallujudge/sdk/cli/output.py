@@ -186,7 +186,9 @@ def show_page(page: Page, name: str) -> None:
 _ARGUMENT = re.compile(
     r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|AskRun|Timeouts|Connection)\((?P<own>own=dict\()?(?P<name>\w+)=(?P<value>[^()]*)\)(?(own)\))|\b(?P<bare>references|baseline|group_by)=…"
 )
-_OPTION = re.compile(r"\bthe option (?P<name>[a-z_]+)(?: = (?P<value>\w+))?")
+_OPTION = re.compile(
+    r"\bthe option (?:(?P<metric>[a-z-]+)\.)?(?P<name>[a-z_]+)(?: = (?P<value>\w+))?"
+)
 # Settings of judges in this process; a server's have the same names, but are set elsewhere.
 _SETTINGS = (*(entry.name for entry in fields(JudgeOptions)), "matcher_download")
 # Settings of a server that `hallujudge serve` has flags for.
@@ -219,7 +221,8 @@ def in_flags(message: str, arguments: Sequence[str] = ()) -> str:
     ``InputOptions(id_key=…)`` becomes ``--id-key``, ``Timeouts(progress_timeout=…)``
     ``--progress-timeout``, ``references=…`` ``--references``, and ``the option unparsed = wrong``
     ``--unparsed wrong``. Names of flags that were typed become these flags: ``confidence is 2``
-    becomes ``--confidence is 2``. Settings of judges become flags unless a server is called, where
+    becomes ``--confidence is 2``, and of several metrics ``the option amber.nouns = rules``
+    ``--option amber.nouns=rules``. Settings of judges become flags unless a server is called, where
     they keep their names.
 
     Args:
@@ -270,6 +273,8 @@ def _flag(match: re.Match[str]) -> str:
 
 def _option_flag(match: re.Match[str]) -> str:
     flag = _flag_of(match["name"])
+    if match["metric"]:
+        return f"--option {match['metric']}.{flag[2:]}={match['value'] or 'VALUE'}"
     return f"{flag} {match['value']}" if match["value"] else flag
 
 

@@ -133,7 +133,10 @@ def test_a_file_about_the_answers_of_one_model_is_not_shared(tmp_path: Path) -> 
     (tmp_path / "logs" / "answers.json").unlink()
     plan = planned(tmp_path / "logs")
     assert plan.runs == ()
-    assert set(reasons(plan)) == {"a.answers.json", "b.answers.json", "reviews.json"}
+    assert set(reasons(plan)) == {"a.answers.json", "b.answers.json"}
+    assert [(Path(e.archive).name, e.reason) for e in plan.beside] == [
+        ("reviews.json", "reviews of mmhal")
+    ]
     shared = "reviews.json may be of a.answers.json or b.answers.json"
     assert shared in reasons(plan)["b.answers.json"]
     # Display orders are the benchmark's, whichever model answers.
@@ -203,6 +206,22 @@ def test_further_files_are_given_by_metric_and_name(
         assert expected_message("sdk.cli.archive_commands:input", wrong) in capsys.readouterr().err
     with Client.embedded() as client, pytest.raises(InvalidInputError, match="mmhal does not use"):
         score_all(tmp_path / "logs", tmp_path / "out", client=client, inputs={"mmhal": {"x": "y"}})
+
+
+def test_options_of_a_metric_are_given_by_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_example("amber", tmp_path / "logs")
+    command = ["score", "all", str(tmp_path / "logs"), "-o", str(tmp_path / "out")]
+    assert main(command) == 3
+    assert "set --option amber.nouns=rules" in " ".join(capsys.readouterr().out.split())
+    given = ["--option", "amber.nouns=rules", "--option", "amber.variant=corrected"]
+    assert main([*command, *given, "--overwrite", "--format", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (run["variant"], run["unscored"]) == ("corrected", 0)
+    for wrong in ("amber.nouns", "amber.noun=rules", "nothing.nouns=rules", "amber.nouns=mine"):
+        assert main([*command, "--option", wrong]) == 2
+        assert f"--option {wrong}: " in capsys.readouterr().err
 
 
 def test_a_reason_has_one_full_stop(tmp_path: Path) -> None:

@@ -245,3 +245,16 @@ def test_answers_with_objects_of_their_images_need_no_references(tmp_path: Path,
     assert summary.metrics == ("object-halbench",)
     assert summary.needs_references is not own
     assert ("-R objects.json" in summary.command) is not own
+
+
+def test_files_without_records_are_known_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "safe_words.txt").write_text("hat\nshoe\n")
+    (tmp_path / "reviews.json").write_text('["Rating: 4", "Rating: 1"]')
+    (tmp_path / "notes.json").write_text('["Rating: 4"]')
+    found = {Path(s.path).name: s for s in inspect_archives([tmp_path])}
+    assert {name: (s.table, s.records) for name, s in found.items() if not s.problem} == {
+        "safe_words.txt": ("safe_words", 2),
+        "reviews.json": ("reviews", 2),
+    }
+    (tmp_path / "reviews.json").write_text('["Rating: 4", "Rat')
+    assert one(tmp_path / "reviews.json").problem

@@ -134,7 +134,7 @@ class AmberPipeline(AnswersPipeline):
             return problem
         if given and not item.nouns_given:
             return UnscoredReason.KEYWORDS_MISSING, (
-                "no nouns are given; add them, or set the option nouns to rules"
+                "no nouns are given; add them, or set the option nouns = rules"
             )
         if not item.objects:
             return UnscoredReason.REFERENCE_MISSING, "the image has no annotated object"

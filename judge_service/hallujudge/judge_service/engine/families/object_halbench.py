@@ -78,8 +78,8 @@ class ObjectHalBenchPipeline(ChairPipeline):
             return problem
         if self._source == GIVEN and item.predicted_objects is None:
             return UnscoredReason.KEYWORDS_MISSING, (
-                "no objects are given under objs; add them, or set the option objects to words or "
-                "llm"
+                "no objects are given under objs; add them, or set the option objects = words "
+                "(or llm)"
             )
         return None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.framework.results import JsonValue, UnscoredReason
 
 from ...archives.further_files import GivenFiles
 from ...archives.inputs import InputOptions
@@ -16,6 +16,7 @@ from ...backends import metric_of
 from ...errors import HallujudgeError, OutputError
 from ...report.report_text import counted
 from ...report.table_pages import Grid, Page, Shown
+from ...runs.stored_runs import read_run
 from ..compared_runs import MODEL
 from ..leaderboards import OVERVIEW
 from ..overview_plan import LeftOut, PlannedRun, plan_of
@@ -41,6 +42,8 @@ __all__ = [
     "score_all",
 ]
 
+VARIANT = "variant"
+"""The variant among the options of a metric."""
 # Metrics with more scores, such as AMBER, show their first ones; report.json has all.
 _MOST_SCORES = 6
 _FIRST_SCORES = 4
@@ -141,6 +144,7 @@ def score_all(
     client: Client,
     references: Mapping[str, References] | None = None,
     inputs: Mapping[str, Mapping[str, object]] | None = None,
+    options: Mapping[str, Mapping[str, object]] | None = None,
     workers: int = 1,
     overwrite: bool = False,
     on_run: Callable[[ScoredRun | LeftOut], None] | None = None,
@@ -159,6 +163,7 @@ def score_all(
             archive are found.
         inputs: Metric -> options of its archives by name, such as ``{"mmhal": {"reviews": file}}``.
             Those in the folder of an archive are found too.
+        options: Metric -> its variant and options, such as ``{"amber": {"nouns": "rules"}}``.
         workers: Processes that score each run; 1 is this process alone, 0 one for each core in
             large runs.
         overwrite: Whether runs of other inputs or settings in ``out`` are replaced.
@@ -175,8 +180,9 @@ def score_all(
     left_out = list(plan.left_out)
     for planned in plan.runs:
         try:
+            own = dict((options or {}).get(planned.metric, {}))
             done: ScoredRun | LeftOut = _scored(
-                client, planned, out / planned.folder, workers, overwrite
+                client, planned, out / planned.folder, own, workers, overwrite
             )
         except HallujudgeError as err:
             why = str(err)
@@ -198,14 +204,17 @@ def _scored(
     client: Client,
     planned: PlannedRun,
     folder: Path,
+    options: dict[str, object],
     workers: int,
     overwrite: bool,
 ) -> ScoredRun:
+    variant = str(options.pop(VARIANT, planned.variant))
     report = client.score(
         planned.metric,
         responses=planned.archive,
         references=planned.references,
-        variant=planned.variant,
+        variant=variant,
+        options=options,
         inputs=InputOptions(allow_missing=planned.allow_missing, own=planned.own),
         folder=folder,
         keep_items=False,
@@ -308,5 +317,16 @@ def _unscored_notes(runs: Iterable[ScoredRun]) -> Iterable[str]:
             reasons = ", ".join(f"{why} {count:,}" for why, count in coverage.reasons.items())
             yield (
                 f"{run.model}, {run.name}: {coverage.unscored:,} of "
-                f"{counted(coverage.items, 'item')} unscored ({reasons})"
+                f"{counted(coverage.items, 'item')} unscored ({reasons}){_next_step(run)}"
             )
+
+
+def _next_step(run: ScoredRun) -> str:
+    """Return an example of an unscored item and its next step, with options of the metric."""
+    found = (each for each in read_run(run.folder).results() if each.reason)
+    if (first := next(found, None)) is None or first.reason not in UnscoredReason.__members__:
+        return ""
+    why, step = first.detail.rstrip("."), UnscoredReason[first.reason].next_step
+    text = f". Example: item {first.id}: {why}. Next step: {step}"
+    # A command for one metric takes its options by their names alone.
+    return text.replace("the option ", f"the option {run.report.metric}.")
