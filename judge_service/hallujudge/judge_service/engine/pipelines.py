@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import ClassVar, Generic, TypeVar
 
 from hallujudge.metrics import Item, ItemResult, Outcome
-from hallujudge.metrics.framework.fast_values import maker_of
+from hallujudge.metrics.framework.fast_values import maker_of, makers_of
 from hallujudge.metrics.framework.metric import Metric
 from hallujudge.metrics.framework.results import (
     CanonicalRecord,
@@ -133,12 +133,13 @@ def _item_violation(index: int, item: Item, item_type: type[Item]) -> Violation:
 
 
 # Two records have equal hashes by chance once in 2^64 times.
-_HASH_BYTES = 8
+_NOTHING_HASHED = blake2b(digest_size=8)
 # Questions and labels of yes/no benchmarks repeat; longer texts would only fill the cache.
 _REPEATING_CHARS = 80
 
-# Made for every item: filling its slots takes half the time of its constructor.
-_make_result = maker_of(ItemResult, tuple(entry.name for entry in fields(ItemResult)))
+# Made for every item: filling its slots takes a tenth of the time of its constructor.
+_NAMES = tuple(entry.name for entry in fields(ItemResult))
+_make_result, _make_results = maker_of(ItemResult, _NAMES), makers_of(ItemResult, _NAMES)
 
 
 def scored_result(
@@ -147,7 +148,6 @@ def scored_result(
     scores: Mapping[str, float | None],
     evidence: Evidence | None,
     unscored: tuple[Outcome, str, str] = (Outcome.SCORED, "", ""),
-    place: tuple[str, Mapping[str, str]] | None = None,
 ) -> ItemResult:
     """Return the result of a scored item; :func:`unscored_result` gives ``unscored``.
 
@@ -157,13 +157,36 @@ def scored_result(
         scores: Its scores.
         evidence: What they are based on.
         unscored: Outcome, reason and detail.
-        place: Its cluster and its fields, if they are not its own.
     """
     asked, reference = item.records()
     hashes = (record_hash(asked) if asked else "", record_hash(reference))
-    group, own = place or (item.group_id, item.fields)
-    head = (item.id, group or item.id, *unscored)
-    return _make_result((*head, statistics, scores, evidence, own, *hashes))
+    head = (item.id, item.group_id or item.id, *unscored)
+    return _make_result((*head, statistics, scores, evidence, item.fields, *hashes))
+
+
+def scored_results(
+    items: Sequence[Item],
+    made: Sequence[ScoredItem[Evidence]],
+    places: Iterable[tuple[str, Mapping[str, str]]],
+) -> list[ItemResult]:
+    """Return the results of scored items, in half the time of :func:`scored_result` for each.
+
+    Args:
+        items: The items, one or more.
+        made: What was made of them.
+        places: Their clusters, and their fields.
+    """
+    statistics, scores, evidence, _ = zip(*made, strict=True)
+    groups, own = zip(*places, strict=True)
+    ids = [item.id for item in items]
+    named = [group or name for group, name in zip(groups, ids, strict=True)]
+    asked, references = zip(*[item.records() for item in items], strict=True)
+    hashes = [
+        [record_hash(each) if each else "" for each in asked],
+        list(map(record_hash, references)),
+    ]
+    same = [[each] * len(ids) for each in (Outcome.SCORED, "", "")]
+    return _make_results((ids, named, *same, statistics, scores, evidence, own, *hashes))
 
 
 def unscored_result(
@@ -175,7 +198,7 @@ def unscored_result(
 
 def record_hash(record: CanonicalRecord) -> str:
     """Return the hash of a record as 16 hexadecimal digits, the same on every machine."""
-    if isinstance(record, str) and len(record) <= _REPEATING_CHARS:
+    if type(record) is str and len(record) <= _REPEATING_CHARS:
         return _repeating_hash(record)
     return _json_hash(record)
 
@@ -185,7 +208,10 @@ def _json_hash(record: CanonicalRecord) -> str:
         text = _encode()(record)
     except UnicodeEncodeError:  # half a surrogate pair, which the standard library escapes
         text = json.dumps(record).encode()
-    return blake2b(text, digest_size=_HASH_BYTES).hexdigest()
+    # A copy is made in half the time of a new one.
+    found = _NOTHING_HASHED.copy()
+    found.update(text)
+    return found.hexdigest()
 
 
 @cache

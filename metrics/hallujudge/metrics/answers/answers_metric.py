@@ -153,8 +153,10 @@ class AnswersMetric(SoftMetric):
 
     def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return all that parsers and counts see of an answer that is like others."""
-        said, seen = (answer.response, answer.label, self._name_of(answer)), self.benchmark.seen
-        return (*said, *map(answer.fields.get, seen)) if seen else said
+        response, label, name, _, _, fields = answer
+        declared = self.benchmark
+        said = response, label, "" if declared.bundle.names_are_ids else name
+        return (*said, *map(fields.get, declared.seen)) if declared.seen else said
 
     def _name_of(self, answer: Answer) -> str:
         """Return the name that counts may look at; empty for an id, so that outcomes repeat."""
@@ -233,7 +235,7 @@ class AnswersMetric(SoftMetric):
 
     def placed(self, item: AnswersItem, made: ScoredItem[_EvidenceT]) -> ScoredItem[_EvidenceT]:
         """Return the statistics of answers, which many bundles have, with those of a place."""
-        if not (places := self.places(item)):
+        if not (self.codes or self.place_columns) or not (places := self.places(item)):
             return made
         row = (*made.statistics, *places)
         if self.codes and len(self._rows) < _MOST_KEPT:

@@ -78,13 +78,24 @@ class Rows:
             return
         self.keys.extend(keys)
         self.weights.extend(repeat(1, len(keys)))
+        # Equal answers share one row of numbers, and such rows are copied by their places.
+        distinct = {id(row): row for row in statistics}
+        places = None
+        if len(distinct) < len(keys) // 4:
+            import numpy as np
+
+            at = {key: place for place, key in enumerate(distinct)}
+            places = np.array([at[id(row)] for row in statistics])
+            statistics = tuple(distinct.values())
         for column, numbers in zip(self.columns, zip(*statistics, strict=True), strict=True):
-            rows = len(column)
             try:
-                column.extend(numbers)
+                made = array(column.typecode, numbers)
             except TypeError:  # a server sends whole numbers as floats
-                del column[rows:]
-                column.extend([int(number) for number in numbers])
+                made = array(column.typecode, [int(number) for number in numbers])
+            if places is None:
+                column.extend(made)
+            else:
+                column.frombytes(_view(made)[places].tobytes())
         for column_codes, code in zip(self.codes, codes, strict=True):
             column_codes.extend(code)
         self.items += len(keys)
@@ -154,9 +165,12 @@ class Rows:
     def _note_largest(self) -> None:
         """Update the largest value of a single item in each column."""
         if self._fresh < len(self.keys):
+            # The largest of many numbers is found by numpy in a tenth of the time.
+            is_short = len(self.keys) - self._fresh <= _FEW
             self.largest = [
-                max(before, float(max(column[self._fresh :])))
+                max(before, float(max(fresh) if is_short else _view(fresh).max()))
                 for before, column in zip(self.largest, self.columns, strict=True)
+                for fresh in [column[self._fresh :]]
             ]
             self._fresh = len(self.keys)
 
@@ -188,6 +202,13 @@ class Rows:
         self.folded = True
         self._fresh = len(self.keys)
         self._room = max(FOLD_ABOVE, 2 * len(self.keys))
+
+
+def _view(numbers: Numbers) -> NDArray[Any]:
+    """Return numbers for numpy; they can't grow while it has them."""
+    import numpy as np
+
+    return np.frombuffer(numbers, dtype=numbers.typecode)
 
 
 def _little_endian(numbers: Numbers) -> bytes:

@@ -31,6 +31,7 @@ MISSING = ""
 """The group of items without a value."""
 
 _BATCH = 4096
+_NOTHING_HASHED = blake2b(digest_size=8)
 _NUMBERS = re.compile("([0-9]+)")
 
 
@@ -135,7 +136,8 @@ class Tally:
         # Looking at each evidence takes a thirtieth of the time of scoring an answer.
         if any(hasattr(kind, "judging") for kind in {type(result.evidence) for result in results}):
             for result in results:
-                self._judging.add(getattr(result.evidence, "judging", ()))
+                if judging := getattr(result.evidence, "judging", ()):
+                    self._judging.add(judging)
         rows = [result for result in results if result.statistics]
         codes = [
             of.codes([result.fields.get(key, MISSING) for result in rows])
@@ -345,9 +347,10 @@ def _part(
 
 def cluster_key(group_id: str) -> int:
     """Return a cluster's 64-bit key, the same on every machine, so that tallies can be merged."""
-    return int.from_bytes(
-        blake2b(group_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    )
+    # A copy is made in half the time of a new one.
+    hashed = _NOTHING_HASHED.copy()
+    hashed.update(group_id.encode("utf-8", "surrogatepass"))
+    return int.from_bytes(hashed.digest())
 
 
 def _keys(results: Iterable[ItemResult]) -> Sequence[int]:

@@ -30,6 +30,17 @@ def test_a_made_value_equals_a_constructed_one() -> None:
         made.id = "2"  # type: ignore[misc]  # what is tested
 
 
+def test_a_made_value_of_a_class_with_a_base_is_frozen_too() -> None:
+    names = tuple(field.name for field in fields(ChairItem))
+    item = ChairItem(id="1", response="a dog", reference_objects=("dog",))
+    made = maker_of(ChairItem, names)([getattr(item, name) for name in names])
+    assert (made, type(made)) == (item, ChairItem)
+    with pytest.raises(FrozenInstanceError):
+        made.id = "2"  # type: ignore[misc]  # what is tested
+    with pytest.raises(FrozenInstanceError):
+        del made.id
+
+
 def test_a_value_with_checks_is_checked() -> None:
     make = maker_of(Checked, ("number", "twice"))
     assert make((1, 3)) == Checked(number=1, twice=3)

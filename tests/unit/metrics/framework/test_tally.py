@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,6 +64,15 @@ def test_whole_numbers_may_be_floats_as_a_server_sends_them() -> None:
     sent = [result("2", *map(float, RESULTS[1].statistics)), RESULTS[2]]
     floats.add_all([RESULTS[0], *sent])
     assert floats.to_bytes() == tally.to_bytes()
+
+
+def test_items_that_share_their_statistics_count_as_often_as_others() -> None:
+    together, one_by_one = Tally(METRIC, ["model"]), Tally(METRIC, ["model"])
+    shared = [replace(RESULTS[number % 3], id=str(number)) for number in range(500)]
+    together.add_all(shared)
+    for each in shared:
+        one_by_one.add(replace(each, statistics=tuple(map(float, each.statistics))))
+    assert together.to_bytes() == one_by_one.to_bytes()
 
 
 def test_nothing_scored_makes_no_groups() -> None:
