@@ -22,15 +22,14 @@ judge, which is the text of one of the answers or ``<NAN>``. Differences:
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from string import ascii_lowercase
 
 from .answers.answer_scores import count, credit, is_right, share, unparsed_rate
-from .answers.answer_text import folded
+from .answers.answer_text import folded, listed_texts, most_frequent, text_of_list, texts_in
 from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
@@ -53,14 +52,6 @@ _OFFERED = 10
 _PLACE = re.compile(r"#(\d+)")
 
 
-def offered_answers(answers: Sequence[str]) -> tuple[str, ...]:
-    """Return each answer of people once, the most frequent first."""
-    said = list(map(folded, answers))
-    # Equally frequent ones stay in the order of people.
-    ordered = sorted(dict.fromkeys(said), key=said.count, reverse=True)
-    return tuple([answers[said.index(each)] for each in ordered])
-
-
 # Ten people have few patterns of agreement, and there are many responses.
 @lru_cache(maxsize=4096)
 def vqa_score(same: tuple[bool, ...]) -> float:
@@ -74,24 +65,14 @@ def vqa_score(same: tuple[bool, ...]) -> float:
     return sum(min(1.0, (sum(same) - mine) / 3) for mine in same) / len(same)
 
 
-def _accepted(answer: Answer) -> list[str]:
-    """Return the answers of people. A client may send anything: what is no list is one answer."""
-    text = answer.fields.get("accepted") or "[]"
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return [text]
-    return found if isinstance(found, list) and {*map(type, found)} <= {str} else [text]
-
-
 def _parse(answer: Answer) -> Parsed:
     """Return the answer of people that a judgement names, or ``<NAN>``."""
     said = answer.fields.get("judgement", "").strip().strip("\"'.")
     if said.upper() in (NO_MATCH, NO_MATCH.strip("<>")):
         return Parsed(NO_MATCH, False, "judgement")
-    people = _accepted(answer)
+    people = texts_in(answer.fields.get("accepted", ""))
     if place := _PLACE.fullmatch(said):
-        said = "".join(offered_answers(people)[int(place[1]) - 1 : int(place[1])])
+        said = "".join(most_frequent(people)[int(place[1]) - 1 : int(place[1])])
     wanted, given = folded(said), list(map(folded, people))
     if not wanted or wanted not in given:
         return Parsed(None, False, "judgement")
@@ -102,8 +83,7 @@ def _parse(answer: Answer) -> Parsed:
 def _with_answers(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with those of people, the most frequent of which is its label."""
     given = next((value for key in _KEYS if (value := record.get(key)) is not None), None)
-    listed = given if isinstance(given, list) else [given]
-    texts = [each if type(each) is str else _text_of(each) for each in listed]
+    texts = listed_texts(given, "answer")
     said = list(map(folded, texts))
     if not said or not all(said):
         raise ValueError(
@@ -111,24 +91,14 @@ def _with_answers(answer: Answer, record: Mapping[str, object]) -> Answer:
             "Write a text, or a list of texts or of objects with the key answer",
             given,
         )
-    fields = {**answer.fields, "accepted": _encode(texts)}
-    # As in offered_answers(), of which only the first is needed.
+    fields = {**answer.fields, "accepted": text_of_list(texts)}
+    # As in most_frequent(), of which only the first is needed.
     label = texts[said.index(max(dict.fromkeys(said), key=said.count))]
     return Answer(answer.response, label, answer.name, answer.question, answer.options, fields)
 
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def _text_of(value: object) -> str:
-    """Return one answer, which VQAv2 writes as an object; empty for what is none."""
-    found = value.get("answer") if isinstance(value, Mapping) else value
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
-    return str(found) if is_number or isinstance(found, str) else ""
-
-
 def _offer(answer: Answer) -> str:
-    offered = offered_answers(_accepted(answer))
+    offered = most_frequent(texts_in(answer.fields.get("accepted", "")))
     lines = zip(ascii_lowercase[:_OFFERED], offered, strict=False)
     return "; ".join(f"{letter}: {text}" for letter, text in lines)
 
@@ -217,7 +187,7 @@ BENCHMARK = ClosedQuestions(
         label="surfboard",
         answer_fields={
             "judgement": "surfboard",
-            "accepted": json.dumps(["surfboard"] * 8 + ["board"] * 2),
+            "accepted": text_of_list(["surfboard"] * 8 + ["board"] * 2),
         },
     ),
 )

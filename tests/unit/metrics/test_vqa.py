@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hallujudge.metrics import Answer
-from hallujudge.metrics.vqa import BENCHMARK, offered_answers
+from hallujudge.metrics.answers.answer_text import most_frequent
+from hallujudge.metrics.vqa import BENCHMARK
 from hallujudge.sdk import Client, InputOptions
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.errors import ArchiveError
@@ -37,7 +38,7 @@ def test_the_vqa_score_leaves_each_person_out(
 
 
 def test_answers_are_offered_once_the_most_frequent_first() -> None:
-    assert offered_answers(["dog", "Cat", "cat.", "bird", "CAT"]) == ("Cat", "dog", "bird")
+    assert most_frequent(["dog", "Cat", "cat.", "bird", "CAT"]) == ("Cat", "dog", "bird")
 
 
 def parsed(judgement: str) -> tuple[str | None, bool]:

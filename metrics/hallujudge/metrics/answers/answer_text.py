@@ -1,10 +1,11 @@
-"""The text of answers: normalization, statements of uncertainty, and a cache of short ones."""
+"""The text of answers: normalization, lists of texts, statements of uncertainty, and a cache."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
 from hashlib import blake2b
 from typing import TypeVar
@@ -73,6 +74,47 @@ def remembered(read: Callable[[str], _ResultT]) -> Callable[[str], _ResultT]:
 def folded(text: str) -> str:
     """Return the words joined by single spaces; texts with the same words give the same result."""
     return " ".join(words_of(plain(text)))
+
+
+text_of_list = json.JSONEncoder(ensure_ascii=False).encode
+"""Returns the text of a list of texts, as the field of an answer holds it."""
+
+
+def texts_in(field: str) -> list[str]:
+    """Return the list of texts that a field of an answer holds.
+
+    A client may send anything: what is not such a list is one text.
+    """
+    try:
+        found = json.loads(field or "[]")
+    except (ValueError, RecursionError):
+        return [field]
+    return found if isinstance(found, list) and {*map(type, found)} <= {str} else [field]
+
+
+def listed_texts(held: object, key: str) -> list[str]:
+    """Return the texts that files hold as one or as a list; empty ones for what is not a text.
+
+    Args:
+        held: A text, a number, an object with the text, or a list of these.
+        key: The key of the text in an object.
+    """
+    listed = held if isinstance(held, list) else [held]
+    return [each if type(each) is str else _listed_text(each, key) for each in listed]
+
+
+def _listed_text(held: object, key: str) -> str:
+    found = held.get(key) if isinstance(held, Mapping) else held
+    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+    return str(found) if is_number or isinstance(found, str) else ""
+
+
+def most_frequent(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return each text once, the most frequent first; those with the same words are one."""
+    said = list(map(folded, texts))
+    # Equally frequent ones keep their order.
+    ordered = sorted(dict.fromkeys(said), key=said.count, reverse=True)
+    return tuple([texts[said.index(each)] for each in ordered])
 
 
 _PHRASES = (
