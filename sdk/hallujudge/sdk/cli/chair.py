@@ -17,13 +17,12 @@ from .app import (
     build_app,
     examples,
     input_option,
-    metric_option,
     output_option,
     score_app,
 )
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .output import write_file
-from .run_options import InputsOf, Responses, RunOptions
+from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
 
 
 @score_app.command(
@@ -33,19 +32,9 @@ from .run_options import InputsOf, Responses, RunOptions
 def chair(
     *,
     responses: Responses,
-    references: Annotated[
-        list[str] | None,
-        input_option(
-            "--references",
-            "-R",
-            metavar="FILE",
-            help="File of objects, or COCO's own; repeatable.",
-        ),
-    ] = None,
+    references: ObjectFiles = None,
     inputs: Annotated[InputOptions, InputsOf("chair")],
-    graph: Annotated[
-        str | None, metric_option("--graph", help="Synonym graph: a shipped name, or a file.")
-    ] = None,
+    graph: ObjectGraph = None,
     metric: Annotated[MetricOptions, DeclaredBy("chair")],
     run: RunOptions,
 ) -> ScoreCommand:

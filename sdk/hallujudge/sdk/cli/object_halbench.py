@@ -6,10 +6,10 @@ from typing import Annotated
 
 from ..archives import InputOptions
 from ..runs.score_run import ScoreRun
-from .app import examples, input_option, metric_option, score_app
+from .app import examples, score_app
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import JudgeOptions
-from .run_options import InputsOf, Responses, RunOptions
+from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
 
 
 @score_app.command(
@@ -20,19 +20,9 @@ from .run_options import InputsOf, Responses, RunOptions
 def object_halbench(
     *,
     responses: Responses,
-    references: Annotated[
-        list[str] | None,
-        input_option(
-            "--references",
-            "-R",
-            metavar="FILE",
-            help="File of objects, or COCO's own; repeatable.",
-        ),
-    ] = None,
+    references: ObjectFiles = None,
     inputs: Annotated[InputOptions, InputsOf("object-halbench")],
-    graph: Annotated[
-        str | None, metric_option("--graph", help="Synonym graph: a shipped name, or a file.")
-    ] = None,
+    graph: ObjectGraph = None,
     metric: Annotated[MetricOptions, DeclaredBy("object-halbench")],
     judges: JudgeOptions,
     run: RunOptions,

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from ..archives import InputOptions
 from ..runs.score_run import ScoreRun
-from .app import examples, input_option, metric_option, score_app
+from .app import examples, input_option, score_app
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import JudgeOptions
-from .run_options import InputsOf, Responses, RunOptions
+from .run_options import InputsOf, ObjectGraph, Responses, RunOptions
 
 
 @score_app.command(
@@ -27,9 +27,7 @@ def open_objects(
         ),
     ] = None,
     inputs: Annotated[InputOptions, InputsOf("open-objects")],
-    graph: Annotated[
-        str | None, metric_option("--graph", help="Synonym graph: a shipped name, or a file.")
-    ] = None,
+    graph: ObjectGraph = None,
     metric: Annotated[MetricOptions, DeclaredBy("open-objects")],
     judges: JudgeOptions,
     run: RunOptions,

@@ -15,7 +15,13 @@ from ..archives.inputs import declared_inputs
 from ..backends import Timeouts
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
-from .app import input_option, output_option, server_option, statistics_option
+from .app import (
+    input_option,
+    metric_option,
+    output_option,
+    server_option,
+    statistics_option,
+)
 from .declared_options import FORMATS, Declared, ScoreCommand, parameter_of, response_option
 from .options import ServerOptions
 from .output import AllRows
@@ -38,6 +44,15 @@ References = Annotated[
     input_option(
         "--references", "-R", metavar="FILE", help="File of references, unless responses hold them."
     ),
+]
+ObjectFiles = Annotated[
+    list[str] | None,
+    input_option(
+        "--references", "-R", metavar="FILE", help="File of objects, or COCO's own; repeatable."
+    ),
+]
+ObjectGraph = Annotated[
+    str | None, metric_option("--graph", help="Synonym graph: a shipped name, or a file.")
 ]
 AllowDuplicates = Annotated[
     bool, input_option("--allow-duplicates", help="Score of every response of a duplicate id.")
