@@ -36,14 +36,12 @@ from .answers.answer_scores import (
 )
 from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
-    AnswerVariant,
     Bundling,
     ClosedQuestions,
     Keys,
-    compared_by,
     one_answer,
 )
-from .answers.yes_no import YES_NO_PARSERS
+from .answers.yes_no import CONTAINS_VARIANTS
 from .framework.asking import YES_OR_NO, Asking, plain
 from .framework.metric import Paper
 
@@ -153,18 +151,7 @@ BENCHMARK = ClosedQuestions(
         protocols=plain(YES_OR_NO), media=("image", "img_id", "question_id"), slots=_question
     ),
     listed=listed_images,
-    variants=(
-        AnswerVariant(
-            name="published",
-            meaning="Reproduces the released script: yes anywhere is yes, else no anywhere is no.",
-            parse=compared_by(YES_NO_PARSERS["repope"], "contains"),
-        ),
-        AnswerVariant(
-            name="corrected",
-            meaning="Reads words: the first clear yes or no; any other answer counts as wrong.",
-            parse=compared_by(YES_NO_PARSERS["first-word"], "first-word"),
-        ),
-    ),
+    variants=CONTAINS_VARIANTS,
     scores=(
         share(
             "accuracy",

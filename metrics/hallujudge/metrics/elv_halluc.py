@@ -36,13 +36,11 @@ from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
-    AnswerVariant,
     Bundling,
     ClosedQuestions,
     Keys,
-    compared_by,
 )
-from .answers.yes_no import YES_NO_PARSERS
+from .answers.yes_no import CONTAINS_VARIANTS
 from .framework.metric import Paper
 
 if TYPE_CHECKING:
@@ -109,18 +107,7 @@ BENCHMARK = ClosedQuestions(
         same=("media", "aspect"),
         cut=True,
     ),
-    variants=(
-        AnswerVariant(
-            name="published",
-            meaning="Reproduces the released script: yes anywhere is yes, else no anywhere is no.",
-            parse=compared_by(YES_NO_PARSERS["repope"], "contains"),
-        ),
-        AnswerVariant(
-            name="corrected",
-            meaning="Reads words: the first clear yes or no; any other answer counts as wrong.",
-            parse=compared_by(YES_NO_PARSERS["first-word"], "first-word"),
-        ),
-    ),
+    variants=CONTAINS_VARIANTS,
     scores=(
         _IN_VIDEO,
         _OUT_VIDEO,

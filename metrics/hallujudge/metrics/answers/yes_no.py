@@ -39,6 +39,7 @@ from .answer_scores import (
     share,
 )
 from .answer_text import NEGATIONS, plain, remembered, says_it_is_unsure, words_of
+from .closed_questions import AnswerVariant, compared_by
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, Sums
@@ -167,6 +168,21 @@ YES_NO_PARSERS: Mapping[str, Callable[[str], YesNo | None]] = MappingProxyType(
     }
 )
 """Name -> parser. A parser returns ``yes``, ``no``, or None if its rule does not apply."""
+
+
+CONTAINS_VARIANTS = (
+    AnswerVariant(
+        name="published",
+        meaning="Reproduces the released script: yes anywhere is yes, else no anywhere is no.",
+        parse=compared_by(YES_NO_PARSERS["repope"], "contains"),
+    ),
+    AnswerVariant(
+        name="corrected",
+        meaning="Reads words: the first clear yes or no; any other answer counts as wrong.",
+        parse=compared_by(YES_NO_PARSERS["first-word"], "first-word"),
+    ),
+)
+"""Variants of benchmarks whose released scripts look for the letters yes and no."""
 
 
 def _false_no(answer: ReadAnswer) -> bool:
