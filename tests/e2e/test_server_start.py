@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from support import scripted_llm as llm
 from support.messages import expected_message
-from support.running import BIN, here
+from support.running import BIN, ServerProcess, cli, here
+from support.tri_he_samples import FALSE, TRUE, answer, report_of, score
+
+SECRET = "sk-never-to-be-seen-1234567890"
 
 
 def start(
@@ -123,3 +130,48 @@ def test_files_that_others_could_use_are_mended_at_start(tmp_path: Path) -> None
         assert path.stat().st_mode & 0o777 == mode
         assert f"{path} (mode" in run.stderr
     assert "its mode is now" not in start(**environment).stderr
+
+
+def stand_in(tmp_path: Path) -> str:
+    """A folder for the path with a program of vLLM's name."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "vllm"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{llm.__file__}" "$@"\n')
+    program.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serve_starts_vllm_and_stops_it(tmp_path: Path, number: int) -> None:
+    data = tmp_path / "data"
+    server = ServerProcess(
+        *("--vllm", "some/model", "--tensor-parallel-size", "2", "--data-folder", str(data)),
+        PATH=stand_in(tmp_path),
+        HALLUJUDGE_FALLBACK_API_KEY=SECRET,
+    )
+    run = score(tmp_path, [answer("a", TRUE, FALSE)], "--judge", "llm", "--server", server.address)
+    code, said = server.stop(number)
+    assert run.returncode == 0, run.stderr
+    assert (code, "Traceback" in said) == (0, False), said
+    assert "vllm is healthy" in said
+    assert "judge:some/model (vllm 0.32.0)" in report_of(tmp_path / "out")["signature"]
+    log = (data / "vllm.log").read_text()
+    called = json.loads(log.split("called with ", 1)[1].splitlines()[0])
+    assert called[:2] == ["serve", "some/model"]
+    assert called[called.index("--tensor-parallel-size") + 1] == "2"
+    assert "--enable-prefix-caching" in called
+    assert SECRET not in log + said
+    assert not Path(called[called.index("--uds") + 1]).parent.exists()
+
+
+def test_serve_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError) as caught:
+        ServerProcess("--vllm", "m", "--data-folder", str(tmp_path), PATH=str(tmp_path))
+    assert "'vllm>=" in str(caught.value)
+    assert "Traceback" not in str(caught.value)
+    run = cli("serve", "--port", "0", "--vllm", "m", "--llm-url", "http://127.0.0.1:1/v1")
+    assert run.returncode == 2
+    assert (
+        expected_message("judge_service.llm.vllm:vllm-is-m-which-starts-server-and") in run.stderr
+    )

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +14,7 @@ import pytest
 from support import scripted_llm as llm
 from support.messages import expected_message
 from support.probability_servers import ScoringServer, by_scene, decisions
-from support.running import ServerProcess, cli, here, read_rows
+from support.running import ServerProcess, here, read_rows
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, judge_step, report_of, score
 
 from hallujudge.judge_service.llm.cache_file import CacheFile
@@ -371,51 +368,6 @@ def test_the_model_takes_claims_from_answers(tmp_path: Path) -> None:
                 client.extract("tri-he", ["gibberish"], options=options)
     assert verdicts(tmp_path) == ["supported"]
     assert report_of(tmp_path / "out")["coverage"]["unscored"] == 1
-
-
-def stand_in(tmp_path: Path) -> str:
-    """A folder for the path with a program of vLLM's name."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    program = folder / "vllm"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{llm.__file__}" "$@"\n')
-    program.chmod(0o755)
-    return f"{folder}{os.pathsep}{os.environ['PATH']}"
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_serve_starts_vllm_and_stops_it(tmp_path: Path, number: int) -> None:
-    data = tmp_path / "data"
-    server = ServerProcess(
-        *("--vllm", "some/model", "--tensor-parallel-size", "2", "--data-folder", str(data)),
-        PATH=stand_in(tmp_path),
-        HALLUJUDGE_FALLBACK_API_KEY=KEY,
-    )
-    run = score(tmp_path, ANSWERS, "--judge", "llm", "--server", server.address)
-    code, said = server.stop(number)
-    assert run.returncode == 0, run.stderr
-    assert (code, "Traceback" in said) == (0, False), said
-    assert "vllm is healthy" in said
-    assert "judge:some/model (vllm 0.32.0)" in report_of(tmp_path / "out")["signature"]
-    log = (data / "vllm.log").read_text()
-    called = json.loads(log.split("called with ", 1)[1].splitlines()[0])
-    assert called[:2] == ["serve", "some/model"]
-    assert called[called.index("--tensor-parallel-size") + 1] == "2"
-    assert "--enable-prefix-caching" in called
-    assert KEY not in log + said
-    assert not Path(called[called.index("--uds") + 1]).parent.exists()
-
-
-def test_serve_says_what_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError) as caught:
-        ServerProcess("--vllm", "m", "--data-folder", str(tmp_path), PATH=str(tmp_path))
-    assert "'vllm>=" in str(caught.value)
-    assert "Traceback" not in str(caught.value)
-    run = cli("serve", "--port", "0", "--vllm", "m", "--llm-url", "http://127.0.0.1:1/v1")
-    assert run.returncode == 2
-    assert (
-        expected_message("judge_service.llm.vllm:vllm-is-m-which-starts-server-and") in run.stderr
-    )
 
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from support import scripted_llm as llm
@@ -53,6 +53,10 @@ SHOWN = {"captions": {"1": "A man sits.", "2": "A man runs.", "3": "A man sings.
 CHOICE = {"question_id": 1, "video": "v1", "question": "What?", "label": "B", "options": ["x", "y"]}
 
 
+Asked: TypeAlias = Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]
+"""Asks a case; returns the result and the server that was asked."""
+
+
 def prefers_caption_1(prompt: str) -> str:
     """Return the letter of the most faithful caption that a prompt shows."""
     lines = [line for line in prompt.splitlines() if line[1:3] == ". "]
@@ -60,6 +64,16 @@ def prefers_caption_1(prompt: str) -> str:
     return ranked[0][0] if "best?" in prompt else ", ".join(line[0] for line in ranked)
 
 
+MCQA = Case(
+    "vidhal-mcqa",
+    [{"video": "count_1", "aspect": "attribute", **SHOWN}],
+    ("count_1.png",),
+    ("Which caption describes this video best?\nA. A man runs.\nB. A man sits.",),
+    prefers_caption_1,
+    {"accuracy": 1},
+    again=True,
+    own={"options": {"count_1": {"A": "2", "B": "1", "C": "3"}}},
+)
 CASES = {
     "pope": Case(
         "pope",
@@ -104,40 +118,20 @@ CASES = {
         {"hallu_q": 0},
         again=True,
     ),
-    "vidhal-mcqa": Case(
-        "vidhal-mcqa",
-        [{"video": "count_1", "aspect": "attribute", **SHOWN}],
-        ("count_1.png",),
-        ("Which caption describes this video best?\nA. A man runs.\nB. A man sits.",),
-        prefers_caption_1,
-        {"accuracy": 1},
-        again=True,
-        own={"options": {"count_1": {"A": "2", "B": "1", "C": "3"}}},
+    "vidhal-mcqa": MCQA,
+    "vidhal-ordering, naive": replace(
+        MCQA, metric="vidhal-ordering", prompts=("Order these captions",), score={"ndcg": 1}
     ),
-    "vidhal-ordering, naive": Case(
-        "vidhal-ordering",
-        [{"video": "count_1", "aspect": "attribute", **SHOWN}],
-        ("count_1.png",),
-        ("Order these captions",),
-        prefers_caption_1,
-        {"ndcg": 1},
-        again=True,
-        own={"options": {"count_1": {"A": "2", "B": "1", "C": "3"}}},
-    ),
-    "vidhal-ordering, relative": Case(
-        "vidhal-ordering",
-        [{"video": "count_1", "aspect": "attribute", **SHOWN}],
-        ("count_1.png",),
-        (
+    "vidhal-ordering, relative": replace(
+        MCQA,
+        metric="vidhal-ordering",
+        prompts=(
             "Which caption describes this video best?\nA. A man runs.\nB. A man sits.\nAnswer",
             "Which caption describes this video best?\nB. A man sits.\nC. A man sings.\nAnswer",
             "Which caption describes this video best?\nA. A man runs.\nC. A man sings.\nAnswer",
         ),
-        prefers_caption_1,
-        {"ndcg": 1},
+        score={"ndcg": 1},
         more={"protocol": "relative"},
-        again=True,
-        own={"options": {"count_1": {"A": "2", "B": "1", "C": "3"}}},
     ),
     "infact": Case(
         "infact",
@@ -282,7 +276,7 @@ CASES = {
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Iterator[Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]]:
+def asked(tmp_path: Path) -> Iterator[Asked]:
     stops = []
 
     def run(case: Case) -> tuple[AskResult, llm.ScriptedLlm]:
@@ -320,7 +314,7 @@ def run_of(case: Case, folder: Path, url: str, **more: Any) -> AskRun:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_benchmark_is_asked_and_its_archive_scored(
-    name: str, tmp_path: Path, asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]
+    name: str, tmp_path: Path, asked: Asked
 ) -> None:
     case = CASES[name]
     result, server = asked(case)
@@ -348,16 +342,14 @@ def test_all_benchmarks_with_questions_are_tried() -> None:
     assert {case.metric for case in CASES.values()} == set(asked_metrics())
 
 
-def test_frames_of_a_folder_are_sent_in_their_order(
-    asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]],
-) -> None:
+def test_frames_of_a_folder_are_sent_in_their_order(asked: Asked) -> None:
     _, server = asked(CASES["mementos"])
     [body] = server.requests
     assert llm.images_of(body) == [png(2), png(1), png(0)]
 
 
 def test_a_question_of_infact_is_asked_under_each_operator_that_has_a_folder(
-    tmp_path: Path, asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]
+    tmp_path: Path, asked: Asked
 ) -> None:
     case = CASES["infact"]
     asked(case)
@@ -374,9 +366,7 @@ def test_a_question_of_infact_is_asked_under_each_operator_that_has_a_folder(
     assert [len(llm.images_of(body)) for body in server.requests] == [0, 0]
 
 
-def test_pairs_are_asked_until_the_order_is_known(
-    tmp_path: Path, asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]
-) -> None:
+def test_pairs_are_asked_until_the_order_is_known(tmp_path: Path, asked: Asked) -> None:
     asked(CASES["vidhal-ordering, relative"])
     [row] = read_rows(tmp_path / "answers.jsonl")
     assert row["response"] == "B, A, C"
@@ -409,9 +399,7 @@ def test_prompts_and_protocols_are_checked(tmp_path: Path) -> None:
     refused("needs the display order")
 
 
-def test_own_prompts_are_sent_and_named_by_their_hash(
-    tmp_path: Path, asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]]
-) -> None:
+def test_own_prompts_are_sent_and_named_by_their_hash(tmp_path: Path, asked: Asked) -> None:
     pope = CASES["pope"]
     own = "--- system ---\nBe brief.\n--- user ---\nLook: {{question}}"
     case = Case("pope", pope.questions, pope.files, (), more={"prompts": {"answer": own}})
@@ -455,9 +443,7 @@ def test_a_budget_that_ends_leaves_reasons_and_the_next_run_goes_on(tmp_path: Pa
         stop()
 
 
-def test_a_benchmark_from_outside_is_asked_by_its_labels(
-    asked: Callable[[Case], tuple[AskResult, llm.ScriptedLlm]],
-) -> None:
+def test_a_benchmark_from_outside_is_asked_by_its_labels(asked: Asked) -> None:
     case = Case(
         "my-sides",
         [{"question_id": 1, "image": "a.png", "question": "Where is the cat?", "side": "left"}],
