@@ -62,6 +62,29 @@ def test_help_of_response_options_is_the_declaration(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", metric_names())
+def test_every_metric_declares_which_scores_rank_models(name: str) -> None:
+    metric = metric_entry(name).metric
+    directions = {score.name: score.direction for score in metric.score_definitions}
+    # A benchmark of another package is checked when it is added, by the same rules.
+    assert metric.ranked_by
+    assert all(directions[score] in ("higher", "lower") for score in metric.ranked_by)
+    assert metric.ranking_source.endswith(".")
+
+
+def test_the_page_of_metrics_says_which_scores_rank_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools" / "site")
+    from metrics_tables import with_metrics
+
+    _, *sections = with_metrics("<!-- metrics -->").split("## `")
+    for name, section in zip(metric_names(), sections, strict=True):
+        metric = metric_entry(name).metric
+        assert f"Models are ranked by `{metric.ranked_by[0]}`" in section
+        assert metric.ranking_source in section
+
+
+@pytest.mark.parametrize("name", metric_names())
 def test_list_metrics_is_the_declaration(name: str) -> None:
     entry = metric_entry(name)
     message = metric_info(entry)
@@ -77,6 +100,8 @@ def test_list_metrics_is_the_declaration(name: str) -> None:
         (score.name, score.meaning, score.unit, score.direction)
         for score in entry.metric.score_definitions
     ]
+    assert (*message.ranked_by,) == entry.metric.ranked_by
+    assert message.ranking_source == entry.metric.ranking_source
 
 
 @pytest.mark.parametrize("name", metric_names())

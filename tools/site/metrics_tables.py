@@ -23,6 +23,8 @@ def _sections() -> Iterator[str]:
         yield f"## `{name}`\n\n{entry.metric.summary}\n"
         yield "".join(f"* {paper.citation}\n" for paper in entry.metric.papers)
         yield _table(("score", "meaning", "unit", "better"), _scores(entry.metric))
+        ranking = ", else ".join(f"`{score}`" for score in entry.metric.ranked_by)
+        yield f"Models are ranked by {ranking}. {entry.metric.ranking_source}\n\n"
         yield _table(("variant", "meaning"), _variants(entry.metric))
         if entry.options:
             yield _table(("option", "default", "choices", "meaning"), _options(entry.options))

@@ -199,6 +199,8 @@ class ChairMetric(Metric):
         ),
     )
 
+    ranked_by: ClassVar[tuple[str, ...]] = ("chair_i",)
+    ranking_source: ClassVar[str] = "Table 4 of POPE's paper compares captions by it alone."
     judged: ClassVar[tuple[JudgedColumn, ...]] = (
         JudgedColumn(column="hallucinated", of="claim", scores=("chair_i",)),
         JudgedColumn(column="captions_with_hallucination", of="item", scores=("chair_s",)),

@@ -235,6 +235,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     main_score="question_accuracy",
+    ranking_source="The released script prints it first, before descriptions, which need a judge.",
     trial=AnswersItem(
         id="1",
         fields={"split": "entire"},

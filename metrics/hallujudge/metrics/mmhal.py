@@ -214,6 +214,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     main_score="average_score",
+    ranking_source="Tables of later papers print it alone.",
     trial=_example(_BEST),
     worst=_example(0),
     group_by=("type",),

@@ -138,6 +138,10 @@ class ObjectHalBenchMetric(ChairMetric):
             count="",
         ),
     )
+    ranked_by: ClassVar[tuple[str, ...]] = ("chair_s_refined", "chair_s")
+    ranking_source: ClassVar[str] = (
+        "The released summary prints chair_s_refined first, as response hallucination."
+    )
     judged: ClassVar[tuple[JudgedColumn, ...]] = (
         JudgedColumn(column="hallucinated", of="claim", scores=("chair_i",)),
         JudgedColumn(

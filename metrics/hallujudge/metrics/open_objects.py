@@ -184,6 +184,10 @@ class OpenObjectsMetric(Metric):
             count="",
         ),
     )
+    ranked_by: ClassVar[tuple[str, ...]] = ("open_chair_s", "open_chair_i")
+    ranking_source: ClassVar[str] = (
+        "Thresholds were chosen by how well flagged captions agree with people's labels."
+    )
     judged: ClassVar[tuple[JudgedColumn, ...]] = (
         JudgedColumn(column="hallucinated", of="claim", scores=("open_chair_i",)),
         JudgedColumn(column="captions_with_hallucination", of="item", scores=("open_chair_s",)),

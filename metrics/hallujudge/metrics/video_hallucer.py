@@ -174,6 +174,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     main_score="pair_accuracy",
+    ranking_source="It is the paper's overall accuracy.",
     headline=("basic_accuracy", "hallucination_accuracy", "pair_accuracy"),
     trial=AnswersItem(
         id="1",

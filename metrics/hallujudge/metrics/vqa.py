@@ -180,6 +180,7 @@ BENCHMARK = ClosedQuestions(
         unparsed_rate("judgements", "judgements", noun="judgements"),
     ),
     main_score="vqa_score",
+    ranking_source="Table 6 of POPE's paper has the VQA score.",
     trial=one_answer(
         id="1",
         question="What is the man holding?",

@@ -84,6 +84,11 @@ def changed(old: str, new: str) -> str:
         (changed("scores=(", "scores=(1, "), "scores is"),
         (changed("own=True),)", "own=True),) * 2"), "'accuracy' twice"),
         (changed('main_score="accuracy"', 'main_score="acuracy"'), "'acuracy'"),
+        (
+            changed("    main_score", '    ranked_by=("rank",),\n    main_score'),
+            "ranked_by is 'rank'",
+        ),
+        (changed("own=True)", 'own=True, direction="neither")'), "'accuracy', which has no better"),
         (changed("labels=SIDES", 'labels=("up",)'), "none of its labels up"),
         (changed('response="Left."', 'response="Right."'), "accuracy of trial is 0.0, not 1.0"),
         (changed("    text = resp", "    1 / 0\n    text = resp"), "ZeroDivisionError"),

@@ -178,6 +178,8 @@ def metric_info(entry: MetricEntry) -> pb.MetricInfo:
         ],
         statistics=_messages(pb.MetricStatistic, metric.columns),
         scores=_messages(pb.MetricScore, metric.score_definitions),
+        ranked_by=metric.ranked_by,
+        ranking_source=metric.ranking_source,
     )
 
 

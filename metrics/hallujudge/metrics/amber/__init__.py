@@ -192,6 +192,8 @@ BENCHMARK = ClosedQuestions(
     scores=_scores(DESCRIPTION_SCORES, questions()),
     bounds="ratios",
     main_score="accuracy",
+    ranked_by=("amber_score", "chair"),
+    ranking_source="AMBER's own score needs descriptions and questions; runs may have one kind.",
     headline=("accuracy", "precision", "recall", "f1"),
     trial=AnswersItem(
         id="1", answers=(Answer(response="No", label="no", fields={"kind": KINDS[0]}),)

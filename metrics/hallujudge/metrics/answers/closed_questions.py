@@ -366,6 +366,11 @@ class ClosedQuestions:
     """The scores, in the order of the report."""
     main_score: str
     """The score that ranks models, which is at its best for the trial item."""
+    ranked_by: tuple[str, ...] = ()
+    """Scores that rank models instead, the first one that compared runs have: runs of a part of
+    the benchmark may lack them."""
+    ranking_source: str = ""
+    """Where the paper, or a public leaderboard, ranks models so, in one sentence."""
     trial: AnswersItem
     """A small example whose answers are right, with the first label that it may have."""
     trial_score: float | None = None

@@ -103,10 +103,15 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
             yield f"it has no {noun}; declare one"
         for name in _repeated(names):
             yield f"{noun} has {name!r} twice; give each another name"
-    for field, wanted in (("main_score", (declared.main_score,)), ("headline", declared.headline)):
+    ranking = {"main_score": (declared.main_score,), "ranked_by": declared.ranked_by}
+    for field, wanted in {**ranking, "headline": declared.headline}.items():
         for name in wanted:
             if name not in scores:
                 yield f"{field} is {name!r}, which is none of its scores {', '.join(scores)}"
+    undirected = {s.definition.name for s in declared.scores if s.definition.direction == "neither"}
+    for field, wanted in ranking.items():
+        for name in undirected.intersection(wanted):
+            yield f"{field} is {name!r}, which has no better end; name another score"
     if not declared.trial.answers:
         yield "trial has no answer; give an item with right answers"
     for answer in declared.trial.answers:

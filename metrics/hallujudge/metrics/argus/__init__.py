@@ -211,6 +211,8 @@ class ArgusMetric(Metric):
             direction="lower",
         ),
     )
+    ranked_by: ClassVar[tuple[str, ...]] = ("cost_h",)
+    ranking_source: ClassVar[str] = "The paper names it first, before omissions (cost_o)."
 
     verdicts: str = ""
     judge: str = ""

@@ -189,8 +189,11 @@ class Metric:
     """The statistics of an item, in order."""
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]]
     """The scores of all variants and options, in the order of the report."""
-    ranked_by: ClassVar[str] = ""
-    """The score that ranks models; empty for the first that has a better end."""
+    ranked_by: ClassVar[tuple[str, ...]]
+    """The scores that rank models: the first one that compared runs have. The last one is also the
+    score of a single response."""
+    ranking_source: ClassVar[str]
+    """Where the paper, or a public leaderboard, ranks models so, in one sentence."""
     headline: ClassVar[tuple[str, ...]] = ()
     """The scores that a short table shows, those of the paper's own table; empty for all."""
     judged: ClassVar[tuple[JudgedColumn, ...]] = ()
@@ -231,9 +234,9 @@ class Metric:
 
     @property
     def main_score(self) -> str:
-        """Return the name of the score that ranks models."""
-        directed = (score.name for score in self.scores if score.direction != "neither")
-        return self.ranked_by or next(directed)
+        """Return the name of the score of a single response: the last that ranks models."""
+        # Those before it need several kinds of items, or are undefined for some responses.
+        return self.ranked_by[-1]
 
     @property
     def repeated_by(self) -> str:

@@ -101,7 +101,7 @@ def _cause(prefix: str, cause: str, failures: str, bottom: str, unknown: str) ->
     top = name if prefix else f"failure_{cause}"
     return ScoreDefinition(
         name=name,
-        meaning=f"share of {failures}, cause: {cause.replace('_', ' ')}",
+        meaning=f"{failures} with the cause {cause.replace('_', ' ')} / {failures}",
         columns=(top, bottom, unknown) if unknown else (top, bottom),
         value=_known(top, bottom, unknown) if unknown else ratio(top, bottom),
         count=bottom,
@@ -111,7 +111,7 @@ def _cause(prefix: str, cause: str, failures: str, bottom: str, unknown: str) ->
 
 _CAUSES = (
     ("", "wrong answers", "failures", "failures_unknown"),
-    ("question_", "wrong answers, judged one by one", "failures", ""),
+    ("question_", "wrong answers judged alone", "failures", ""),
     ("pair_", "wrong pairs", "pairs_wrong", "pairs_unknown"),
 )
 CAUSE_SCORES = tuple(_cause(prefix, cause, *of) for prefix, *of in _CAUSES for cause in CAUSES)

@@ -345,6 +345,10 @@ class MementosMetric(Metric):
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = tuple(
         score for kind in KINDS for score in _mean_scores(kind)
     )
+    ranked_by: ClassVar[tuple[str, ...]] = ("object_f1",)
+    ranking_source: ClassVar[str] = (
+        "The paper names none; the models that it calls best are best by it in Table 2."
+    )
 
     average: str = ""
     domain: str = ""

@@ -141,6 +141,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     main_score="f1",
+    ranking_source="Section 5 of the paper and its Table 4 compare models by F1.",
     trial=one_answer(id="1", response="Yes.", label="yes"),
     group_by=("category",),
     split_fields=frozenset({"category"}),

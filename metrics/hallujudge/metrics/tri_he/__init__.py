@@ -231,6 +231,10 @@ class TriHeMetric(SoftMetric):
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = tuple(
         make(part) for part in _PARTS for make in (_question_score, _image_score)
     )
+    ranked_by: ClassVar[tuple[str, ...]] = ("hallu_i", "hallu_q")
+    ranking_source: ClassVar[str] = (
+        "Table 2 lists the models by hallu_i, with a language model as the judge."
+    )
     judged: ClassVar[tuple[JudgedColumn, ...]] = (
         JudgedColumn(column="rate", of="claim", scores=("hallu_q", "hallu_i"), divided_by="claims"),
     )

@@ -269,6 +269,7 @@ MCQA = _declared(
         ),
     ),
     main_score="accuracy",
+    ranking_source="Figure 1 ranks models by it.",
     asking=_asking(*plain(_BEST)),
     trial=_trial("B"),
     complete=_labelled(lambda order: order[0] if order else ""),
@@ -310,6 +311,7 @@ ORDERING = _declared(
         *FURTHER_SCORES,
     ),
     main_score="ndcg",
+    ranking_source="Table 2 has it for both forms of the task.",
     asking=_asking(
         AskingProtocol(
             name="naive",

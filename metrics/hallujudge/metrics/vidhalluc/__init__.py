@@ -226,6 +226,7 @@ BINARY = ClosedQuestions(
         unparsed_rate("answers", "answers of clips"),
     ),
     main_score="accuracy",
+    ranking_source="It is the task's only score.",
     asking=Asking(media=("clip",)),
     trial=AnswersItem(id="1", answers=(Answer(response="Yes.", label="yes", name="1"),)),
 )

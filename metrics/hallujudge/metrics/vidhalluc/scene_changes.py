@@ -345,6 +345,7 @@ BENCHMARK = ClosedQuestions(
         unparsed_rate("videos_asked", "videos that count", among=named("")),
     ),
     main_score="overall_score",
+    ranking_source="It is the released script's overall score.",
     trial=AnswersItem(
         id="1",
         answers=(

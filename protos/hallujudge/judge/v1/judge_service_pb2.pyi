@@ -921,12 +921,16 @@ class MetricInfo(google.protobuf.message.Message):
     OPTIONS_FIELD_NUMBER: builtins.int
     STATISTICS_FIELD_NUMBER: builtins.int
     SCORES_FIELD_NUMBER: builtins.int
+    RANKED_BY_FIELD_NUMBER: builtins.int
+    RANKING_SOURCE_FIELD_NUMBER: builtins.int
     name: builtins.str
     """Name of the metric."""
     summary: builtins.str
     """What the metric measures, in one sentence."""
     unit: builtins.str
     """What its items are called, such as captions."""
+    ranking_source: builtins.str
+    """Where the paper, or a public leaderboard, ranks models so. Empty if it is not known."""
     @property
     def papers(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___MetricPaper]:
         """The papers that define the metric."""
@@ -947,6 +951,10 @@ class MetricInfo(google.protobuf.message.Message):
     def scores(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___MetricScore]:
         """Scores of the metric, in the order of the report."""
 
+    @property
+    def ranked_by(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The scores that rank models: the first one that compared runs have."""
+
     def __init__(
         self,
         *,
@@ -958,8 +966,10 @@ class MetricInfo(google.protobuf.message.Message):
         options: collections.abc.Iterable[Global___MetricOption] | None = ...,
         statistics: collections.abc.Iterable[Global___MetricStatistic] | None = ...,
         scores: collections.abc.Iterable[Global___MetricScore] | None = ...,
+        ranked_by: collections.abc.Iterable[builtins.str] | None = ...,
+        ranking_source: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["name", b"name", "options", b"options", "papers", b"papers", "scores", b"scores", "statistics", b"statistics", "summary", b"summary", "unit", b"unit", "variants", b"variants"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["name", b"name", "options", b"options", "papers", b"papers", "ranked_by", b"ranked_by", "ranking_source", b"ranking_source", "scores", b"scores", "statistics", b"statistics", "summary", b"summary", "unit", b"unit", "variants", b"variants"]) -> None: ...
 
 Global___MetricInfo: typing_extensions.TypeAlias = MetricInfo
 

@@ -104,6 +104,8 @@ def _declared(entry: MetricEntry) -> dict[str, object]:
             }
             for score in metric.score_definitions
         ],
+        "ranked_by": metric.ranked_by,
+        "ranking_source": metric.ranking_source,
         "statistics": [
             {"name": column.name, "meaning": column.meaning} for column in metric.columns
         ],
@@ -140,6 +142,7 @@ def _metric_page(entry: MetricEntry) -> Iterator[str]:
         "variants": ((variant.name, variant.meaning) for variant in metric.variants),
         "options": options,
         "scores": ((score.name, score.sentence) for score in metric.score_definitions),
+        "models are ranked by": ((", else ".join(metric.ranked_by), metric.ranking_source),),
         f"statistics, over {metric.unit}": (
             (column.name, column.meaning) for column in metric.columns
         ),

@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
-from hallujudge.metrics import Outcome, ScoreDefinition
+from hallujudge.metrics import Metric, Outcome, ScoreDefinition
 from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.comparison import ComparisonSettings
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
@@ -51,7 +51,7 @@ def leaderboard(
 
     Args:
         runs: Folders of runs, or reports that hold their items.
-        score: The score's name; empty for the metric's main score.
+        score: The score's name; empty for the one that ranks models by the metric's declaration.
         options: How runs are compared; its ``scores`` are not used.
 
     Raises:
@@ -88,7 +88,7 @@ def leaderboards(
 
     Args:
         folder: The folder that ``hallujudge score all`` wrote.
-        score: The score's name; empty for each metric's main score.
+        score: The score's name; empty for the one that each metric declares.
         options: How runs are compared. Names of runs are the models of the overview.
 
     Raises:
@@ -320,19 +320,19 @@ def _shown_test(test: PairTest) -> tuple[str, ...]:
     )
 
 
-def main_score(run: RunData, name: str) -> ScoreDefinition:
-    """Return the score by which runs are ranked: the named one, or the metric's main score.
+def ranking_scores(metric: Metric, name: str = "") -> tuple[ScoreDefinition, ...]:
+    """Return the scores that rank runs: the named one, or those that the metric declares, in order.
 
     Raises:
         InvalidInputError: The score is unknown or has no better end.
     """
-    [score] = checked_scores(run.metric, (name or run.metric.main_score,))
-    if score.direction == "neither":
+    scores = checked_scores(metric, (name,) if name else metric.ranked_by)
+    if any(score.direction == "neither" for score in scores):
         raise InvalidInputError(
-            f"{run.metric.name}'s {name} has no better end, so that runs can't be ranked by it; "
+            f"{metric.name}'s {name} has no better end, so that runs can't be ranked by it; "
             "choose another score"
         )
-    return score
+    return scores
 
 
 def _over_common_items(runs: Sequence[RunData], score: ScoreDefinition) -> list[RunData]:
@@ -376,13 +376,14 @@ def _ranking(data: Sequence[RunData], name: str, options: CompareOptions) -> _Ra
     Raises:
         InvalidInputError: No two runs have a defined score.
     """
-    main = main_score(data[0], name)
+    metric = data[0].metric
+    main, *declared = ranking_scores(metric, name)
     if (found := _ranked(data, main, options)) is not None:
         return found
     if not _over_common_items(data, main):
         raise InvalidInputError("no item is scored in all runs; see the coverage in report.json")
-    metric = data[0].metric
-    others = [s for s in metric.scores if s.direction != "neither" and not s.largest_of]
+    rest = (s for s in metric.scores if s.direction != "neither" and not s.largest_of)
+    others = (*declared, *(score for score in rest if score is not main))
     found = next(filter(None, (_ranked(data, each, options) for each in others)), None)
     undefined = f"{main.name} is undefined over the items that the runs have in common"
     if found is None:

@@ -29,7 +29,7 @@ from .compared_runs import (
 )
 from .differences import data_notes, tested_pairs
 from .item_pairs import PairedRuns
-from .leaderboards import OVERVIEW, main_score, runs_of
+from .leaderboards import OVERVIEW, ranking_scores, runs_of
 from .table_cells import (
     BEST,
     SCORE,
@@ -121,10 +121,11 @@ def paper_table(
     data, notes = _read(sources, labels, options)
     shown = (*layout.rows, *layout.columns)
     _refuse_unknown(shown, data, labels, options)
+    ranking = {} if options.scores or SCORE in shown else _ranking(data, options)
     entries = [
         entry
         for run, label in zip(data, labels, strict=True)
-        for entry in _entries(run, label, shown, options)
+        for entry in _entries(run, label, shown, options, ranking)
     ]
     tested, untested = _tested(entries, options) if layout.tests else ({}, ())
     return PaperTable(
@@ -213,11 +214,34 @@ def _read(
     return [found[place] for place in range(len(sources))], tuple(notes)
 
 
+def _ranking(data: Sequence[RunData], options: CompareOptions) -> dict[str, str]:
+    """Return metric -> the first of the scores that rank models that all of its runs have."""
+    runs: dict[str, list[RunData]] = {}
+    for run in data:
+        runs.setdefault(run.metric.name, []).append(run)
+    found = {}
+    for metric, each in runs.items():
+        *others, last = ranking_scores(each[0].metric)
+        reports = [run.report(options.confidence) for run in each] if others else []
+        known = (
+            score
+            for score in others
+            if all(report.scores[score.name].value is not None for report in reports)
+        )
+        found[metric] = next(known, last).name
+    return found
+
+
 def _entries(
-    run: RunData, label: Mapping[str, str], shown: Sequence[str], options: CompareOptions
+    run: RunData,
+    label: Mapping[str, str],
+    shown: Sequence[str],
+    options: CompareOptions,
+    ranking: Mapping[str, str],
 ) -> Iterator[Entry]:
     """Yield the scores of a run, for each group of the fields that the table shows."""
-    definitions = {score.name: score for score in _wanted(run, shown, options)}
+    wanted = [ranking[run.metric.name]] if ranking else options.scores
+    definitions = {score.name: score for score in _known(run, wanted)}
     fields = [key for key in shown if key not in label and key != SCORE]
     for group, data, scores in _parts(run, fields, options.confidence):
         for name, definition in definitions.items():
@@ -226,17 +250,11 @@ def _entries(
                 yield Entry(keys=keys, score=scores[name], definition=definition, data=data)
 
 
-def _wanted(
-    run: RunData, shown: Sequence[str], options: CompareOptions
-) -> tuple[ScoreDefinition, ...]:
-    """Return the scores that a table shows of a run."""
+def _known(run: RunData, wanted: Sequence[str]) -> tuple[ScoreDefinition, ...]:
+    """Return the scores of a run that are wanted; all if none is."""
     known = {score.name for score in run.metric.scores}
-    wanted = [name for name in options.scores if name in known]
-    if options.scores and not wanted:
-        return ()
-    if not options.scores and SCORE not in shown:
-        return (main_score(run, ""),)
-    return checked_scores(run.metric, wanted)
+    found = [name for name in wanted if name in known]
+    return checked_scores(run.metric, found) if found or not wanted else ()
 
 
 def _parts(

@@ -201,14 +201,14 @@ def is_fraction(report: Report, score: str) -> bool:
 
 
 def headline_of(report: Report) -> list[str]:
-    """Return the scores that a short table shows, the main one first where all are shown."""
+    """Return the scores that a short table shows, the ranking one first where all are shown."""
     names = list(report.scores)
     try:
         metric = metric_entry(report.metric).metric
     except NotFoundError:
         return names
     short = [name for name in metric.headline if name in report.scores]
-    return short or sorted(names, key=lambda name: name != metric.ranked_by)
+    return short or sorted(names, key=lambda name: name != metric.ranked_by[0])
 
 
 @cache

@@ -58,6 +58,8 @@ def test_json_and_the_wire_say_the_same(name: str, capsys: pytest.CaptureFixture
     assert [v["name"] for v in shown["variants"]] == [v.name for v in message.variants]
     assert [p["title"] for p in shown["papers"]] == [p.title for p in message.papers]
     assert [s["name"] for s in shown["statistics"]] == [s.name for s in message.statistics]
+    assert shown["ranked_by"] == list(message.ranked_by)
+    assert shown["ranking_source"] == message.ranking_source
 
 
 def test_an_unknown_metric_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,15 @@ import pytest
 from support.comparison_runs import amber_run, chair_run, pope_run
 from support.messages import expected_message
 
-from hallujudge.sdk import CompareOptions, RunReport, compare, leaderboard, leaderboards
+from hallujudge.sdk import (
+    CompareOptions,
+    RunReport,
+    TableLayout,
+    compare,
+    leaderboard,
+    leaderboards,
+    paper_table,
+)
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 FAST = CompareOptions(replicates=500, names=("bad", "good", "same", "fair"))
@@ -113,17 +121,28 @@ def test_a_run_without_the_score_is_not_ranked_and_named() -> None:
     runs = [amber_run("qqqddd", seed=1), amber_run("qqq", seed=2), amber_run("qqqddd", seed=3)]
     options = CompareOptions(replicates=200, names=("both", "answers", "more"))
     board = leaderboard(*runs, options=options)
-    assert (board.score, sorted(row.run for row in board.rows)) == ("chair", ["both", "more"])
+    assert (board.score, sorted(row.run for row in board.rows)) == ("amber_score", ["both", "more"])
     assert any("not ranked: answers" in note for note in board.notes)
     named = leaderboard(*runs, score="accuracy", options=options)
     assert sorted(row.run for row in named.rows) == ["answers", "both", "more"]
 
 
-def test_another_score_ranks_runs_that_all_lack_the_main_one() -> None:
+@pytest.mark.parametrize(
+    ("kinds", "score"), [("qqqddd", "amber_score"), ("qqq", "accuracy"), ("ddd", "chair")]
+)
+def test_the_first_declared_score_that_runs_have_ranks_them(kinds: str, score: str) -> None:
+    runs = [amber_run(kinds, seed=1), amber_run(kinds, seed=2)]
+    options = CompareOptions(replicates=200)
+    board = leaderboard(*runs, options=options)
+    assert (board.score, len(board.rows)) == (score, 2)
+    noted = any("amber_score is undefined" in note for note in board.notes)
+    assert noted == (score != "amber_score")
+    shown = paper_table(*runs, layout=TableLayout(columns=("metric",)), options=options)
+    assert {cell.score for cell in shown.cells} == {score}
+
+
+def test_a_named_score_that_all_runs_lack_is_refused() -> None:
     runs = [amber_run("qqq", seed=1), amber_run("qqq", seed=2)]
-    board = leaderboard(*runs, options=CompareOptions(replicates=200))
-    assert (board.score, len(board.rows)) == ("accuracy", 2)
-    assert any("chair is undefined" in note for note in board.notes)
     with pytest.raises(InvalidInputError, match="another score, such as accuracy"):
         leaderboard(*runs, score="chair")
 
