@@ -68,6 +68,7 @@ class ShoutMetric(Metric):
             value=ratio("loud", "responses"),
         ),
     )
+    ranked_by: ClassVar = ("loudness",)
 
     mark: str = ""
 

@@ -192,7 +192,7 @@ class Metric:
     ranked_by: ClassVar[tuple[str, ...]]
     """The scores that rank models: the first one that compared runs have. The last one is also the
     score of a single response."""
-    ranking_source: ClassVar[str]
+    ranking_source: ClassVar[str] = ""
     """Where the paper, or a public leaderboard, ranks models so, in one sentence."""
     headline: ClassVar[tuple[str, ...]] = ()
     """The scores that a short table shows, those of the paper's own table; empty for all."""

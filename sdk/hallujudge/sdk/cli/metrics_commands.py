@@ -142,7 +142,9 @@ def _metric_page(entry: MetricEntry) -> Iterator[str]:
         "variants": ((variant.name, variant.meaning) for variant in metric.variants),
         "options": options,
         "scores": ((score.name, score.sentence) for score in metric.score_definitions),
-        "models are ranked by": ((", else ".join(metric.ranked_by), metric.ranking_source),),
+        "models are ranked by": (
+            (", else ".join(metric.ranked_by), metric.ranking_source or "No source is declared."),
+        ),
         f"statistics, over {metric.unit}": (
             (column.name, column.meaning) for column in metric.columns
         ),
