@@ -409,6 +409,9 @@ class ClosedQuestions:
     archives may have any number."""
     choices: bool = False
     """Whether answers choose among options of their question, which files of questions hold."""
+    letters: str = ""
+    """The letters of these options in every released record, of which a note says if a record has
+    others; empty if records may have any."""
     options: tuple[OptionDefinition, ...] = ()
     """Options of the metric."""
     parser_option: str = ""

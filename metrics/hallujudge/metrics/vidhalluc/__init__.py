@@ -245,6 +245,7 @@ CHOICES = replace(
     ),
     labels=(),
     choices=True,
+    letters="ABCD",
     bundle=Bundling(),
     question_files=False,
     incomplete=False,
@@ -270,6 +271,7 @@ ORDER = replace(
     keys=replace(CHOICES.keys, labels={"ab": "AB", "ba": "BA"}),
     labels=("AB", "BA"),
     choices=False,
+    letters="",
     complete=None,
     asking=Asking(
         protocols=plain(
