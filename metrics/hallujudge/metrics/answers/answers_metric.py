@@ -167,7 +167,7 @@ class AnswersMetric(SoftMetric):
         how = how_parsed(self._variant, answer, value) or how
         unparsed = self._variant.unparsed if value is None else "" if counts else "unscored"
         seen = tuple([(name, answer.fields.get(name, "")) for name in self.benchmark.seen])
-        other = self._others.parsed(answer) if value is None and self._others else None
+        other = self._others.parsed(answer, value) if self._others else None
         parsed = (self._name_of(answer), value, answer.label, right, how, unparsed)
         return make_read((*parsed, unparsed != "unscored", seen, other, unsure, False, credit))
 

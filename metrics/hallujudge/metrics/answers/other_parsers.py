@@ -50,6 +50,9 @@ class OtherParsers:
     """Those that can tell an answer from other text, the last one first."""
     names: frozenset[str]
     """The names of all."""
+    is_lax: bool = False
+    """Whether the parser that they are seen from takes any text for an answer. Then an answer that
+    the first other one parses as another value counts as not parsed."""
     score: str
     """The score whose value with their answers is noted: the main one, if it is a ratio. Empty if
     no score is one; the answers are noted all the same."""
@@ -83,15 +86,25 @@ class OtherParsers:
     def seen_from(self, name: str) -> OtherParsers:
         """Return the parsers without one of them; none for a value that is not a parser."""
         others = tuple(each for each in self.parsers if each.name != name)
-        return replace(self, parsers=others if name in self.names else ())
+        is_lax = len(others) == len(self.parsers)
+        others = others[: 1 if is_lax else None] if name in self.names else ()
+        return replace(self, parsers=others, is_lax=is_lax)
 
-    def parsed(self, answer: Answer) -> tuple[str, bool] | None:
+    def parsed(self, answer: Answer, value: str | None) -> tuple[str, bool] | None:
         """Return what the first parser that can parse an answer makes of it, and if it is right.
 
-        None if no parser can.
+        Args:
+            answer: The answer.
+            value: What the run's own parser makes of it.
+
+        Returns:
+            None if no parser can, or if the own one can and takes no other text for an answer.
         """
+        if value is not None and not self.is_lax:
+            return None
         found = (each.parse(answer) for each in self.parsers)
-        return next(((p.value, p.right) for p in found if p.value is not None), None)
+        first = next(((p.value, p.right) for p in found if p.value is not None), None)
+        return None if first is None or first[0] == value else first
 
     def statistics(
         self,
@@ -135,12 +148,12 @@ class OtherParsers:
         # A stored run may hold any numbers.
         if not read or not answers or not self.parsers or read < _NOTED_SHARE * answers:
             return ()
-        names = [each.name for each in self.parsers]
-        return (
-            f"Unparsed: {' or '.join(names)} can parse {read:,.0f} of {answers:,.0f} answers "
-            f"({read / answers:.1%}) that {own} can't{self._effect(totals)}. Compare with "
-            f"{self.parsers[0].choice}.",
-        )
+        names = " or ".join(each.name for each in self.parsers)
+        share = f"{read:,.0f} of {answers:,.0f} answers ({read / answers:.1%})"
+        found = f"Unparsed: {names} can parse {share} that {own} can't"
+        if self.is_lax:
+            found = f"{own} takes any text for an answer, and {names} parses {share} otherwise"
+        return (f"{found}{self._effect(totals)}. Compare with {self.parsers[0].choice}.",)
 
     def _effect(self, totals: Mapping[str, float]) -> str:
         if self.ratio is None:

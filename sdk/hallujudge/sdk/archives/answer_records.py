@@ -170,7 +170,8 @@ class AnswerMaker:
         # Nearly all are such texts, which the functions return as they are.
         text, asked = values.get(response_key), values.get(self._asked_key)
         if type(text) is not str or not text.isascii():
-            text = text_of(record, response_key)
+            joins = joins_lists(self._declared, response_key)
+            text = text_of(record, response_key, joins=joins)
         if type(asked) is not str or not asked.isascii():
             asked = optional_text(record, self._keys.question)
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
@@ -440,13 +441,26 @@ def _has_other_letters(response: str, letters: tuple[str, ...]) -> bool:
     return any(len(part) == 1 and part.isalpha() and part not in letters for part in parts)
 
 
-def text_of(record: Record, key: str) -> str | None:
-    """Return the answer as text.
+def joins_lists(declared: ClosedQuestions, key: str) -> bool:
+    """Return whether a list of texts is one answer, as a list of letters or of a table's words is.
 
-    Parts of a list are joined by commas, or by line ends if one has commas or spaces.
+    Elsewhere it is several answers to one question, such as repeats, and one of them is meant.
+    """
+    of_table = key in [table.name for table in declared.tables]
+    return of_table or (declared.labels != ("yes", "no") and declared.judged is None)
+
+
+def text_of(record: Record, key: str, *, joins: bool = False) -> str | None:
+    """Return the answer as text; that of a list of one text is the text.
+
+    Args:
+        record: The record.
+        key: The key of the answer.
+        joins: Whether the texts of a list are joined: by commas, or by line ends if one has commas
+            or spaces.
 
     Raises:
-        ArchiveError: The answer is neither a text nor a list of texts.
+        ArchiveError: The answer is neither a text nor such a list.
     """
     # Nearly all responses are texts.
     if type(value := record.values.get(key)) is str:
@@ -454,7 +468,8 @@ def text_of(record: Record, key: str) -> str | None:
     value = response_value(record, key)
     if value is None or isinstance(value, str):
         return value and well_formed(value)
-    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
-        plain = all(part.strip() == part and "," not in part and " " not in part for part in value)
-        return well_formed((", " if plain else "\n").join(value))
-    raise not_a_text(record, key, "a text or a list of texts")
+    parts = value if isinstance(value, (list, tuple)) and (joins or len(value) == 1) else (None,)
+    if all(isinstance(part, str) for part in parts):
+        plain = all(part.strip() == part and "," not in part and " " not in part for part in parts)
+        return well_formed((", " if plain else "\n").join(parts))
+    raise not_a_text(record, key, "a text or a list of texts" if joins else "a text")

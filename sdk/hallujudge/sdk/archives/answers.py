@@ -14,7 +14,7 @@ from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, Clo
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
 from .answer_bundles import read_bundles
-from .answer_records import make_answer, make_item, make_items, text_of
+from .answer_records import joins_lists, make_answer, make_item, make_items, text_of
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joined_questions import JOINS, Question, Questions, read_questions
 from .joins import JoinCheck, MediaCheck, numbered, refuse
@@ -25,6 +25,7 @@ from .question_files import asks_the_same, bundle_id, id_of, label_of, labels_ar
 from .record_columns import Columns, first_fault, read_columns
 from .records import TEXT_FLAG, Record, choose_key, id_under, no_records, read_records
 from .rival_keys import LOOKED_AT, Held, asks, refuse_other_keys
+from .set_files import parts_of
 from .split_files import joined_splits
 
 # Key of the response in some layouts, and of the label in others.
@@ -131,7 +132,9 @@ def _refuse_labels(
         each.label and folded(each.response or "") == folded(each.label) for each in answers
     ):
         return
-    keys, records = declared.keys, list(islice(read_records(responses), LOOKED_AT))
+    # A folder of sets is not one file of records.
+    found = (record for part in parts_of(declared, responses) for record in part.records)
+    keys, records = declared.keys, list(islice(found, LOOKED_AT))
     if not all(_first_key(record, keys.response) == _LABEL_OR_RESPONSE for record in records):
         return
     known = {*keys.response, *keys.label, *keys.id, *keys.question, *keys.asked, *keys.media}
@@ -391,7 +394,8 @@ class Answers:
     def _read(self, columns: Columns) -> _Read:
         """Return the answers of records; one whose label is not valid has none."""
         keys, declared = self._keys(columns), self._declared.keys
-        texts = columns.read(self._text_key, partial(text_of, key=self._text_key))
+        joins = joins_lists(self._declared, self._text_key)
+        texts = columns.read(self._text_key, partial(text_of, key=self._text_key, joins=joins))
         if self._questions is not None:
             known = self._questions.table
             questions = [known.get(key) or Question(key, "", "", "", {}) for key in keys]

@@ -211,8 +211,9 @@ class _Found:
             raise refuse(
                 "duplicate image ids",
                 duplicates,
-                "Remove the duplicates, name the right key with InputOptions(id_key=…), or score "
-                "each one with InputOptions(allow_duplicates=True)",
+                "Keep one of those that are the same, name the right key with "
+                "InputOptions(id_key=…), or score each one with "
+                "InputOptions(allow_duplicates=True)",
             )
         if not self.unknown or options.allow_unknown:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from .inputs import Responses
 from .joins import answers_of
 from .json_files import read_values, shown
 from .records import Record, Records, read_records, unwrapped
+
+# Files that may hold answers, unlike notes and output.
+_OTHER_FORMATS = (".csv", ".tsv", ".xlsx", ".parquet", ".gz", ".zst", ".zip")
 
 
 class Part(NamedTuple):
@@ -59,6 +63,7 @@ def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
 
 def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator[Part]:
     first: dict[str, Path] = {}
+    _refuse_other_formats(sets, folder)
     for file in _json_files(folder):
         name = set_in(sets, file.stem)
         if not name:
@@ -71,7 +76,21 @@ def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator
                 "one model"
             )
         first[name] = file
-        yield Part(name, _records_in(declared, file))
+        records = _records_in(declared, file)
+        if (found := next(records, None)) is None:
+            raise ArchiveError(f"{file}: no records; give the answers, or remove the file")
+        yield Part(name, chain([found], records))
+
+
+def _refuse_other_formats(sets: SetFiles, folder: Path) -> None:
+    """Refuse a set that would be left out, since its file is packed or a table."""
+    for file in sorted(folder.iterdir()):
+        name = set_in(sets, file.name.partition(".")[0])
+        if name and file.suffix.lower() in _OTHER_FORMATS:
+            raise ArchiveError(
+                f"{file}: the {sets.field} {name} would be left out, since a folder of sets holds "
+                ".json or .jsonl files; write it as one, or move it to another folder"
+            )
 
 
 def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[Part]:

@@ -177,7 +177,8 @@ class _Answers:
                 f"duplicate answers, by their own id ({', '.join(_OWN_ID_KEYS)}) or by image and "
                 "question",
                 duplicates,
-                "Remove the duplicates, or score each one with InputOptions(allow_duplicates=True)",
+                "Keep one of those that are the same, or score each one with "
+                "InputOptions(allow_duplicates=True)",
             )
         self._refuse_unknown(list(unknown), met)
         notes = (*self._notes(met), *self._given_note(given, len(ids)), *self._own_note())

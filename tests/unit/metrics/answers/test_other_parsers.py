@@ -81,6 +81,15 @@ def test_a_parser_that_takes_any_text_for_an_answer_parses_nothing_more() -> Non
     assert notes_of(declared, "strict", [("A photo.", "yes")] * 9) == ""
 
 
+def test_answers_that_it_takes_for_the_opposite_are_noted() -> None:
+    declared = benchmark("published", "strict")
+    answers = [("Yes.", "yes")] * 5 + [("```\nNo.\n```", "no")] * 3 + [("A photo.", "yes")] * 2
+    note = notes_of(declared, "published", answers)
+    assert "strict parses 3 of 10 answers (30.0%) otherwise" in note
+    assert "accuracy is 1.0000, not 0.7000" in note
+    assert notes_of(declared, "strict", answers) == ""
+
+
 def test_a_benchmark_with_one_variant_has_no_columns_of_others() -> None:
     assert READ not in {column.name for column in metric_of(benchmark("strict")).columns}
 

@@ -321,3 +321,81 @@ def test_a_number_that_is_none_is_no_label(cell: float) -> None:
     open_labels = replace(PLAIN, labels=(), keys=replace(KEYS, labels={}))
     with pytest.raises(ArchiveError, match="label"):
         read(open_labels, [{"question_id": 1, "response": "Yes", "label": cell}])
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (["Yes.", "No."], "response=response.0, response=response.1"),
+        (
+            [{"role": "user", "content": "?"}, {"role": "gpt", "content": "No."}],
+            "response.-1.conte",
+        ),
+        ({"text": "Yes."}, "response=response.text"),
+        (True, r"found true\); write what the model said"),
+        ([], "is a list, not a text"),
+    ],
+)
+def test_a_response_that_is_not_one_text_is_an_error_with_the_next_step(
+    value: Any, said: str
+) -> None:
+    for metric, label in (("pope", "label"), ("dash-b", "gt")):
+        known = {"img_id": "1.jpg", "object_name": "cat", "image": "1.jpg", "question_id": 1}
+        rows = [{**known, "response": value, label: "yes"}]
+        with pytest.raises(ArchiveError, match=said):
+            read_items(metric, rows, None)
+
+
+def test_a_list_of_one_text_is_that_text_and_letters_are_joined() -> None:
+    (item,) = read_items("pope", [{"question_id": 1, "response": ["Yes."], "label": "yes"}], None)
+    assert isinstance(item, AnswersItem)
+    assert item.answers[0].response == "Yes."
+    clip = {"id": "0", "Choices": ["run", "sit", "jump", "read"], "Correct Answer": "AC"}
+    (item,) = read_items("vidhalluc-mcq", [{**clip, "Model Answer": ["A", "C"]}], None)
+    assert isinstance(item, AnswersItem)
+    assert item.answers[0].response == "A, C"
+
+
+@pytest.mark.parametrize(
+    ("choices", "noted"),
+    [
+        ("ABCD", ""),
+        ("ABC", "1 of 2 questions have other choices than A, B, C, D: A, B, C"),
+        ("abcd", "1 of 2 questions have other choices than A, B, C, D: a, b, c, d"),
+        ("ABCD ", "1 of 2 questions have choices without a text: D"),
+    ],
+)
+def test_choices_unlike_the_released_ones_are_noted(choices: str, noted: str) -> None:
+    """The released script counts such questions, so that they are no error."""
+    texts = dict.fromkeys("ABCD", "sitting")
+    other = {**dict.fromkeys(choices.strip(), "running"), **({"D": ""} if " " in choices else {})}
+    rows = [
+        {"id": str(n), "Choices": given, "Correct Answer": "A", "Model Answer": "A"}
+        for n, given in enumerate((texts, other))
+    ]
+    notes = " ".join(read_items("vidhalluc-mcq", rows, None).notes)
+    assert noted in notes
+    assert bool(noted) is ("choices" in notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("temporal.csv", "a,b\n", "the set temporal would be left out"),
+        ("temporal.json.gz", "{}", "the set temporal would be left out"),
+        ("temporal.json", "[]", "temporal.json: no records"),
+    ],
+)
+def test_a_set_of_a_folder_is_never_left_out_silently(
+    tmp_path: Path, name: str, content: str, said: str
+) -> None:
+    pair = {
+        "basic": {"question": "a?", "answer": "yes", "predict": "Yes."},
+        "hallucination": {"question": "b?", "answer": "no", "predict": "No."},
+    }
+    (tmp_path / "semantic_detail.json").write_text(json.dumps([pair]))
+    (tmp_path / "temporal_notes.txt").write_text("notes")
+    assert len(read_items("video-hallucer", tmp_path, None)) == 1
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ArchiveError, match=said):
+        read_items("video-hallucer", tmp_path, None)
