@@ -419,11 +419,8 @@ def explained(
 
 def _layout_sentence(name: str, reader: ArchiveReader, role: str, metric: str) -> str:
     """Return what an archive is and how it is used; empty if it fits its role and metric."""
-    if reader.any_metric and reader.metrics and role == reader.role:
-        return ""
-    if metric in reader.metrics and (
-        role == reader.role or (role == "references" and reader.also_references)
-    ):
+    known = role == reader.role or (role == "references" and reader.also_references)
+    if known and (metric in reader.metrics or (reader.any_metric and reader.metrics)):
         return ""
     what = name or f"The archive of {role}"
     if metric in reader.metrics and reader.role in ("responses", "references"):

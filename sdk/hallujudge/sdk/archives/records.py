@@ -235,10 +235,8 @@ def _of_values(entries: Iterable[tuple[object, str]]) -> Iterator[Record]:
 
 
 def _no_record(value: object, place: str) -> ArchiveError:
-    found = json_kind(value) if value is None else f"{json_kind(value)}: {shown(value)}"
-    return ArchiveError(
-        f"{place}: expected a JSON object, found {found}; write one object for each record"
-    )
+    problem = f"{place}: expected a JSON object, found {json_kind(value)} ({shown(value)})"
+    return ArchiveError(f"{problem}; write one object for each record")
 
 
 def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
@@ -453,37 +451,31 @@ def choose_key(
 def not_a_text(record: Record, key: str, what: str = "a text") -> ArchiveError:
     """Return the error of a response that is not a text; it names the texts that it holds.
 
-    Args:
-        record: The record.
-        key: The response's key.
-        what: What it may be.
+    ``what`` says what it may be.
     """
     value = record.values.get(key)
     problem = f"{record.place}: {key!r} is {json_kind(value)}, not {what}"
     texts = [f"response={key}.{path}" for path in _paths_of_texts(value)]
     if not texts:
-        return ArchiveError(
-            f"{problem} (found {shown(value)}); write what the model said as a text, or name the "
-            "key that has it with InputOptions(key_map=…): response=KEY"
-        )
+        problem += f" (found {shown(value)}); write what the model said as a text, or name the "
+        return ArchiveError(f"{problem}key that has it with InputOptions(key_map=…): response=KEY")
     return ArchiveError(f"{problem}; name one in it with InputOptions(key_map=…): {named(texts)}")
 
 
 def _paths_of_texts(value: object) -> Iterator[str]:
     """Yield the paths of the texts in an object or a list, of lists of objects in the last one."""
-    if isinstance(value, Mapping):
-        yield from (str(name) for name, text in value.items() if isinstance(text, str))
-    elif isinstance(value, (list, tuple)) and value and isinstance(value[-1], Mapping):
+    if isinstance(value, (list, tuple)) and value and isinstance(value[-1], Mapping):
         yield from (f"-1.{path}" for path in _paths_of_texts(value[-1]))
-    elif isinstance(value, (list, tuple)):
-        yield from (str(place) for place, text in enumerate(value) if isinstance(text, str))
+        return
+    lists = enumerate(value) if isinstance(value, (list, tuple)) else ()
+    held = value.items() if isinstance(value, Mapping) else lists
+    yield from (str(name) for name, text in held if isinstance(text, str))
 
 
 def response_value(record: Record, key: str) -> object:
     """Return the value of a response; the remains of a failed call become a failure text.
 
-    Tools leave an object with an ``error``, or a data frame's NaN. Scoring recognises both as
-    failed calls, so that they are unscored and do not stop the run.
+    Tools leave an object with an ``error``, or a data frame's NaN, which scoring then recognises.
     """
     value = record.values.get(key)
     if isinstance(value, str):
