@@ -279,14 +279,13 @@ class AnswersMetric(SoftMetric):
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return how many answers only another parser parses, if they are 1 % or more.
 
-        And how many missing ones count, how many count by verdict where probabilities count, and
-        the benchmark's own notes.
+        Also how many missing ones count, how many count by verdict, and the benchmark's own notes.
         """
         others = self._others.notes(self.parser_name, totals) if self._others else ()
-        others += missing_note(self.benchmark, self.variant, totals)
+        missing = missing_note(self.benchmark, self.variant, totals)
         makers = filter(None, (self.benchmark.notes, self._variant.notes))
         own = (note for make in makers for note in make(totals))
-        return (*SoftMetric.notes_on(self, totals), *others, *own)
+        return (*SoftMetric.notes_on(self, totals), *others, *missing, *own)
 
     def _counts_bundle(self, bundle: Bundle) -> bool:
         """Return whether a bundle is scored: all its answers count, or enough of a partial one."""
