@@ -4,38 +4,40 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from contextlib import suppress
+from itertools import chain, repeat
+from typing import cast
 
 from hallujudge.metrics.answers.closed_questions import (
-    Answer,
     AnswersItem,
     ClosedQuestions,
 )
 
-from ..errors import ArchiveError
+from ..errors import ArchiveError, HallujudgeError
+from .answer_columns import AnswerNames, fields_in
 from .answer_records import (
     AnswerMaker,
     Entry,
     Fault,
-    differing,
     has_any,
     has_strange_letters,
     make_entry,
-    make_item,
-    placed,
     remedies_of,
 )
 from .archive_files import value_at
 from .asked_questions import AskedQuestions
+from .bundle_items import BundleItems
 from .inputs import InputOptions, ItemSource, References, Responses
-from .joins import Faults, MediaCheck
+from .joins import Faults
 from .json_files import amount, named, shown
-from .named_keys import fields_of
-from .question_files import bundle_id, place_of, unfolded
+from .question_files import bundle_id, ids_of_bundles, place_of, unfolded
+from .record_columns import Columns, columns_of
 from .records import ID_FLAG, Record, canonical_id, choose_key, make_record, optional_text
 from .rival_keys import entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
 from .table_files import are_objects, structured, values_by_name
+
+_NOTHING: Mapping[str, str] = {}
 
 
 def read_bundles(
@@ -61,7 +63,7 @@ def read_bundles(
     """
     bundles = _Bundles(declared, references, options, group_by)
     items = bundles.read(parts_of(declared, responses))
-    notes = (*bundles.media_notes(), *bundles.notes(items))
+    notes = bundles.notes(items)
     return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
 
 
@@ -86,28 +88,27 @@ class _Bundles:
         if declared.bundle.names:
             of_answers.update(declared.bundle.by)
         self._own = [name for name in declared.keys.fields if name not in of_answers]
-        self._of_first = [name for name in group_by if name in declared.seen]
-        known = (*self._own, *declared.derived, *self._of_first)
-        self._group_by = tuple(key for key in group_by if key not in known)
+        of_first = [name for name in group_by if name in declared.seen]
+        known = (*self._own, *declared.derived, *of_first)
+        own_groups = [key for key in group_by if key not in known]
         # Whether records are single questions of bundles that may have names; set by the first.
         self._flat = None if declared.bundle.names and not declared.bundle.every else True
         # Whether records in columns have ids; set by the first.
         self._with_ids: bool | None = None
         self._may_lack = options.allow_missing or declared.incomplete
-        self._line_ids: set[str] = set()
+        self._names = AnswerNames(declared, options, self._faults)
         self._counts: dict[str, int] = {}
         self._maker = AnswerMaker(declared, options, self._faults, self._asked)
         bundle = declared.bundle
         # Most archives have a record for each item, which is its only answer.
         self._alone = not (bundle.columns or bundle.names or bundle.inside or bundle.name)
         self._alone = self._alone and not (bundle.every or options.allow_duplicates)
-        self._is_plain = self._alone and not (bundle.same or bundle.required or declared.task)
-        self._adds_fields = bool(self._group_by or self._of_first)
-        self._needed = () if options.allow_missing else bundle.required or bundle.names
         sets = declared.set_files
         self._item_fields = self._maker.ways_of(self._own, "" if sets is None else sets.field)
         self._has_fields = bool(self._item_fields) or sets is not None
-        self._media = MediaCheck(() if declared.keys.own_media else declared.keys.media)
+        self._items = BundleItems(
+            declared, options, self._faults, self._asked, self._maker, own_groups, of_first
+        )
 
     def read(self, parts: Iterator[Part]) -> list[AnswersItem]:
         """Return all bundles, in the order of their first answers.
@@ -116,15 +117,13 @@ class _Bundles:
             ArchiveError: A record can't be used; the message names all with the same fault.
         """
         gathered: defaultdict[str, list[Entry]] = defaultdict(list)
-        completed, entries_of = self._asked.completed, self._entries
         for part in parts:
             records = map(self._renamed, part.records) if self._options.key_map else part.records
-            for record in unfolded(self._declared, records, "response"):
-                if (known := completed(record, leave_out=True)) is not None:
-                    for entry in entries_of(part.name, *known):
-                        gathered[entry.bundle].append(entry)
+            for columns in columns_of(unfolded(self._declared, records, "response")):
+                for entry in self._entries_of(part.name, columns):
+                    gathered[entry.bundle].append(entry)
         for record in self._asked.answering(gathered):
-            for entry in entries_of("", *(completed(record) or (record,))):
+            for entry in self._entries("", *(self._asked.completed(record) or (record,))):
                 gathered[entry.bundle].append(entry)
         self._asked.check()
         # Answers without their question lack more, which would be the wrong error.
@@ -136,10 +135,11 @@ class _Bundles:
         for key in self._asked.silent() if self._may_lack and gathered else ():
             for entry in self._unanswered(key):
                 gathered[entry.bundle].append(entry)
-        for bundle, entries in gathered.items() if self._bundle.every else ():
-            if not self._bundle.cut and self._is_cut(entries):
-                self._faults.add(Fault.CUT, f"{bundle} ({len(entries)} of {self._bundle.every})")
-        items = [self._item(entries) for entries in gathered.values()]
+        every = 0 if self._with_ids or self._bundle.cut else self._bundle.every
+        for bundle, entries in gathered.items() if every else ():
+            if len(entries) < every:
+                self._faults.add(Fault.CUT, f"{bundle} ({len(entries)} of {every})")
+        items = self._items.of(gathered.values(), with_ids=bool(self._with_ids))
         if self._maker.chosen is not None:
             pairs = entries_with_answers(gathered.values(), items)
             refuse_other_keys(self._declared, self._maker.chosen, pairs, self._options)
@@ -150,10 +150,6 @@ class _Bundles:
             raise ArchiveError(f"the archive of answers has no {self._declared.unit}; give some")
         return items
 
-    def _is_cut(self, entries: Sequence[Entry]) -> bool:
-        """Return whether a bundle of consecutive records has too few of them."""
-        return not self._with_ids and len(entries) < self._bundle.every
-
     def _unanswered(self, key: str) -> Iterator[Entry]:
         """Yield the entries of a question without an answer."""
         assert self._maker.chosen is not None, "chosen by the first record"
@@ -163,6 +159,86 @@ class _Bundles:
             # A question does not say which of its answers are missing: the required one is.
             values |= dict.fromkeys(self._keys.fields[name], self._bundle.required[0])
         yield from self._entries("", self._asked.with_tables(Record(values, 0, key)))
+
+    def _entries_of(self, part: str, columns: Columns) -> Iterable[Entry]:
+        """Return the answers of records, one by one where something may be wrong with one."""
+        if (known := self._asked.all_completed(columns)) is None:
+            return self._one_by_one(part, columns.records())
+        found: Iterable[Entry] | None = None
+        if not (self._options.key_map or self._options.allow_duplicates or self._bundle.inside):
+            with suppress(HallujudgeError):
+                found = self._together(part, *known)
+        if found is not None:
+            return found
+        pairs = zip(known.columns.records(), known.bundles, strict=True)
+        return chain.from_iterable(self._entries(part, *pair) for pair in pairs)
+
+    def _one_by_one(self, part: str, records: Iterable[Record]) -> Iterator[Entry]:
+        """Yield the answers of records, which may be left out, and note what is wrong with them."""
+        for record in records:
+            if (known := self._asked.completed(record, leave_out=True)) is not None:
+                yield from self._entries(part, *known)
+
+    def _together(
+        self, part: str, columns: Columns, known: Sequence[str]
+    ) -> Iterable[Entry] | None:
+        """Return what :meth:`_entries` does of some records; None if they are to be read alone."""
+        fields = self._all_fields(part, columns)
+        if fields is None or (self._bundle.columns and columns.has_any(self._bundle.columns)):
+            return None
+        if not self._alone and not self._flat:
+            return self._named_together(fields, columns) if self._flat is False else None
+        names = self._names.of(columns) if self._bundle.name else [""] * columns.size
+        if names is None:
+            return None
+        if not self._bundle.every:
+            bundles = known if known[0] else ids_of_bundles(self._declared, columns, self._options)
+            if self._prefix(fields[0]):
+                pairs = zip(map(self._prefix, fields), bundles, strict=True)
+                bundles = list(map("".join, pairs))
+        elif self._is_named(columns.records()[0], self._bundle.ids):
+            return None
+        else:
+            numbers = [divmod(self._number(each), self._bundle.every) for each in fields]
+            names = names if self._bundle.name else [str(place + 1) for _, place in numbers]
+            prefixes = map(self._prefix, fields)
+            bundles = [f"{prefix}{n + 1}" for prefix, (n, _) in zip(prefixes, numbers, strict=True)]
+        inner = map(make_record, zip(columns.values, columns.positions, bundles, strict=True))
+        rows = zip(bundles, names, fields, columns.values, inner, repeat(False), strict=False)
+        return list(map(make_entry, rows))
+
+    def _named_together(
+        self, fields: Sequence[Mapping[str, str]], columns: Columns
+    ) -> list[Entry] | None:
+        """Return what :meth:`_named` does of some records; None if one may lack an answer."""
+        held = [columns.under((name,)) for name in self._bundle.names]
+        if self._maker.chosen is None or any(set(map(type, each or ())) != {dict} for each in held):
+            return None
+        answers = cast("Iterable[Sequence[Mapping[str, object]]]", zip(*held, strict=True))
+        entries = []
+        for known, outer, each in zip(fields, columns.values, answers, strict=True):
+            bundle = f"{self._prefix(known)}{self._number(known)}"
+            for name, own in zip(self._bundle.names, each, strict=True):
+                inner = make_record((own, 0, bundle))
+                entries.append(make_entry((bundle, name, known, outer, inner, False)))
+        return entries
+
+    def _number(self, fields: Mapping[str, str]) -> int:
+        """Return the number of a record in its set, counted from zero."""
+        prefix = self._prefix(fields)
+        number = self._counts[prefix] = self._counts.get(prefix, -1) + 1
+        return number
+
+    def _all_fields(self, part: str, columns: Columns) -> list[Mapping[str, str]] | None:
+        """Return what :meth:`_fields` does of some records; None if one has no set."""
+        if not self._has_fields:
+            return [_NOTHING] * columns.size
+        found = fields_in(self._maker, self._item_fields, columns)
+        # Equal fields are one value.
+        distinct = {id(each): each for each in found}
+        made = {key: self._with_set(part, each) for key, each in distinct.items()}
+        known = [made[id(each)] for each in found]
+        return None if None in made.values() else cast("list[Mapping[str, str]]", known)
 
     def _entries(self, part: str, record: Record, known: str = "") -> Iterable[Entry]:
         """Return the answers of a record.
@@ -192,14 +268,14 @@ class _Bundles:
             return self._named(fields, record)
         if self._bundle.inside:
             return self._listed(fields, record)
-        name = self._name(record) if self._bundle.name else ""
+        name = self._names.of_one(record) if self._bundle.name else ""
         bundle, place = self._bundle_of(fields, record, known)
         if name is None:
             found = "_".join(place_of(self._declared, record, self._bundle.name))
             self._faults.add(Fault.UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
             return ()
         if self._bundle.name:
-            self._check_line_id(record)
+            self._names.check_line_id(record)
         values = self._mapped(record.values, {}) if self._options.key_map else record.values
         inner = make_record((values, record.position, bundle))
         if self._options.allow_duplicates and not place:
@@ -290,37 +366,6 @@ class _Bundles:
             f"{fields[sets.field]}/" if sets and (self._bundle.names or self._bundle.every) else ""
         )
 
-    def _name(self, record: Record) -> str | None:
-        """Return the name of a record within its bundle; None if it may not have it."""
-        name = "_".join(place_of(self._declared, record, self._bundle.name))
-        if not (known := self._bundle.known):
-            return name
-        folded = name.strip().casefold().replace("-", "_").replace(" ", "_")
-        return folded if folded in known else None
-
-    def _check_line_id(self, record: Record) -> None:
-        """Note a duplicate id of a line, in addition to the id of its bundle."""
-        keys = (self._options.id_key, self._keys.id[0])
-        if not any(key in record.values for key in keys):
-            return
-        value = record.values.get("id") if "id" not in keys else None
-        if value is None:
-            return
-        identifier = canonical_id(value, record.place)
-        if identifier in self._line_ids:
-            self._faults.add("duplicate line ids", identifier)
-        self._line_ids.add(identifier)
-
-    def _check_same(
-        self, entries: Sequence[Entry], answers: Sequence[Answer], media: Sequence[str]
-    ) -> None:
-        """Note values that differ within a bundle and must not."""
-        common = {"label": [answer.label for answer in answers], "media": media}
-        for name in self._bundle.same:
-            found = common.get(name) or map(_value_of, entries, answers, repeat(name))
-            if len({each.strip().casefold() for each in {*found} if each}) > 1:
-                self._faults.add(differing(self._declared, name), entries[0].bundle)
-
     def _named(self, fields: Mapping[str, str], record: Record) -> Iterator[Entry]:
         """Yield the answers under the declared names, unless one is missing."""
         prefix = self._prefix(fields)
@@ -382,22 +427,29 @@ class _Bundles:
         values = self._mapped(inner, record.values) if self._options.key_map else inner
         return Entry(bundle, name, fields, record.values, Record(values, 0, bundle))
 
-    def _fields(self, part: str, record: Record) -> dict[str, str] | None:
+    def _fields(self, part: str, record: Record) -> Mapping[str, str] | None:
         """Return the declared fields that a record has; None if it has no set."""
-        sets = self._declared.set_files
         found = self._maker.fields_of(self._item_fields, record.values, record.place)
+        if (known := self._with_set(part, found)) is not None:
+            return known
+        assert self._declared.set_files is not None, "otherwise none is missing"
+        field = self._declared.set_files.field
+        found_keys = f"found {named(sorted(record.values))}"
+        what = f"{field} {shown(found[field])}" if found.get(field) else found_keys
+        self._faults.add(Fault.NO_SET, f"{record.place} ({what})")
+        return None
+
+    def _with_set(self, part: str, found: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Return the fields that are not empty, with the set of a record; None if it has none."""
+        sets = self._declared.set_files
         if not all(found.values()):
             found = {name: text for name, text in found.items() if text}
         if sets is None:
             return found
-        given = found.pop(sets.field, "")
+        given = found.get(sets.field, "")
         name = set_in(sets, given) if given else part
-        if not name:
-            found_keys = f"found {named(sorted(record.values))}"
-            what = f"{sets.field} {shown(given)}" if given else found_keys
-            self._faults.add(Fault.NO_SET, f"{record.place} ({what})")
-            return None
-        return {sets.field: name, **found}
+        rest = {key: text for key, text in found.items() if key != sets.field}
+        return {sets.field: name, **rest} if name else None
 
     def _renamed(self, record: Record) -> Record:
         """Return a record with the keys that the user named, where it has their values."""
@@ -418,70 +470,11 @@ class _Bundles:
             found[name] = value_at(outer, key) if value is None else value
         return {**inner, **found} if found else inner
 
-    def _item(self, entries: Sequence[Entry]) -> AnswersItem:
-        first = entries[0]
-        if self._is_plain and len(entries) == 1:
-            answer, image = self._maker.answer(first), self._media_of(first)
-            fields = self._fields_of(entries, answer.fields) if self._adds_fields else first.fields
-            return make_item((first.bundle, image, fields, (answer,)))
-        answers: dict[str, Answer] = {}
-        media = []
-        for entry in entries:
-            if entry.empty:
-                continue
-            if entry.name in answers:
-                by_order = self._bundle.every and not self._with_ids
-                self._faults.add(Fault.SHIFTED if by_order else Fault.TWICE, placed(entry))
-            answers[entry.name] = self._maker.answer(entry)
-            media.append(self._media_of(entry))
-        if self._bundle.same and len(answers) == len(entries):
-            self._check_same(entries, tuple(answers.values()), media)
-        lacking = [name for name in self._needed if name not in answers]
-        if lacking and not self._is_cut(entries):
-            fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
-            self._faults.add(fault, first.bundle)
-        names = self._bundle.names
-        in_order = [answers[name] for name in names if name in answers] if names else ()
-        # Some questions are duplicates with the halves of a video in the other order.
-        group = media[0] if len(media) == 1 else min(filter(None, media), default="")
-        fields = self._fields_of(entries, answers[first.name].fields if answers else {})
-        item = make_item((first.bundle, group, fields, tuple(in_order or answers.values())))
-        if not self._asked.is_special(first.outer):
-            return item
-        return self._maker.checked(first, item, lambda: self._asked.special(item, first.outer))
+    def notes(self, items: Sequence[AnswersItem]) -> tuple[str, ...]:
+        """Return oddities of the archive: those of its media, its questions, and letters."""
+        return *self._items.media_notes(), *self._other_notes(items)
 
-    def _fields_of(self, entries: Sequence[Entry], known: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the fields of an item, where its first answer has precedence."""
-        first = entries[0]
-        fields = first.fields
-        if len(entries) > 1 and fields:
-            fields = {
-                name: text for each in reversed(entries) for name, text in each.fields.items()
-            }
-        if self._group_by:
-            fields = {**fields, **fields_of(self._group_by, first.outer)}
-        if self._of_first:
-            fields = {**fields, **{name: known.get(name, "") for name in self._of_first}}
-        return fields
-
-    def _media_of(self, entry: Entry) -> str:
-        """Return the image or video of an answer; empty without one."""
-        keys = self._keys.media
-        found = optional_text(entry.inner, keys) if keys else ""
-        if not found and entry.outer is not entry.inner.values and keys:
-            found = optional_text(make_record((entry.outer, 0, entry.bundle)), keys)
-        if not self._keys.own_media:
-            place, whole = ("", ()) if found else (placed(entry), entry.whole)
-            self._media.add(found, place, whole)
-        return found
-
-    def media_notes(self) -> tuple[str, ...]:
-        """Return a note if no item has an image or a video."""
-        asking = self._asked.asking
-        return self._media.notes("" if asking is None else f", or give {asking}")
-
-    def notes(self, items: Sequence[AnswersItem]) -> Iterator[str]:
-        """Yield oddities of the archive: those of its questions, and letters not shown."""
+    def _other_notes(self, items: Sequence[AnswersItem]) -> Iterator[str]:
         for part, (number, keys) in self._maker.lacking.items():
             yield f"{number} of {len(items)} {part}: {keys}"
         yield from self._asked.notes()
@@ -490,11 +483,11 @@ class _Bundles:
                 f"the archive has {len(items)} {self._declared.unit}, and the benchmark {size}; "
                 "those that are there are scored"
             )
-        strange = [item.id for item in items if any(map(has_strange_letters, item.answers))]
+        strange = [
+            item.id
+            for item in items
+            if any(each.options and has_strange_letters(each) for each in item.answers)
+        ]
         if strange:
             how_many = amount(len(strange), "answer uses", "answers use")
             yield f"{how_many} letters that were not shown: {named(strange)}"
-
-
-def _value_of(entry: Entry, answer: Answer, name: str) -> str:
-    return entry.fields.get(name, "") or answer.fields.get(name, "")

@@ -120,7 +120,8 @@ class AnswerMaker:
         self._places = list(declared.places.items())
         self._confidence = declared.keys.confidence
         # Labels repeat, and there is one for every answer.
-        self._label_of = lru_cache(maxsize=1024)(partial(label_of, declared))
+        self.label_of = lru_cache(maxsize=1024)(partial(label_of, declared))
+        """Returns the label that a text stands for."""
         self._label_remedy = _NO_LABEL_REMEDY
         self.chosen: tuple[str, str] | None = None
         """The keys of response and label; None before the first answer."""
@@ -165,7 +166,7 @@ class AnswerMaker:
             found_keys = f"found {named(sorted(values))}"
             self._faults.add(f"answers have no {response_key!r}", f"{placed(entry)} ({found_keys})")
         found = values.get(label_key)
-        label = self._label_of(found) if type(found) is str else label_of(self._declared, found)
+        label = self.label_of(found) if type(found) is str else label_of(self._declared, found)
         held = entry.whole if self._fields or self._complete else values
         # Nearly all are such texts, which the functions return as they are.
         text, asked = values.get(response_key), values.get(self._asked_key)
@@ -175,7 +176,7 @@ class AnswerMaker:
         if type(asked) is not str or not asked.isascii():
             asked = optional_text(record, self._keys.question)
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
-        choices = {} if lacks_choices else self._choices(record)
+        choices = {} if lacks_choices else self.choices(record)
         fields = self._fields_of(held, record) if self._fields or self._place_field else {}
         answer = make_answer((text, label or "", entry.name, asked, choices, fields))
         if self._complete is not None:
@@ -195,16 +196,19 @@ class AnswerMaker:
 
     def _refuse_confidence(self, place: str, values: Mapping[str, object]) -> None:
         """Count a confidence that is no number from 0 to 1; answers may have none."""
-        keys = self._keys.fields[self._confidence]
-        found = next((values[key] for key in keys if values.get(key) not in (None, "")), None)
-        if found is not None:
+        if (found := self.stated(values)) is not None:
             self._faults.add(
                 "confidences are not a number from 0 to 1",
                 f"{place} ({_short(found)})",
                 remedy="Write 85 % as 0.85, and omit the key if the model gave no confidence",
             )
 
-    def _choices(self, record: Record) -> Mapping[str, str]:
+    def stated(self, values: Mapping[str, object]) -> object:
+        """Return the confidence that a record states; None without one."""
+        keys = self._keys.fields[self._confidence]
+        return next((values[key] for key in keys if values.get(key) not in (None, "")), None)
+
+    def choices(self, record: Record) -> Mapping[str, str]:
         """Return the choices of an answer, which its record holds unless others do.
 
         Raises:
@@ -268,11 +272,16 @@ class AnswerMaker:
         """Return an answer with what only its benchmark reads of its record."""
         if (complete := self._complete) is None:
             return answer
+        values = self.completed_values(entry, whole)
+        return self.checked(entry, answer, lambda: complete(answer, values))
+
+    def completed_values(self, entry: Entry, whole: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the values that only its benchmark reads of an answer's record."""
         values = {**entry.fields, **whole} if entry.fields else whole
         for key in self._keys.lists:
             if isinstance(cell := values.get(key), str) and cell.startswith(("[", "{")):
                 values = {**values, key: structured(cell)}
-        return self.checked(entry, answer, lambda: complete(answer, values))
+        return values
 
     def checked(self, entry: Entry, known: _T, make: Callable[[], _T]) -> _T:
         """Return what a function of the benchmark makes; what is known if it finds a fault."""

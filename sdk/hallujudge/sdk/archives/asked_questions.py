@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from hallujudge.metrics.answers.closed_questions import (
     AnswersItem,
@@ -19,7 +20,8 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
 from .json_files import amount, named, read_text, read_values, shown
-from .question_files import bundle_id, by_columns, known_questions, question_key
+from .question_files import bundle_id, by_columns, ids_of_bundles, known_questions, question_key
+from .record_columns import Columns
 from .records import Record, canonical_id, choose_key, make_record, read_records, unwrapped
 from .table_files import structured
 
@@ -27,6 +29,15 @@ _UNKNOWN = "answers are to questions that the references lack"
 _REMEDY = "Give their questions, or pass InputOptions(allow_unknown=True)"
 _SHOWN_IDS = 3
 _NONE: Mapping[str, object] = {}
+
+
+class Completed(NamedTuple):
+    """Records with what they leave out."""
+
+    columns: Columns
+    """The records."""
+    bundles: Sequence[str]
+    """The id of the bundle of each; empty if it did not have to be looked up."""
 
 
 class AskedQuestions:
@@ -117,6 +128,68 @@ class AskedQuestions:
         if values is not record.values:
             record = make_record((values, record.position, record.place))
         return record, bundle
+
+    def all_completed(self, columns: Columns) -> Completed | None:
+        """Return what :meth:`completed` does of some records.
+
+        None, with nothing noted, if one may be left out or something may be wrong with it.
+        """
+        if not self.questions and not self._tables:
+            self._records += columns.size
+            return Completed(columns, [""] * columns.size)
+        if self._declared.bundle.columns or (self._tables and not self._by_id):
+            return None
+        if not self._by_id:
+            return None
+        try:
+            bundles = ids_of_bundles(self._declared, columns, self._options)
+        except ArchiveError:
+            return None
+        needed = [held for table, held in self._tables.items() if table.required]
+        for known in (*needed, self.questions) if self.questions else needed:
+            if not all(map(known.__contains__, bundles)):
+                return None
+        self._records += columns.size
+        values = columns.values
+        if self.questions:
+            self._joined.update(bundles)
+            found = (
+                map(self.known, bundles) if self._of_answers else map(self.questions.get, bundles)
+            )
+            pairs = zip(found, values, strict=True)
+            values = [{**known, **own} if known else own for known, own in pairs]
+        if self._tables:
+            self._bundles.update(bundles)
+            values = self._all_with_tables(values, bundles, columns.positions)
+
+        def records() -> Iterator[Record]:
+            places = (record.place for record in columns.records())
+            return map(make_record, zip(values, columns.positions, places, strict=True))
+
+        return Completed(Columns(values, records, columns.positions), bundles)
+
+    def _all_with_tables(
+        self,
+        values: Sequence[Mapping[str, object]],
+        bundles: Sequence[str],
+        positions: Sequence[int],
+    ) -> Sequence[Mapping[str, object]]:
+        """Return what :meth:`_with_tables` does of some records that lack nothing."""
+        added: dict[str, Iterable[object]] = {}
+        for table, held in self._tables.items():
+            if table.form == "records":
+                known = cast(
+                    "Iterable[Mapping[str, object]]", map(held.get, bundles, repeat(_NONE))
+                )
+                values = [{**more, **own} for more, own in zip(known, values, strict=True)]
+            elif table.form == "pairs":
+                added[table.name] = repeat(held)
+            elif table.form in ("by id", "in order"):
+                keys = map(str, positions) if type(held) is _Listed else bundles
+                added[table.name] = map(held.get, keys)
+        for name, column in added.items():
+            values = [{**own, name: each} for own, each in zip(values, column, strict=False)]
+        return values
 
     def _match_columns(self, first: Record) -> None:
         """Take questions apart whose answers are in columns, if each is a record in the archive."""

@@ -7,17 +7,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TypeGuard
 
-from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions, Unfold
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, References
 from .joins import refuse
 from .json_files import shown
+from .record_columns import Columns
 from .records import (
     ID_FLAG,
     Record,
@@ -217,8 +219,8 @@ def known_questions(
     return known
 
 
-def unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> Iterator[Record]:
-    """Yield the bundles of records, of which those of released files may hold many.
+def unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> Iterable[Record]:
+    """Return the bundles of records, of which those of released files may hold many.
 
     Args:
         declared: The benchmark.
@@ -228,14 +230,15 @@ def unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> 
     Raises:
         ArchiveError: A record has another form.
     """
-    if declared.unfold is None:
-        yield from records
-        return
+    return records if declared.unfold is None else _unfolded(declared.unfold, records, key)
+
+
+def _unfolded(unfold: Unfold, records: Iterable[Record], key: str) -> Iterator[Record]:
     listed = list(records)
     contents = [content for r in listed if isinstance(content := unwrapped(r.values), Mapping)]
     assert len(contents) == len(listed), "a list would have been read as records"
     try:
-        for position, values in declared.unfold(contents, key):
+        for position, values in unfold(contents, key):
             yield Record(values, position, listed[position].place)
     except ValueError as err:
         fault, remedy = err.args
@@ -283,6 +286,35 @@ def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) 
         # As in canonical_id().
         return value
     return canonical_id(value, record.place)
+
+
+def ids_of_bundles(declared: ClosedQuestions, columns: Columns, options: InputOptions) -> list[str]:
+    """Return the id of each record's bundle.
+
+    Raises:
+        ArchiveError: A record has none; the message may not be about the first one.
+    """
+    if by := declared.bundle.by:
+        return places_of(declared, columns, by)
+    keys = (options.id_key,) if options.id_key else declared.keys.id
+    return columns.ids(keys, lambda record: bundle_id(declared, record, options))
+
+
+def places_of(declared: ClosedQuestions, columns: Columns, names: Sequence[str]) -> list[str]:
+    """Return the places of answers in their benchmark, the values of each with a line between.
+
+    Raises:
+        ArchiveError: A record lacks a value; the message may not be about the first one.
+    """
+    places = [
+        columns.ids(declared.keys.fields[name], partial(_place_of_one, declared, name))
+        for name in names
+    ]
+    return places[0] if len(places) == 1 else list(map("_".join, zip(*places, strict=True)))
+
+
+def _place_of_one(declared: ClosedQuestions, name: str, record: Record) -> str:
+    return place_of(declared, record, (name,))[0]
 
 
 def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import HallujudgeError
 from .named_keys import fields_of
-from .records import Record, optional_text, read_record_batches, read_records
+from .records import Record, RecordBatch, optional_text, read_record_batches, read_records
 
 _T = TypeVar("_T")
 _GATHERED = 256  # records that were not read many at a time
@@ -30,13 +30,19 @@ class Columns:
     Args:
         values: Keys and values of each record.
         records: Returns the records, which few need.
+        positions: The position of each in the archive.
     """
 
     def __init__(
-        self, values: Sequence[Mapping[str, object]], records: Callable[[], Iterable[Record]]
+        self,
+        values: Sequence[Mapping[str, object]],
+        records: Callable[[], Iterable[Record]],
+        positions: Sequence[int] = (),
     ) -> None:
         self.values = values
         """Keys and values of each record."""
+        self.positions = positions
+        """The position of each record in the archive, if it was given."""
         self.size = len(values)
         """How many records there are."""
         self._make = records
@@ -71,6 +77,16 @@ class Columns:
         except KeyError:
             return None
 
+    def has_any(self, keys: Iterable[str]) -> bool:
+        """Return whether a record may have one of some keys."""
+        return self._keys is None or not self._keys.isdisjoint(keys)
+
+    def same_texts(self, keys: Iterable[str]) -> list[str] | None:
+        """Return the texts of :meth:`under`, as they are; None if there are other values."""
+        found = self.under(keys)
+        usual = found is not None and set(map(type, found)) <= _TEXT
+        return cast("list[str]", found) if usual else None
+
     def texts(self, keys: Sequence[str]) -> list[str]:
         """Return what :func:`optional_text` does of each record."""
         found = self.under(keys)
@@ -100,14 +116,14 @@ class Columns:
             plain: The function.
             of_text: Returns what that returns if the value is a text; None if it is the text.
         """
-        found = self.under((key,))
-        if found and set(map(type, found)) == _TEXT:
-            texts = cast("list[str]", found)
-            return (
-                cast("list[_T]", _well_formed(texts))
-                if of_text is None
-                else list(map(of_text, texts))
-            )
+        found = self.same_texts((key,))
+        if found and of_text is not None:
+            return list(map(of_text, found))
+        if found:
+            return cast("list[_T]", _well_formed(found))
+        if found is not None and self.size:
+            # No record has the key.
+            return [plain(self.records()[0])] * self.size
         return list(map(plain, self.records()))
 
     def fields(
@@ -134,11 +150,7 @@ class Columns:
                 [known.get(key) or own for known, own in zip(before, column, strict=True)]
                 for key, column in zip(keys, columns, strict=True)
             ]
-        made: dict[tuple[str, ...], Mapping[str, str]] = {}
-        rows = list(zip(*columns, strict=True))
-        for row in set(rows):
-            made[row] = dict(zip(keys, row, strict=True))
-        return list(map(made.__getitem__, rows))
+        return fields_of_rows(keys, columns)
 
     def _columns_of(self, keys: Iterable[str]) -> list[list[str]] | None:
         """Return the texts under each key; None if some are no texts, or are under a path."""
@@ -153,6 +165,15 @@ class Columns:
         return columns
 
 
+def fields_of_rows(
+    names: Sequence[str], columns: Sequence[Sequence[str]]
+) -> list[Mapping[str, str]]:
+    """Return fields of their values, which are given name by name; equal fields are one value."""
+    rows = list(zip(*columns, strict=True))
+    made = {row: dict(zip(names, row, strict=True)) for row in set(rows)}
+    return list(map(made.__getitem__, rows))
+
+
 def plain_ids(values: Sequence[object]) -> list[str] | None:
     """Return what :func:`canonical_id` does of each value; None if they are of unusual kinds."""
     kinds = set(map(type, values))
@@ -162,7 +183,11 @@ def plain_ids(values: Sequence[object]) -> list[str] | None:
         return None
     texts = cast("list[str]", values)
     joined = "".join(texts)
-    return list(texts) if all(texts) and joined.isascii() and joined.isalnum() else None
+    if not all(texts) or not joined.isascii():
+        return None
+    # No text has blanks at an end, or may be a number with a fraction.
+    plain = joined.isalnum() or (".0" not in joined and list(map(str.strip, texts)) == texts)
+    return texts if plain else None
 
 
 def _as_texts(values: list[object]) -> list[str] | None:
@@ -180,7 +205,12 @@ def read_columns(source: str | Path | Iterable[object] | Mapping[str, object]) -
     """Yield the records of an archive, many at a time, as :func:`read_records` does one by one."""
     if not isinstance(source, (str, Path, Mapping)):
         return columns_of(read_records(source))
-    return (Columns(batch.values, batch.records) for batch in read_record_batches(source))
+    return map(_of_batch, read_record_batches(source))
+
+
+def _of_batch(batch: RecordBatch) -> Columns:
+    end = batch.position + len(batch.values)
+    return Columns(batch.values, batch.records, range(batch.position, end))
 
 
 def columns_of(records: Iterable[Record]) -> Iterator[Columns]:
@@ -201,7 +231,8 @@ def columns_of(records: Iterable[Record]) -> Iterator[Columns]:
 
 
 def _of_records(records: list[Record]) -> Columns:
-    return Columns([record.values for record in records], lambda: records)
+    values, positions, _ = zip(*records, strict=True) if records else ((), (), ())
+    return Columns(values, lambda: records, positions)
 
 
 def first_fault(read: Callable[[Columns], _T], columns: Columns) -> _T:

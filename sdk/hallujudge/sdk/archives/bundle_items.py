@@ -1,0 +1,204 @@
+"""Items of bundles: the answers of the records that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, repeat
+
+from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
+
+from .answer_columns import AnswerColumns
+from .answer_records import AnswerMaker, Entry, Fault, differing, make_item, make_items, placed
+from .asked_questions import AskedQuestions
+from .inputs import InputOptions
+from .joins import Faults, MediaCheck
+from .named_keys import fields_of
+from .record_columns import Columns
+from .records import make_record, optional_text
+
+_TOGETHER = 256  # bundles whose answers are made at once, as long as nothing is wrong with them
+
+
+class BundleItems:
+    """Makes the items of bundles, and notes what is wrong with them.
+
+    Args:
+        declared: The benchmark.
+        options: How the archive is read.
+        faults: Collects what is wrong.
+        asked: What is known of the questions.
+        maker: Makes the answers.
+        group_by: Fields to group by.
+        of_first: Fields of the first answer to group by.
+    """
+
+    def __init__(
+        self,
+        declared: ClosedQuestions,
+        options: InputOptions,
+        faults: Faults,
+        asked: AskedQuestions,
+        maker: AnswerMaker,
+        group_by: Sequence[str],
+        of_first: Sequence[str],
+    ) -> None:
+        self._declared = declared
+        self._keys = declared.keys
+        self._bundle = declared.bundle
+        self._faults = faults
+        self._asked = asked
+        self._maker = maker
+        self._columns = AnswerColumns(declared, asked, maker)
+        self._group_by = group_by
+        self._of_first = of_first
+        self._needed = () if options.allow_missing else self._bundle.required or self._bundle.names
+        self._media = MediaCheck(() if self._keys.own_media else self._keys.media)
+
+    def of(self, bundles: Iterable[Sequence[Entry]], *, with_ids: bool) -> list[AnswersItem]:
+        """Return the items of bundles.
+
+        Args:
+            bundles: The entries of each.
+            with_ids: Whether records of bundles in columns, or in their order, have ids.
+        """
+        items: list[AnswersItem] = []
+        every = 0 if with_ids else self._bundle.every
+        reading = iter(bundles)
+        while some := list(islice(reading, _TOGETHER)):
+            entries = [entry for each in some for entry in each if not entry.empty]
+            answers = self._columns.answers(entries)
+            if answers is None:
+                items += [self._item(each, self._made(each), every) for each in some]
+                continue
+            media = self._media_of_all(entries)
+            if len(entries) == len(some) and not self._needed and None not in answers:
+                items += self._alone(entries, [each for each in answers if each], media)
+                continue
+            made = self._completed(entries, answers, media)
+            items += [self._item(each, made, every) for each in some]
+        return items
+
+    def _made(self, entries: Sequence[Entry]) -> Iterator[tuple[Answer, str]]:
+        """Yield the answer and the medium of each entry, when it is asked for."""
+        for entry in entries:
+            if not entry.empty:
+                yield self._maker.answer(entry), self._media_of(entry)
+
+    def _completed(
+        self, entries: Sequence[Entry], answers: Sequence[Answer | None], media: Sequence[str]
+    ) -> Iterator[tuple[Answer, str]]:
+        """Yield what :meth:`_made` does, of which most is known."""
+        for entry, answer, found in zip(entries, answers, media, strict=True):
+            yield answer or self._maker.answer(entry), found
+
+    def _alone(
+        self, entries: Sequence[Entry], answers: Sequence[Answer], media: Sequence[str]
+    ) -> list[AnswersItem]:
+        """Return the items of bundles with one answer each."""
+        fields: list[Mapping[str, str]] = [entry.fields for entry in entries]
+        if self._group_by:
+            outer = [entry.outer for entry in entries]
+            own = Columns(outer, lambda: [entry.inner for entry in entries]).fields(self._group_by)
+            fields = [{**a, **b} if a else b for a, b in zip(fields, own, strict=True)]
+        if self._of_first:
+            fields = [
+                {**known, **{name: answer.fields.get(name, "") for name in self._of_first}}
+                for known, answer in zip(fields, answers, strict=True)
+            ]
+        ids = [entry.bundle for entry in entries]
+        items = make_items((ids, media, fields, list(zip(answers, strict=True))))
+        if self._declared.task is None:
+            return items
+        return [self._special(*pair) for pair in zip(entries, items, strict=True)]
+
+    def _special(self, entry: Entry, item: AnswersItem) -> AnswersItem:
+        """Return an item, or that of another task if its record is no question."""
+        if not self._asked.is_special(entry.outer):
+            return item
+        return self._maker.checked(entry, item, lambda: self._asked.special(item, entry.outer))
+
+    def _item(
+        self, entries: Sequence[Entry], made: Iterator[tuple[Answer, str]], every: int
+    ) -> AnswersItem:
+        first = entries[0]
+        answers: dict[str, Answer] = {}
+        media = []
+        for entry in entries:
+            if entry.empty:
+                continue
+            if entry.name in answers:
+                self._faults.add(Fault.SHIFTED if every else Fault.TWICE, placed(entry))
+            answers[entry.name], image = next(made)
+            media.append(image)
+        if self._bundle.same and len(answers) == len(entries):
+            self._check_same(entries, tuple(answers.values()), media)
+        lacking = [name for name in self._needed if name not in answers]
+        if lacking and len(entries) >= every:
+            fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
+            self._faults.add(fault, first.bundle)
+        names = self._bundle.names
+        in_order = [answers[name] for name in names if name in answers] if names else ()
+        # Some questions are duplicates with the halves of a video in the other order.
+        group = media[0] if len(media) == 1 else min(filter(None, media), default="")
+        fields = self._fields_of(entries, answers[first.name].fields if answers else {})
+        item = make_item((first.bundle, group, fields, tuple(in_order or answers.values())))
+        return self._special(first, item)
+
+    def _check_same(
+        self, entries: Sequence[Entry], answers: Sequence[Answer], media: Sequence[str]
+    ) -> None:
+        """Note values that differ within a bundle and must not."""
+        common = {"label": [answer.label for answer in answers], "media": media}
+        for name in self._bundle.same:
+            found = common.get(name) or map(_value_of, entries, answers, repeat(name))
+            if len({each.strip().casefold() for each in {*found} if each}) > 1:
+                self._faults.add(differing(self._declared, name), entries[0].bundle)
+
+    def _fields_of(self, entries: Sequence[Entry], known: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the fields of an item, where its first answer has precedence."""
+        first = entries[0]
+        fields = first.fields
+        if len(entries) > 1 and fields:
+            fields = {
+                name: text for each in reversed(entries) for name, text in each.fields.items()
+            }
+        if self._group_by:
+            fields = {**fields, **fields_of(self._group_by, first.outer)}
+        if self._of_first:
+            fields = {**fields, **{name: known.get(name, "") for name in self._of_first}}
+        return fields
+
+    def _media_of(self, entry: Entry) -> str:
+        """Return the image or video of an answer; empty without one."""
+        keys = self._keys.media
+        found = optional_text(entry.inner, keys) if keys else ""
+        if not found and entry.outer is not entry.inner.values and keys:
+            found = optional_text(make_record((entry.outer, 0, entry.bundle)), keys)
+        if not self._keys.own_media:
+            place, whole = ("", ()) if found else (placed(entry), entry.whole)
+            self._media.add(found, place, whole)
+        return found
+
+    def _media_of_all(self, entries: Sequence[Entry]) -> list[str]:
+        """Return what :meth:`_media_of` does of each entry."""
+        keys = self._keys.media
+        inner = [entry.inner.values for entry in entries]
+        media = Columns(inner, lambda: [entry.inner for entry in entries]).texts(keys)
+        if not all(media) and keys:
+            media = [
+                found or optional_text(make_record((entry.outer, 0, entry.bundle)), keys)
+                for found, entry in zip(media, entries, strict=True)
+            ]
+        if not self._keys.own_media:
+            wholes = ((entry.whole, 0, placed(entry)) for entry in entries)
+            self._media.extend(media, lambda: map(make_record, wholes))
+        return media
+
+    def media_notes(self) -> tuple[str, ...]:
+        """Return a note if no item has an image or a video."""
+        asking = self._asked.asking
+        return self._media.notes("" if asking is None else f", or give {asking}")
+
+
+def _value_of(entry: Entry, answer: Answer, name: str) -> str:
+    return entry.fields.get(name, "") or answer.fields.get(name, "")
