@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hallujudge.metrics import AnswersItem
 from hallujudge.sdk.archives import InputOptions, read_items
 from hallujudge.sdk.errors import HallujudgeError
 
@@ -104,3 +105,12 @@ def test_answers_joined_with_questions(
 ) -> None:
     found = outcome("pope", answers, questions, options, together=True)
     assert found == outcome("pope", answers, questions, options, together=False)
+
+
+def test_a_caption_without_mentions_next_to_one_with_two() -> None:
+    rows: Rows = [
+        {"generated_caption": "A dog.", "generated_objs": [], "judge_texts": []},
+        {"generated_caption": "A cat.", "generated_objs": ["a", "b"], "judge_texts": ["yes", "no"]},
+    ]
+    items = [item for item in read_items("openchair", rows, None) if isinstance(item, AnswersItem)]
+    assert [(item.id, len(item.answers)) for item in items] == [("1", 0), ("2", 2)]

@@ -71,7 +71,8 @@ class BundleItems:
                 items += [self._item(each, self._made(each), every) for each in some]
                 continue
             media = self._media_of_all(entries)
-            if len(entries) == len(some) and not self._needed and None not in answers:
+            alone = len(entries) == len(some) == sum(map(len, some)) and not self._needed
+            if alone and None not in answers:
                 items += self._alone(entries, [each for each in answers if each], media)
                 continue
             made = self._completed(entries, answers, media)

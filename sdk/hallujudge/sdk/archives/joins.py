@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import filterfalse, islice
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import Item
@@ -65,6 +65,20 @@ class IdMap:
                 f"{self._path}, which has entries 0 to {len(self._ids) - 1}"
             )
         return self._ids[index]  # type: ignore[call-overload,no-any-return]  # an int by now
+
+
+def plain_ids(values: Sequence[object]) -> list[str] | None:
+    """Return what :func:`canonical_id` does of each value; None if they are of unusual kinds."""
+    kinds = set(map(type, values))
+    if kinds != {str}:
+        return list(map(str, values)) if kinds == {int} else None
+    texts = cast("list[str]", values)
+    joined = "".join(texts)
+    if not all(texts) or not joined.isascii():
+        return None
+    # No text has blanks at an end, or may be a number with a fraction.
+    plain = joined.isalnum() or (".0" not in joined and list(map(str.strip, texts)) == texts)
+    return texts if plain else None
 
 
 class IdCheck:
@@ -286,7 +300,7 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
         ArchiveError: The file can't be read, is not an object, or has duplicate ids.
     """
     if isinstance(source, Mapping):
-        return {canonical_id(key, what): value for key, value in source.items()}
+        return _by_id(source, what)
     path = Path(source)
     only, duplicates = only_value(path), list[str]()
     content = _with_duplicates(path, what, duplicates) if only is None else only.value
@@ -298,7 +312,12 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
         raise refuse(
             f"duplicate keys in one object of {path}", duplicates, "Keep one entry of each"
         )
-    place = str(path)
+    return _by_id(content, str(path))
+
+
+def _by_id(content: Mapping[str, object], place: str) -> Mapping[str, object]:
+    if (ids := plain_ids(list(content))) is not None:
+        return dict(zip(ids, content.values(), strict=True))
     return {canonical_id(key, place): value for key, value in content.items()}
 
 

@@ -19,7 +19,7 @@ from ..errors import ArchiveError
 from .inputs import InputOptions, References
 from .joins import refuse
 from .json_files import shown
-from .record_columns import Columns
+from .record_columns import Columns, columns_of, first_fault, read_columns
 from .records import (
     ID_FLAG,
     Record,
@@ -198,18 +198,18 @@ def known_questions(
     """
     known: dict[str, Mapping[str, object]] = {}
     twice: list[str] = []
-    key_of = question_key if declared.bundle.by else bundle_id
-    records = () if references is None else read_records(references)
-    for record in unfolded(declared, records, "label"):
-        if declared.choices and declared.keys.options[0] not in record.values:
-            choose_key(record, None, declared.keys.options, "the choices")
-        if not known and options.id_key not in record.values:
+    for columns in _question_columns(declared, references):
+        if not known and options.id_key not in columns.values[0]:
             # The named key is that of the answers alone.
             options = replace(options, id_key=None)
-        key = key_of(declared, record, options)
-        if key in known:
-            twice.append(key)
-        known[key] = record.values
+        keys = first_fault(partial(_question_keys, declared, options), columns)
+        found = dict(zip(keys, columns.values, strict=True))
+        if len(found) < columns.size or not known.keys().isdisjoint(found):
+            seen = set(known)
+            for key in keys:
+                twice += [key] * (key in seen)
+                seen.add(key)
+        known |= found
     if twice:
         raise refuse(
             f"duplicate {what}",
@@ -217,6 +217,28 @@ def known_questions(
             "Give different ones different ids, and keep one of those that are the same",
         )
     return known
+
+
+def _question_columns(
+    declared: ClosedQuestions, references: References | None
+) -> Iterator[Columns]:
+    if references is None:
+        return iter(())
+    if declared.unfold is None:
+        return read_columns(references)
+    return columns_of(unfolded(declared, read_records(references), "label"))
+
+
+def _question_keys(declared: ClosedQuestions, options: InputOptions, columns: Columns) -> list[str]:
+    """Return what joins each question with its answers, if all have the choices that they need."""
+    keys = declared.keys.options
+    if declared.choices and not columns.under(keys[:1]):
+        for record in columns.records():
+            if keys[0] not in record.values:
+                choose_key(record, None, keys, "the choices")
+    if declared.bundle.by:
+        return [question_key(declared, record, options) for record in columns.records()]
+    return ids_of_bundles(declared, columns, options)
 
 
 def unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> Iterable[Record]:
@@ -371,6 +393,11 @@ def options_of(record: Record, keys: Sequence[str]) -> Mapping[str, str]:
         return {}
     if isinstance(value, (list, tuple)) and len(value) <= len(ascii_uppercase):
         value = dict(zip(ascii_uppercase, value, strict=False))
+    if type(value) is dict and {*map(type, value), *map(type, value.values())} == {str}:
+        texts: list[str] = list(value.values())
+        # Nearly all choices are such texts, which are taken as they are.
+        if "".join(texts).isascii():
+            return dict(zip(map(str.strip, value), texts, strict=True))
     # The test of a dict takes a fifth of the time of that of a mapping.
     held = value if isinstance(value, (dict, Mapping)) else {"": None}
     if all(type(text) is str or _is_number(text) for text in held.values()):

@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import HallujudgeError
+from .joins import plain_ids
 from .named_keys import fields_of
 from .records import Record, RecordBatch, optional_text, read_record_batches, read_records
 
@@ -172,22 +173,6 @@ def fields_of_rows(
     rows = list(zip(*columns, strict=True))
     made = {row: dict(zip(names, row, strict=True)) for row in set(rows)}
     return list(map(made.__getitem__, rows))
-
-
-def plain_ids(values: Sequence[object]) -> list[str] | None:
-    """Return what :func:`canonical_id` does of each value; None if they are of unusual kinds."""
-    kinds = set(map(type, values))
-    if kinds == _WHOLE:
-        return list(map(str, values))
-    if kinds != _TEXT:
-        return None
-    texts = cast("list[str]", values)
-    joined = "".join(texts)
-    if not all(texts) or not joined.isascii():
-        return None
-    # No text has blanks at an end, or may be a number with a fraction.
-    plain = joined.isalnum() or (".0" not in joined and list(map(str.strip, texts)) == texts)
-    return texts if plain else None
 
 
 def _as_texts(values: list[object]) -> list[str] | None:
