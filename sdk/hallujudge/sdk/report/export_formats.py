@@ -27,6 +27,7 @@ from .report_text import (
     interval_label,
     is_fraction,
     judging_sentences,
+    main_score_of,
     score_rows,
     shown,
 )
@@ -382,7 +383,8 @@ def _panels(report: Report) -> Iterable[_Panel]:
             "shows why"
         )
     yield _Panel("scores", scores[:_MOST_DOTS])
-    main = scores[0][0]
+    drawn, main = dict(scores), main_score_of(report)
+    main = main if main in drawn else scores[0][0]
     for key, groups in report.groups.items():
         dots = [
             (value or "(none)", found[main])

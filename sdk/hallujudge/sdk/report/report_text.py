@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.metrics import Bound, Report, Score, ScoreDefinition
+from hallujudge.metrics import Bound, Metric, Report, Score, ScoreDefinition
 from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
 from hallujudge.metrics.calibration.judge_accuracy import Rate
 from hallujudge.metrics.framework.report import JudgeShare
@@ -202,22 +202,35 @@ def is_fraction(report: Report, score: str) -> bool:
 
 def headline_of(report: Report) -> list[str]:
     """Return the scores that a short table shows, the ranking one first where all are shown."""
-    names = list(report.scores)
-    try:
-        metric = metric_entry(report.metric).metric
-    except NotFoundError:
-        return names
-    short = [name for name in metric.headline if name in report.scores]
-    return short or sorted(names, key=lambda name: name != metric.ranked_by[0])
+    metric = _metric_named(report.metric)
+    short = [name for name in metric.headline if name in report.scores] if metric else []
+    main = main_score_of(report)
+    return short or sorted(report.scores, key=lambda name: name != main)
+
+
+def main_score_of(report: Report) -> str:
+    """Return the score that ranks models, of those with a value; empty without scores.
+
+    It is the first score if this release lacks the metric.
+    """
+    metric = _metric_named(report.metric)
+    ranking = [name for name in metric.ranked_by if name in report.scores] if metric else []
+    names = ranking or list(report.scores)
+    known = (name for name in names if report.scores[name].value is not None)
+    return next(known, names[0] if names else "")
 
 
 @cache
 def _definitions(metric: str) -> Mapping[str, ScoreDefinition]:
+    known = _metric_named(metric)
+    return {score.name: score for score in known.score_definitions} if known else {}
+
+
+def _metric_named(name: str) -> type[Metric] | None:
     try:
-        scores = metric_entry(metric).metric.score_definitions
+        return metric_entry(name).metric
     except NotFoundError:
-        return {}
-    return {score.name: score for score in scores}
+        return None
 
 
 def signature_lines(signature: str, width: int) -> Iterator[str]:

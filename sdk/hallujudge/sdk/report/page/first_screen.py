@@ -30,6 +30,7 @@ from ..report_text import (
     highest_of,
     interval_label,
     judging_sentences,
+    main_score_of,
     meaning_of,
     shown,
 )
@@ -278,8 +279,8 @@ def first_screen(report: Report, about: PageAbout, *, copy: bool = True) -> Iter
 
 
 def _headline(report: Report, about: PageAbout) -> Markup:
-    """Return the first score in large figures with its interval on a scale."""
-    score = next(iter(report.scores.values()), None)
+    """Return the main score in large figures with its interval on a scale."""
+    score = report.scores.get(main_score_of(report))
     if score is None:
         return Markup("")
     figures = shown(score)
@@ -331,12 +332,14 @@ def _card_link(note: str, card: str) -> Iterator[Content]:
 
 
 def bounds_sentence(report: Report) -> str:
-    """Return what unscored items and claims could make of the first score; empty without any."""
-    name, score = next(iter(report.scores.items()), ("", None))
-    bound = report.coverage.bounds.get(name)
-    if score is None or bound is None:
-        return ""
-    return f" They could make {name} {shown(score, bound).bound}."
+    """Return what unscored items and claims could make of the main score; empty without any.
+
+    Where that score has no bounds, it is the first one that has some.
+    """
+    for name in filter(None, (main_score_of(report), *report.scores)):
+        if (bound := report.coverage.bounds.get(name)) is not None:
+            return f" They could make {name} {shown(report.scores[name], bound).bound}."
+    return ""
 
 
 def _making(report: Report, about: PageAbout, *, copy: bool) -> Markup:

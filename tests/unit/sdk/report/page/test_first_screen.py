@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from support import report_samples as samples
+from support.comparison_runs import pope_run
 from support.pages import Page
 
 from hallujudge.sdk.report import HtmlPage
@@ -21,6 +24,15 @@ def test_a_notebook_shows_the_first_screen_of_the_page() -> None:
         assert part in page.text
     assert ("class", "headline") in shown.attributes
     assert ("role", "img") in shown.attributes, "the interval is drawn on a scale"
+
+
+def test_the_score_that_ranks_models_is_the_large_one() -> None:
+    page = HtmlPage().render(pope_run(None, 0.9))
+    large = re.search(r'aria-label="Main score".*?<code>(\w+)</code>', page, re.DOTALL)
+    assert large is not None
+    assert large[1] == "f1"
+    silent = HtmlPage().render(pope_run(None, 0.9, unclear=1.0))
+    assert 'aria-label="Main score"' in silent
 
 
 def test_a_notebook_needs_no_script_and_its_style_reaches_nothing_else() -> None:
