@@ -1,37 +1,15 @@
-"""Fast construction of frozen values.
-
-The constructor of a frozen dataclass sets each field with a call. Here a value is filled while it
-has another class: one with the same slots that can be set, which differs in nothing else. Then the
-value gets its own class. This takes a tenth of the time.
-"""
+"""Fast construction of frozen values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, make_dataclass
 from itertools import repeat
+from operator import call
 from types import MemberDescriptorType
 from typing import Any, TypeVar
 
 _ValueT = TypeVar("_ValueT")
-
-# Written for the names of a class, as dataclasses do, since setting an attribute by its name takes
-# ten times as long.
-_MAKERS = """
-def make(contents):
-    value = new(open_type)
-    {targets} = contents
-    value.__class__ = value_type
-    return value
-
-
-def make_many(contents):
-    [count] = set(map(len, contents))
-    values = list(map(new, repeat(open_type, count)))
-    for value, {targets} in zip(values, *contents, strict=True):
-        value.__class__ = value_type
-    return values
-"""
 
 
 def maker_of(
@@ -39,16 +17,26 @@ def maker_of(
 ) -> Callable[[Sequence[object]], _ValueT]:
     """Return a function that makes a value of the contents of its fields.
 
-    A value that checks something when it is made is made by its constructor.
+    A value that checks nothing when it is made is filled slot by slot, which takes half the time of
+    its constructor: that of a frozen dataclass sets each field with a call in Python.
 
     Args:
         value_type: A dataclass.
         names: Its fields, in the order in which contents are given.
     """
-    if _has_slots(value_type, names):
-        make: Callable[[Sequence[object]], _ValueT] = _makers(value_type, names)["make"]
-        return make
-    return lambda contents: value_type(**dict(zip(names, contents, strict=True)))
+    slots = slots_of(value_type, names)
+    if slots is None:
+        return lambda contents: value_type(**dict(zip(names, contents, strict=True)))
+    new = object.__new__
+    setters = tuple(slot.__set__ for slot in slots)
+
+    def make(contents: Sequence[object]) -> _ValueT:
+        value = new(value_type)
+        # Every call returns None, so that none ends the search: a loop without steps in Python.
+        any(map(call, setters, repeat(value), contents))
+        return value
+
+    return make
 
 
 def makers_of(
@@ -56,44 +44,53 @@ def makers_of(
 ) -> Callable[[Sequence[Sequence[object]]], list[_ValueT]]:
     """Return a function that makes many values at once of the contents of each field.
 
+    It takes a third of the time of :func:`maker_of` for each value. Values that check nothing are
+    made with another class, which has the same slots and a constructor that sets them without
+    calls, and then get their own.
+
     Args:
         value_type: A dataclass.
         names: Its fields, in the order in which contents are given: as many for each field.
     """
-    if _has_slots(value_type, names):
-        make: Callable[..., list[_ValueT]] = _makers(value_type, names)["make_many"]
-        return make
-    one = maker_of(value_type, names)
-    return lambda contents: list(map(one, zip(*contents, strict=True)))
+    if slots_of(value_type, names) is None:
+        one = maker_of(value_type, names)
+        return lambda contents: list(map(one, zip(*contents, strict=True)))
+    open_type = _open_type(value_type, names)
+
+    def make(contents: Sequence[Sequence[object]]) -> list[_ValueT]:
+        [_] = set(map(len, contents))
+        values = list(map(open_type, *contents))
+        for value in values:
+            value.__class__ = value_type
+        return values
+
+    return make
 
 
-def _makers(value_type: type, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return functions that make one value and many of a class."""
+def _open_type(value_type: type, names: Sequence[str]) -> Any:
+    """Return a class that can be set, with the slots of a frozen one and a constructor of them."""
     base = value_type.__base__
     assert base is not None, "only object has none"
     can_change = {name: getattr(object, name) for name in ("__setattr__", "__delattr__")}
-    slots = {"__slots__": value_type.__dict__["__slots__"]}
-    known: dict[str, Any] = {
-        "new": object.__new__,
-        "repeat": repeat,
-        "open_type": type(value_type.__name__, (base,), slots | can_change),
-        "value_type": value_type,
-    }
-    targets = "".join(f"value.{name}, " for name in names).rstrip()
-    # The names are those of a class's fields.
-    exec(_MAKERS.format(targets=targets), known)  # noqa: S102
-    return known
+    own = {"__slots__": vars(value_type)["__slots__"]}
+    constructor = {"__init__": vars(make_dataclass("Open", names))["__init__"]}
+    return type(value_type.__name__, (base,), own | can_change | constructor)
 
 
-def _has_slots(value_type: type, names: Sequence[str]) -> bool:
-    """Return whether all fields of a value are slots that hold whatever they are given.
+def slots_of(value_type: type, names: Sequence[str]) -> tuple[MemberDescriptorType, ...] | None:
+    """Return the slots of a value that can be filled one by one.
 
     Args:
         value_type: A dataclass.
-        names: The fields that are given.
+        names: Its fields, in the order of the slots.
+
+    Returns:
+        None if the value checks its fields when it is made, has other fields, or has no slots.
     """
+    slots = [getattr(value_type, name, None) for name in names]
+    found = tuple(slot for slot in slots if isinstance(slot, MemberDescriptorType))
     complete = {field.name for field in fields(value_type)} == set(names)
-    slots = [isinstance(getattr(value_type, name, None), MemberDescriptorType) for name in names]
     # Classes with more bases, or without slots of their own, have another layout.
     is_plain = len(value_type.__bases__) == 1 and "__slots__" in vars(value_type)
-    return complete and all(slots) and is_plain and not hasattr(value_type, "__post_init__")
+    is_plain = is_plain and not hasattr(value_type, "__post_init__")
+    return found if is_plain and complete and len(found) == len(names) else None

@@ -69,27 +69,20 @@ def item_lines(
         ValueError: A statistic or score is not a finite number.
     """
     # All results live until their lines are encoded, as _KnownJson needs it.
-    held, known = list(pairs), _KnownJson(statistics)
+    held, known, lines = list(pairs), _KnownJson(statistics), []
+    # Its values are encoded in two thirds of the time of a dict.
     line, absent = _line_type()
-    lines = []
-    # A loop without calls in Python, and values that are encoded in two thirds of the time of a
-    # dict: these are most of what a run of closed questions writes.
     for item, result in held:
         key = id(result.scores), id(result.statistics), id(result.evidence)
         scores, numbers, evidence = known.made.get(key) or known.parts(key, result)
         said = response_of(item)
-        reason = detail = absent
+        why, own = (absent, absent), result.fields
         if result.outcome is _UNSCORED:
             # The detail may quote the response.
-            reason, detail = result.reason, result.detail if keep_text else ""
-        own = result.fields
+            why = result.reason, result.detail if keep_text else ""
         lines.append(
             line(
-                result.id,
-                result.group_id,
-                result.outcome,
-                reason,
-                detail,
+                *(result.id, result.group_id, result.outcome, *why),
                 # Sorted, since protobuf maps have no order.
                 (dict(sorted(own.items())) if len(own) > 1 else own) if own else absent,
                 result.question_hash or absent,
