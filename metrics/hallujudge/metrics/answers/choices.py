@@ -115,17 +115,6 @@ class _Options:
             dict.fromkeys(self._letters[x.upper()] for x in letters if x.upper() in self._letters)
         )
 
-    def longest_in(self, padded: str) -> list[str]:
-        """Return the letters of the options that folded text contains.
-
-        Args:
-            padded: The text, with a space at both ends.
-        """
-        found = {letter: f" {x} " for letter, x in self.texts.items() if f" {x} " in padded}
-        longer = [*found.values()]
-        # "left" is part of "top left": prefer the longer option.
-        return [a for a, one in found.items() if not any(one in b and one != b for b in longer)]
-
 
 # A question has one list of options for all answers to it.
 _prepared = lru_cache(maxsize=1 << 10)(_Options)
@@ -174,10 +163,18 @@ def _bracketed(text: str, options: _Options) -> list[str]:
 
 def _contained(text: str, options: _Options) -> list[str]:
     padded = f" {folded(text)} "
-    longest = options.longest_in(padded)
+    longest = _longest_in(padded, options.texts)
     if len(longest) == 1 and _turned(padded, options.texts[longest[0]]):
         return []
     return longest
+
+
+def _longest_in(padded: str, texts: Mapping[str, str]) -> list[str]:
+    """Return the letters of the texts that another one contains, which are all folded."""
+    found = {letter: f" {x} " for letter, x in texts.items() if x and f" {x} " in padded}
+    longer = [*found.values()]
+    # "left" is part of "top left": prefer the longer option.
+    return [a for a, one in found.items() if not any(one in b and one != b for b in longer)]
 
 
 def _turned(padded: str, option: str) -> bool:
@@ -230,8 +227,8 @@ def all_chosen(letters: str, how: str) -> AnswerParser:
         text = plain(answer.response or "").replace("_", " ")
         chosen = named(text)
         if not chosen:
-            options = _prepared(tuple(answer.options.items()))
-            chosen = set(options.longest_in(f" {folded(text)} "))
+            texts = {letter: folded(option) for letter, option in answer.options.items()}
+            chosen = set(_longest_in(f" {folded(text)} ", texts))
         right = bool(chosen) and chosen == set(own.findall(answer.label))
         return Parsed(", ".join(sorted(chosen)) or None, right, how)
 
