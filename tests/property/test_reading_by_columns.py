@@ -60,12 +60,17 @@ def records(draw: st.DrawFn, keys: Sequence[str]) -> Rows:
 
 
 def outcome(
-    metric: str, rows: Rows, known: Rows | None, options: InputOptions, *, together: bool
+    metric: str,
+    rows: Rows,
+    known: Rows | None,
+    options: InputOptions,
+    *,
+    groups: tuple[str, ...] = ("category", "more.part"),
+    together: bool,
 ) -> object:
     """Return the items and notes of an archive, or its error."""
     given = rows if together else [MappingProxyType(row) for row in rows]
     asked = known if together or known is None else [MappingProxyType(row) for row in known]
-    groups = ("category", "more.part")
     try:
         source = read_items(metric, given, asked, options=options, group_by=groups)
         return list(source), source.notes
@@ -105,6 +110,67 @@ def test_answers_joined_with_questions(
 ) -> None:
     found = outcome("pope", answers, questions, options, together=True)
     assert found == outcome("pope", answers, questions, options, together=False)
+
+
+def dash_b(n: int) -> dict[str, object]:
+    where = {"img_id": f"{n // 2}.jpg", "object_name": f"thing {n % 2}"}
+    return {**where, "gt": ("yes", "no")[n % 2], "response": "Yes"}
+
+
+def elv_halluc(n: int) -> dict[str, object]:
+    caption = ("ground_truth", "in_video", "out_video")[n % 3]
+    asked = {"video_id": f"v{n // 3}", "aspect": "object", "caption_type": caption, "question": "?"}
+    return {**asked, "ref_answer": ("No", "Yes")[n % 3 == 0], "model_response": "Yes."}
+
+
+def infact(n: int) -> dict[str, object]:
+    asked = {"id": n // 2, "video": "1.mp4", "operator": ("base", "compression")[n % 2]}
+    options = {"A": "a", "B": "b"}
+    return {**asked, "question": "What?", "options": options, "label": "A", "response": "(A)"}
+
+
+def video_hallucer(n: int) -> dict[str, object]:
+    sides = (("basic", "yes"), ("hallucination", "no"))
+    asked = {"video": f"{n}.mp4", "question": "Is it?", "predict": "Yes"}
+    return {**{role: {**asked, "answer": right} for role, right in sides}, "set": "temporal"}
+
+
+def hallusion_bench(n: int) -> dict[str, object]:
+    place = {"set_id": str(n // 4), "figure_id": str(n // 2 % 2), "question_id": str(n % 2)}
+    of = {"category": "VS", "subcategory": "map", "visual_input": "1", "question": "Is it?"}
+    return {
+        **of,
+        **place,
+        "gt_answer": "1",
+        "gt_answer_details": "It is.",
+        "model_prediction": "No",
+    }
+
+
+BUNDLES = {
+    "dash-b": dash_b,
+    "elv-halluc": elv_halluc,
+    "infact": infact,
+    "video-hallucer": video_hallucer,
+    "hallusion-bench": hallusion_bench,
+}
+
+
+@pytest.mark.parametrize("metric", BUNDLES)
+@given(data=st.data(), count=st.integers(1, 9), grouped=st.booleans())
+@FEW
+def test_answers_of_bundles(metric: str, data: st.DataObject, count: int, grouped: bool) -> None:
+    rows = list(map(BUNDLES[metric], range(count)))
+    names = [*rows[0], "id", "label", "question_id", "image", "prediction", "confidence"]
+    for _ in range(data.draw(st.integers(0, 2))):
+        row, key = data.draw(st.sampled_from(rows)), data.draw(st.sampled_from(names))
+        if data.draw(st.booleans()):
+            row[key] = data.draw(st.one_of(STRANGE, st.sampled_from(["yes", "B", "base", "VS"])))
+        else:
+            row.pop(key, None)
+    groups = ("question",) if grouped else ()
+    found = outcome(metric, rows, None, InputOptions(), groups=groups, together=True)
+    assert found == outcome(metric, rows, None, InputOptions(), groups=groups, together=False)
 
 
 def test_a_caption_without_mentions_next_to_one_with_two() -> None:
