@@ -387,8 +387,8 @@ def print_parts(metric: str, folder: Path) -> None:
     from hallujudge.judge_service.engine.registry import metric_entry
     from hallujudge.metrics import ItemResult
     from hallujudge.sdk import InputOptions, ScoreRun
+    from hallujudge.sdk.runs.item_lines import item_lines
     from hallujudge.sdk.runs.run_inputs import PreparedRun
-    from hallujudge.sdk.runs.saved_items import item_lines
 
     files = {file.stem: file for file in folder.glob("*.json")}
     inputs = InputOptions(own={name: path for name, path in files.items() if len(name) > 1})

@@ -116,9 +116,9 @@ def plain(captions: Path, objects: Path, out: Path) -> None:
     """Score and write the lines of items.jsonl, without a journal, a manifest or an fsync."""
     from hallujudge.metrics import ChairMetric
     from hallujudge.sdk import BatchResult, Client, ScoreRun
+    from hallujudge.sdk.runs.item_lines import item_lines
+    from hallujudge.sdk.runs.item_lines import signed_lines as signed
     from hallujudge.sdk.runs.run_inputs import PreparedRun
-    from hallujudge.sdk.runs.saved_items import item_lines
-    from hallujudge.sdk.runs.saved_items import signed_lines as signed
 
     run = ScoreRun("chair", responses=captions, references=objects)
     names = tuple(column.name for column in ChairMetric.columns)

@@ -73,11 +73,12 @@ def _parse(answer: Answer) -> Parsed:
     people = texts_in(answer.fields.get("accepted", ""))
     if place := _PLACE.fullmatch(said):
         said = "".join(most_frequent(people)[int(place[1]) - 1 : int(place[1])])
-    wanted, given = folded(said), list(map(folded, people))
-    if not wanted or wanted not in given:
+    # People often give the same answer.
+    wanted, given = folded(said), {text: folded(text) for text in set(people)}
+    same = tuple([given[text] == wanted for text in people])
+    if not wanted or True not in same:
         return Parsed(None, False, "judgement")
-    score = vqa_score(tuple([each == wanted for each in given]))
-    return Parsed(people[given.index(wanted)], True, "judgement", credit=score)
+    return Parsed(people[same.index(True)], True, "judgement", credit=vqa_score(same))
 
 
 def _with_answers(answer: Answer, record: Mapping[str, object]) -> Answer:

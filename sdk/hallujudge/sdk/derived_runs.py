@@ -20,10 +20,11 @@ from .archives.json_files import amount
 from .backends import RunHeader
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
 from .runs.folder import RunFolder
+from .runs.item_lines import unsigned_lines
 from .runs.manifest import ITEMS, JOURNAL, MANIFEST, MERGED_INPUT, REPORT, VERDICTS, Manifest
 from .runs.parts import Part
 from .runs.run_inputs import PreparedRun, described_file, is_input_file
-from .runs.saved_items import kept_shown, unsigned_lines
+from .runs.saved_items import kept_shown
 from .runs.score_run import ScoreRun
 from .runs.stored_runs import StoredRun, read_run
 

@@ -143,8 +143,10 @@ class JudgedAnswersPipeline(AnswersPipeline):
         size, verdict = super().size(item), self._how.verdict
         if not self._given:
             return size
-        texts = (each.fields.get(verdict) for each in item.answers if self._is_judged(each))
-        return size + sum(map(len, filter(None, texts)))
+        for each in item.answers:
+            if self._is_judged(each):
+                size += len(each.fields.get(verdict) or "")
+        return size
 
     def _is_judged(self, answer: Answer) -> bool:
         return answer.name == self._how.name or not self._partial

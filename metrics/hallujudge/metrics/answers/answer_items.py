@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
 from ..framework.fast_values import maker_of
 from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
 
 _NOTHING: Mapping[str, str] = {}
-_Asked: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
 
 # A named tuple is made in half the time of a dataclass, and there is one for every answer.
@@ -63,36 +62,34 @@ class AnswersItem(Item):
 
     def records(self) -> ItemRecords:
         """Return the questions with their choices, and the labels."""
-        if len(self.answers) == 1:
-            # Most items have one answer, and every item is hashed.
-            [answer] = self.answers
-            options = tuple(sorted(answer.options.items())) if answer.options else ()
-            asked = [("", answer.question, options)] if options else answer.question
-            said = _said_of(answer) if answer.fields else ()
-            return _make_records((asked, [answer.label, said] if said else answer.label))
-        questions = list(map(_asked, self.answers))
-        is_one = len(set(questions)) == 1
-        return ItemRecords(self._questions(questions), self._labels(is_one=is_one))
+        if not self.answers:
+            return _make_records(([], []))
+        # Most items have one answer, and every item is hashed.
+        first, *others = self.answers
+        for each in others:
+            if each.question != first.question or each.options != first.options:
+                return _make_records((self._questions(), self._labels()))
+        # One question under several conditions is the same whichever of them were run.
+        options = _options_of(first)
+        asked = [("", first.question, options)] if options else first.question
+        said = _said_of(first)
+        for each in others:
+            if each.label != first.label or _said_of(each) != said:
+                return _make_records((asked, self._labels()))
+        return _make_records((asked, [first.label, said] if said else first.label))
 
-    def _questions(self, asked: Sequence[_Asked]) -> CanonicalRecord:
-        if len(set(asked)) == 1:
-            # One question under several conditions is the same whichever of them were run.
-            question, options = asked[0]
-            return [("", question, options)] if options else question
-        named = zip(self.answers, asked, strict=True)
-        return sorted((answer.name, *each) for answer, each in named if any(each))
+    def _questions(self) -> CanonicalRecord:
+        return sorted(
+            [
+                (each.name, each.question, _options_of(each))
+                for each in self.answers
+                if each.question or each.options
+            ]
+        )
 
-    def _labels(self, *, is_one: bool) -> CanonicalRecord:
-        """Return the labels, and what the benchmark says of the questions.
-
-        Args:
-            is_one: Whether all answers are to one question.
-        """
-        said = [(answer.label, *_said_of(answer)) for answer in self.answers]
-        if is_one and len(set(said)) == 1:
-            label, *more = said[0]
-            return [label, more] if more else label
-        return sorted((a.name, *each) for a, each in zip(self.answers, said, strict=True))
+    def _labels(self) -> CanonicalRecord:
+        """Return the labels, and what the benchmark says of the questions."""
+        return sorted([(each.name, each.label, *_said_of(each)) for each in self.answers])
 
 
 # What a model said in addition to its response, verdicts on it, and its place in a file are no part
@@ -102,9 +99,9 @@ _OF_RESPONSES = frozenset(
 )
 
 
-def _asked(answer: Answer) -> _Asked:
+def _options_of(answer: Answer) -> tuple[tuple[str, str], ...]:
     options = answer.options
-    return answer.question, tuple(sorted(options.items())) if options else ()
+    return tuple(sorted(options.items())) if options else ()
 
 
 def _said_of(answer: Answer) -> Sequence[tuple[str, str]]:

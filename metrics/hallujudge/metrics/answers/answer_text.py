@@ -36,11 +36,16 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
+_NOTHING_HASHED = blake2b(digest_size=6)
+
+
 @lru_cache(maxsize=1 << 16)
 def number_of(*parts: str) -> int:
     """Return a number for texts, a 48-bit hash: above 0 and exact in a float."""
-    text = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(text, digest_size=6).digest()) + 1
+    # A copy is made in half the time of a new one.
+    hashed = _NOTHING_HASHED.copy()
+    hashed.update("\0".join(parts).encode("utf-8", "surrogatepass"))
+    return int.from_bytes(hashed.digest()) + 1
 
 
 def fraction_of(text: str) -> float | None:
@@ -83,13 +88,16 @@ def text_of_list(texts: Sequence[str]) -> str:
     return f"[{', '.join(map(encode_basestring, texts))}]"
 
 
+_decode = json.JSONDecoder().decode
+
+
 def texts_in(field: str) -> list[str]:
     """Return the list of texts that a field of an answer holds.
 
     A client may send anything: what is not such a list is one text.
     """
     try:
-        found = json.loads(field or "[]")
+        found = _decode(field or "[]")
     except (ValueError, RecursionError):
         return [field]
     return found if isinstance(found, list) and {*map(type, found)} <= {str} else [field]

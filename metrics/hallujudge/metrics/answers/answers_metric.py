@@ -180,13 +180,11 @@ class AnswersMetric(SoftMetric):
             answers: The bundle.
             problems: Place of an answer that can't be scored -> reason.
         """
-        bundle = tuple(
-            [
-                self._missing(answer, problems[place]) if place in problems else self.read(answer)
-                for place, answer in enumerate(answers)
-            ]
-        )
-        return self._scored_once(bundle)
+        bundle = [
+            self._missing(answer, problems[place]) if place in problems else self.read(answer)
+            for place, answer in enumerate(answers)
+        ]
+        return self._scored_once(tuple(bundle))
 
     def score_judged(
         self, answers: Sequence[Answer], probability: float | None = None
@@ -267,7 +265,8 @@ class AnswersMetric(SoftMetric):
         )
 
     def _row(self, bundle: Bundle, *, readable: bool) -> tuple[float, ...]:
-        return tuple([each.of(bundle) if readable or each.unread else 0 for each in self.counts])
+        # A condition is a truth value; the plus makes it a number.
+        return tuple([+each.of(bundle) if readable or each.unread else 0 for each in self.counts])
 
     def _elsewhere(self, bundle: Bundle, row: Sequence[float]) -> tuple[float, ...]:
         if self._others is None:

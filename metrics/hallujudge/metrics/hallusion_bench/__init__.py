@@ -96,6 +96,7 @@ if TYPE_CHECKING:
 SHOWN = ("0", "1", "2")
 """``visual_input``: no figure, the original one, an edited one."""
 _PLACE = ("category", "subcategory", "set_id", "figure_id", "question_id")
+_SET, _SET_OF_IMAGES = _PLACE[:3], _PLACE[1:3]
 # The visual input of an item whose own is not valid; it is unscored, and any number may come.
 _NOWHERE = 3
 
@@ -124,11 +125,11 @@ class HallusionBenchAnswers(AnswersMetric):
 
     def cluster(self, item: AnswersItem) -> str:
         """Return the set of a question; sets are the clusters of intervals."""
-        return "_".join(self._set_of(item.answers[0])) if item.answers else ""
+        return "_".join(self._set_of(item.answers[0].fields)) if item.answers else ""
 
-    def _set_of(self, answer: Answer) -> Sequence[str]:
-        names = _PLACE[1:3] if self.variant == "image-only" else _PLACE[:3]
-        return [answer.fields.get(name, "") for name in names]
+    def _set_of(self, fields: Mapping[str, str]) -> Sequence[str]:
+        names = _SET_OF_IMAGES if self.variant == "image-only" else _SET
+        return [fields.get(name, "") for name in names]
 
     def parse(self, answer: Answer) -> Parsed:
         """Return the verdict on an answer, or the parsed answer; None is unclear."""
@@ -142,7 +143,8 @@ class HallusionBenchAnswers(AnswersMetric):
         """Return the pair and the figure of an answer as numbers."""
         if not item.answers:
             return 0, 0
-        fields, own = item.answers[0].fields, self._set_of(item.answers[0])
+        fields = item.answers[0].fields
+        own = self._set_of(fields)
         figure = 0 if without_figure(fields.get) else number_of(*own, fields.get("figure_id", ""))
         return number_of(*own, fields.get("question_id", "")), figure
 

@@ -35,6 +35,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..answers.answer_scores import all_right, unparsed_rate
+from ..answers.answer_text import remembered
 from ..answers.answers_metric import metric_of
 from ..answers.choices import all_chosen
 from ..answers.closed_questions import (
@@ -64,16 +65,22 @@ def yes_no_before_marks(text: str) -> str | None:
 _ALONE = re.compile(r"\b[A-D]\b")
 
 
-def _letters_alone(answer: Answer) -> set[str]:
+@remembered
+def _capitals(text: str) -> frozenset[str]:
+    return frozenset(_ALONE.findall(text))
+
+
+def _letters_alone(answer: Answer) -> frozenset[str]:
     text = answer.response or ""
-    if found := set(_ALONE.findall(text)):
+    if found := _capitals(text):
         return found
     # Files with another order than that of the letters have it in a field.
     # A client may send anything, letters without a choice too.
     order = answer.fields.get("order", "").split()
     letters = [each for each in order if each in answer.options] or sorted(answer.options)
-    named = (each for each in letters if answer.options[each].lower() in text.lower())
-    return {next(named, "")} - {""}
+    lower = text.lower()
+    named = (each for each in letters if answer.options[each].lower() in lower)
+    return frozenset({next(named, "")} - {""})
 
 
 _LETTERS = re.compile("[A-D]")

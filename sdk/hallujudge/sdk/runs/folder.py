@@ -18,6 +18,7 @@ from typing import BinaryIO, Self
 from hallujudge.metrics import Report
 
 from ..errors import InvalidInputError, OutputError
+from .item_lines import signed_lines
 from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
 from .manifest import (
     ITEMS,
@@ -33,7 +34,7 @@ from .manifest import (
     staged,
 )
 from .parts import Part
-from .saved_items import about_of, render_page, signed_lines
+from .saved_items import about_of, render_page
 
 # A viewer holds the lock for a moment to see whether a run is under way.
 _TRIES = 4

@@ -20,7 +20,8 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.inputs import Spread
-from .saved_items import item_lines, pack_shown
+from .item_lines import ItemLines
+from .saved_items import pack_shown
 
 if TYPE_CHECKING:
     from hallujudge.metrics import Item
@@ -300,7 +301,8 @@ class PartMaker:
     def __init__(self, metric: Metric, group_by: Sequence[str], options: SaveOptions) -> None:
         self._metric = metric
         self._group_by = tuple(group_by)
-        self._statistics = tuple(column.name for column in metric.columns)
+        names = tuple(column.name for column in metric.columns)
+        self._lines = ItemLines(names, keep_text=options.keep_text)
         self._options = options
 
     def make(self, batch: BatchResult, first: int) -> Part:
@@ -311,7 +313,7 @@ class PartMaker:
             first: Position of its first item in the run.
         """
         pairs = list(zip(batch.items, batch.results, strict=True))
-        lines = item_lines(pairs, self._statistics, keep_text=self._options.keep_text)
+        lines = self._lines.of(pairs)
         unscored = UnscoredCounts()
         unscored.add(batch.results)
         return Part(

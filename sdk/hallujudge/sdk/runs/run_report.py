@@ -27,10 +27,11 @@ from ..report.item_views import view_item
 from ..report.page.first_screen import render_notebook
 from ..trackers import Tracker, log_report
 from .folder import RunFolder
+from .item_lines import response_of
 from .manifest import PAGE, REPORT
 from .parts import PartMaker
 from .run_inputs import hash_of_items, manifest_of_report
-from .saved_items import from_messages, response_of, to_messages
+from .saved_items import from_messages, to_messages
 from .score_run import SaveOptions
 
 if TYPE_CHECKING:

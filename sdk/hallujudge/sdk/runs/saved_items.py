@@ -1,4 +1,4 @@
-"""Items as a run saves them: lines of ``items.jsonl``, and the items of its HTML page.
+"""Items as a run saves them for its HTML page.
 
 The items of one metric are saved for the page as MessagePack, in a tenth of the time of protobuf
 messages. msgspec reads values back by the types of their fields. It can't distinguish the members
@@ -7,8 +7,6 @@ of a union, as in claims; those items are saved as messages.
 
 from __future__ import annotations
 
-import hashlib
-import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -17,32 +15,22 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from hallujudge.metrics import AnswersItem, Item, ItemResult, Outcome, Report
+from hallujudge.metrics import Item, ItemResult, Outcome, Report
 from hallujudge.metrics.framework.fast_values import maker_of
-from hallujudge.metrics.framework.file_schemas import schema_of
-from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import ArchiveError
 from ..report.page import HtmlPage, Images, PageAbout
 from ..report.page.page_parts import KEPT_PAGE_ITEMS, MOST_PAGE_ITEMS
+from .item_lines import builtin_value
 from .manifest import JOURNAL
 
 if TYPE_CHECKING:
-    from msgspec import Raw
-    from msgspec.json import Encoder
-
     from .manifest import Manifest
     from .score_run import SaveOptions
 
 
 _ItemT = TypeVar("_ItemT", bound=Item)
 
-_WHOLE, _UNSCORED = {int}, Outcome.UNSCORED
-_LINE = (
-    *("id", "group_id", "outcome", "reason", "detail", "fields", "question_hash", "reference_hash"),
-    *("scores", "statistics", "response", "response_sha256", "evidence"),
-)
-"""The keys of a line, in their order; :meth:`ItemResult.head` has the first of them."""
 # The fields of a result in the order of a row; `_row` and `_result_of` depend on it.
 _NAMES = (
     *("id", "group_id", "outcome", "reason", "detail", "question_hash", "reference_hash"),
@@ -53,194 +41,6 @@ _VALUES, _MESSAGES = b"v", b"m"
 _SIZE_BYTES = 4
 # A damaged journal must not decompress to more than this.
 _MOST_BYTES = 1 << 30
-
-
-def item_lines(
-    pairs: Iterable[tuple[Item, ItemResult]], statistics: tuple[str, ...], *, keep_text: bool
-) -> bytes:
-    """Return a line for each item, with everything that its report is computed from.
-
-    Args:
-        pairs: The scored items with their results.
-        statistics: Names of the results' statistics.
-        keep_text: Whether responses are written; otherwise their SHA-256 is.
-
-    Raises:
-        ValueError: A statistic or score is not a finite number.
-    """
-    # All results live until their lines are encoded, as _KnownJson needs it.
-    held, known, lines = list(pairs), _KnownJson(statistics), []
-    # Its values are encoded in two thirds of the time of a dict.
-    line, absent = _line_type()
-    for item, result in held:
-        key = id(result.scores), id(result.statistics), id(result.evidence)
-        scores, numbers, evidence = known.made.get(key) or known.parts(key, result)
-        said = response_of(item)
-        why, own = (absent, absent), result.fields
-        if result.outcome is _UNSCORED:
-            # The detail may quote the response.
-            why = result.reason, result.detail if keep_text else ""
-        lines.append(
-            line(
-                *(result.id, result.group_id, result.outcome, *why),
-                # Sorted, since protobuf maps have no order.
-                (dict(sorted(own.items())) if len(own) > 1 else own) if own else absent,
-                result.question_hash or absent,
-                result.reference_hash or absent,
-                scores,
-                numbers,
-                said if keep_text else absent,
-                absent if keep_text else _hashed(said),
-                evidence,
-            )
-        )
-    return _encoder().encode_lines(lines)
-
-
-@cache
-def _line_type() -> tuple[Callable[..., object], object]:
-    """Return the class of lines, with its fields in their order, and the value of absent ones."""
-    # Imported here because only runs that write lines need it.
-    from msgspec import UNSET, defstruct
-
-    fields = [(name, object, UNSET) for name in _LINE]
-    return defstruct("ItemLine", fields, gc=False), UNSET
-
-
-class _KnownJson:
-    """JSON of what many items of a batch share, since equal answers have one outcome.
-
-    Args:
-        names: Names of the results' statistics.
-    """
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._names = names
-        # By identity: the results live as long as their batch.
-        self._known: dict[int, object] = {}
-        self.made: dict[tuple[int, int, int], tuple[object, object, object]] = {}
-        """What :meth:`parts` returned of results that repeat, by the identity of their parts."""
-
-    def parts(self, key: tuple[int, int, int], result: ItemResult) -> tuple[object, object, object]:
-        """Return the scores, the statistics and the evidence of a result.
-
-        Args:
-            key: The identity of these three.
-            result: The result.
-
-        Raises:
-            ValueError: A number is not finite.
-        """
-        made = (*self._numbers(result), self._evidence(result))
-        if dict not in map(type, made):
-            self.made[key] = made
-        return made
-
-    def _evidence(self, result: ItemResult) -> object:
-        if (evidence := result.evidence) is None:
-            return {}
-        return self._again(id(evidence)) or self._first(id(evidence), evidence.to_json())
-
-    def _again(self, key: int) -> object:
-        """Return what another item has too, as JSON from the second time on; None if it is new."""
-        known = self._known.get(key)
-        if type(known) is dict:
-            # What one item alone has is encoded with its line, which is faster.
-            known = self._known[key] = _raw(known)
-        return known
-
-    def _first(self, key: int, value: dict[str, Any]) -> object:
-        self._known[key] = value
-        return value
-
-    def _numbers(self, result: ItemResult) -> tuple[object, object]:
-        numbers, scores = result.statistics, result.scores
-        known, own = self._again(id(numbers)), self._again(id(scores))
-        if known is not None and own is not None:
-            return own, known
-        # A set of types takes half the time of a loop, and most metrics count.
-        whole = set(map(type, numbers)) == _WHOLE
-        _refuse_infinite(result, () if whole else numbers)
-        plain = numbers if whole else [n if type(n) is int else _plain(n) for n in numbers]
-        named = dict(zip(self._names, plain, strict=bool(numbers)))
-        return own or self._first(id(scores), dict(scores)), self._first(id(numbers), named)
-
-
-def _raw(value: object) -> Raw:
-    # Imported here because only runs that write lines need it.
-    from msgspec import Raw
-
-    return Raw(_encoder().encode(value))
-
-
-def signed_lines(lines: bytes, signature: str) -> bytes:
-    """Return whole lines with schema and signature; the signature is known when a run ends."""
-    # JSON escapes line feeds within texts. One byte is found in a quarter of the time of two.
-    return _end(signature).join([line[:-1] for line in lines.split(b"\n")])
-
-
-def unsigned_lines(lines: bytes, signature: str) -> bytes:
-    """Return whole lines without what :func:`signed_lines` adds."""
-    return lines.replace(_end(signature), b"}\n")
-
-
-def _end(signature: str) -> bytes:
-    schema, signed = map(_encoder().encode, (schema_of("item"), signature))
-    return b',"schema":%b,"signature":%b}\n' % (schema, signed)
-
-
-def response_of(item: Item) -> str | Mapping[str, str | None] | None:
-    """Return an item's response; for items with several answers, name -> response."""
-    if not isinstance(item, AnswersItem):
-        response = getattr(item, "response", None)
-        return response if isinstance(response, str) else None
-    answers = item.answers
-    if len(answers) > 1:
-        return {answer.name: answer.response for answer in answers}
-    return answers[0].response if answers else None
-
-
-def _hashed(response: str | Mapping[str, str | None] | None) -> JsonValue:
-    if isinstance(response, Mapping):
-        return {name: _hashed(text) for name, text in response.items()}
-    if response is None:
-        return None
-    return hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _plain(number: float) -> int | float:
-    """Return a whole number without its point."""
-    if type(number) is int:
-        return number
-    return int(number) if float(number).is_integer() else number
-
-
-def _refuse_infinite(result: ItemResult, statistics: Sequence[float]) -> None:
-    """Refuse numbers that JSON does not have; the encoder would write null."""
-    # A sum is finite only if all its parts are. Undefined scores are left out, as are zeros.
-    if not math.isfinite(sum(filter(None, result.scores.values()), sum(statistics))):
-        raise ValueError(f"item {result.id!r} has a score or statistic that is not finite")
-
-
-def builtin_value(value: object) -> object:
-    """Return a number or mapping of another library as msgspec encodes it.
-
-    Raises:
-        NotImplementedError: It is neither.
-    """
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, float):
-        return float(value)
-    raise NotImplementedError(f"{type(value).__name__} has no JSON")
-
-
-@cache
-def _encoder() -> Encoder:
-    # Imported here because only runs that write lines need it.
-    from msgspec.json import Encoder
-
-    return Encoder(enc_hook=builtin_value)
 
 
 _fields_of = attrgetter(*_NAMES)

@@ -16,7 +16,8 @@ from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics import ChairEvidence, ChairItem, Item, ItemResult, MentionVerdict, Outcome
 from hallujudge.sdk.backends.embedded import EmbeddedBackend
 from hallujudge.sdk.errors import ArchiveError
-from hallujudge.sdk.runs.saved_items import item_lines, pack_shown, shown_items, signed_lines
+from hallujudge.sdk.runs.item_lines import item_lines, signed_lines
+from hallujudge.sdk.runs.saved_items import pack_shown, shown_items
 from hallujudge.sdk.runs.score_run import SaveOptions
 
 ITEM = ChairItem(id="1", response='A "dog"\n\u2028 über \x00 𝄞', reference_objects=("cat",))
