@@ -24,13 +24,14 @@ Here objects are given, and judged by any language model, with a prompt of our o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from .answers.answer_scores import AnswerScore, Count, combined, count, share
 from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
+    AnswerParser,
     AnswersItem,
     AnswerVariant,
     Bundling,
@@ -65,17 +66,12 @@ def _corrected(text: str) -> str | None:
     return None if found is None else (found[1] or "unsure").lower()
 
 
-def _parsed(answer: Answer, value: str | None, how: str) -> Parsed:
-    value = IGNORE if answer.response in IGNORED else value
-    return Parsed(value, value == "yes", how, counts=value in ("yes", "no"))
+def _judged_by(read: Callable[[str], str | None], how: str) -> AnswerParser:
+    def parse(answer: Answer) -> Parsed:
+        value = IGNORE if answer.response in IGNORED else read(answer.fields.get("judgement", ""))
+        return Parsed(value, value == "yes", how, counts=value in ("yes", "no"))
 
-
-def _parse_published(answer: Answer) -> Parsed:
-    return _parsed(answer, _published(answer.fields.get("judgement", "")), "words")
-
-
-def _parse_corrected(answer: Answer) -> Parsed:
-    return _parsed(answer, _corrected(answer.fields.get("judgement", "")), "first word")
+    return parse
 
 
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
@@ -176,7 +172,7 @@ BENCHMARK = ClosedQuestions(
         AnswerVariant(
             name="published",
             meaning="The released script: not sure is no; undefined without a yes or a no.",
-            parse=_parse_published,
+            parse=_judged_by(_published, "words"),
             unparsed="unscored",
             scores=(_PUBLISHED, *_RATES),
             notes=_undefined,
@@ -184,7 +180,7 @@ BENCHMARK = ClosedQuestions(
         AnswerVariant(
             name="corrected",
             meaning="The first of the words yes, no and unsure.",
-            parse=_parse_corrected,
+            parse=_judged_by(_corrected, "first word"),
             unparsed="unscored",
         ),
     ),
