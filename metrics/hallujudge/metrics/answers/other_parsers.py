@@ -100,7 +100,9 @@ class OtherParsers:
         Returns:
             None if no parser can, or if the own one can and takes no other text for an answer.
         """
-        if value is not None and not self.is_lax:
+        # Most answers begin with what they are parsed as, which no second parser need confirm.
+        begins = value is not None and (answer.response or "")[: len(value)].lower() == value
+        if value is not None and (begins or not self.is_lax):
             return None
         found = (each.parse(answer) for each in self.parsers)
         first = next(((p.value, p.right) for p in found if p.value is not None), None)
