@@ -99,6 +99,22 @@ def test_neither_order_nor_pieces_matter(records: list[dict[str, Any]], seed: in
     assert halves[0].finish(IntervalSettings(), version="x").scores == report.scores
 
 
+def test_shares_of_figures_have_one_sum_in_any_order() -> None:
+    place = {"category": "VD", "subcategory": "ocr", "set_id": "0", "visual_input": "1"}
+    said = {"question": "Is it so?", "gt_answer": "0", "model_prediction": "Yes.", "same": "0"}
+    # Figure, question and verdict: the shares are 1/3, 0, 1 and 1.
+    verdicts = ("000", "010", "021", "120", "201", "211", "301")
+    records = [
+        {**place, **said, "figure_id": each[0], "question_id": each[1], "correctness": int(each[2])}
+        for each in verdicts
+    ]
+    items, found = items_of(records), set()
+    for seed in range(30):
+        random.Random(seed).shuffle(items)
+        found.add(run(items, options=GIVEN)[1].scores["figure_score"].value)
+    assert len(found) == 1
+
+
 @patient
 @given(whole_sets(), st.data())
 def test_bounds_are_what_the_missing_answers_could_make(
