@@ -410,35 +410,27 @@ def _cluster_sums(
     in_order = np.sort(keys)
     if not np.any(in_order[1:] == in_order[:-1]):
         return dict(items)
-    if (sums := _exact_cluster_sums(keys, items)) is not None:
-        return sums
-    order = np.lexsort([*items.values(), keys])
-    starts = np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))
-    return {name: np.add.reduceat(column[order], starts) for name, column in items.items()}
-
-
-def _exact_cluster_sums(
-    keys: NDArray[np.uint64], items: Mapping[str, FloatArray]
-) -> dict[str, FloatArray] | None:
-    """Return sums by cluster that no order changes; None if rounding might change one.
-
-    Sorting by all columns too takes three times as long.
-    """
-    import numpy as np
-
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))
-    sums = {}
-    for name, column in items.items():
-        if not np.array_equal(column, np.rint(column)):
-            return None
-        sums[name] = np.add.reduceat(column[order], starts)
-        largest = (
-            sums[name] if column.min() >= 0 else np.add.reduceat(np.abs(column[order]), starts)
-        )
-        if not largest.max() < _WHOLE_BELOW:
-            return None
-    return sums
+    return {name: _sums_from(column, order, starts, keys) for name, column in items.items()}
+
+
+def _sums_from(
+    column: FloatArray, order: NDArray[np.intp], starts: NDArray[np.intp], keys: NDArray[np.uint64]
+) -> FloatArray:
+    """Return a column's sums by cluster, whose last digit no order of items changes."""
+    import numpy as np
+
+    ordered = column[order]
+    sums: FloatArray = np.add.reduceat(ordered, starts)
+    if np.array_equal(column, np.rint(column)):
+        largest = sums if column.min() >= 0 else np.add.reduceat(np.abs(ordered), starts)
+        if largest.max() < _WHOLE_BELOW:
+            return sums
+    # Rounding depends on the order of numbers. Sorting takes several times as long. Each column is
+    # sorted alone: the first item of a cluster may hold what the cluster has once, in a column of
+    # its own, and which item is first depends on the order of the answers.
+    return np.add.reduceat(column[np.lexsort([column, keys])], starts)
 
 
 def _exact_sum(numbers: FloatArray) -> float:

@@ -159,9 +159,7 @@ class HallusionBenchAnswers(AnswersMetric):
         """Return the columns of pairs, figures and causes."""
         rows = Rows.of(items)
         pairs = Grouping(items["pair"], rows.all)
-        # Sums by cluster add rows in the order of their last column. A pair's columns lie on its
-        # first row, so that the order of items would change the last digit of figures' shares.
-        return {**cause_columns(rows, pairs), **group_columns(items, rows, pairs)}
+        return {**group_columns(items, rows, pairs), **cause_columns(rows, pairs)}
 
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
         """Return the columns with every unscored answer right, or wrong, in its pair and figure."""
