@@ -84,7 +84,7 @@ def folded(text: str) -> str:
 
 def text_of_list(texts: Sequence[str]) -> str:
     """Return the text of a list of texts, as the field of an answer holds it."""
-    # What a JSON encoder returns, without making its parts anew for each list.
+    # What a JSON encoder returns, without a new encoder for each list.
     return f"[{', '.join(map(encode_basestring, texts))}]"
 
 
