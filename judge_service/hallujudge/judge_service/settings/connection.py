@@ -22,13 +22,18 @@ SYSTEM = "system"
 
 # Keys are short; a larger file is not a key file.
 _MAX_KEY_BYTES = 16_384
-# What is before the last @ of an address, or of a proxy's without a scheme.
+# What is before the last @ of an address, or of a proxy's without a scheme. Passwords may have
+# commas and quotes in them, which also stand between and around addresses.
 _USER = re.compile(
-    r"(?<=://)[^\s,'\"]*(?=@)"
-    r"|(?<![^\s,'\"])[^\s,/@:'\"]+:[^\s,/@'\"]+(?=@[\w.-]+(?::\d+)?(?![^\s,'\"/]))"
+    r"(?<=://)(?:(?!://)\S)*(?=@)"
+    r"|(?<![^\s,/'\"])[^\s,/@:'\"]+:[^\s/@]{1,4000}"
+    r"(?=@(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?(?![^\s,'\"/]))",
+    re.IGNORECASE,
 )
 _IN_QUERY = re.compile(
-    r"([?&;][^\s,=&'\"]*(?:key|token|secret|passw|pwd|sig)[^\s,=&'\"]*=)[^\s,&#'\"]+", re.IGNORECASE
+    r"([?&;#](?:(?=[^\s=&?;#]*(?:key|token|secret|pass|pwd|sig|auth|cred|jwt))[^\s=&?;#]+"
+    r"|code|pw|sas)=)(?:(?!,\w+://|['\"](?:[\s,;:.)]|$))[^\s&#])+",
+    re.IGNORECASE,
 )
 _AZURE_HOSTS = (
     ".openai.azure.com",
@@ -126,8 +131,13 @@ def masked(text: str) -> str:
 
 def masked_repr(settings: Any) -> str:
     """Return a dataclass as text, with the secrets in its web addresses masked."""
-    pairs = (f"{entry.name}={getattr(settings, entry.name)!r}" for entry in fields(settings))
-    return f"{type(settings).__name__}({masked(', '.join(pairs))})"
+    pairs = (f"{entry.name}={shown(getattr(settings, entry.name))!r}" for entry in fields(settings))
+    return f"{type(settings).__name__}({', '.join(pairs)})"
+
+
+def shown(value: object) -> object:
+    """Return a setting's value, with the secrets in its web addresses masked."""
+    return masked(value) if isinstance(value, str) else value
 
 
 class Secret:

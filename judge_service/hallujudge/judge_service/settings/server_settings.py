@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInputError, fault_of
-from .connection import is_host, masked, masked_repr
+from .connection import is_host, masked_repr, shown
 from .judge_settings import CHOICES as JUDGE_CHOICES
 from .judge_settings import JudgeKeys, JudgeSettings, load_judge_keys
 from .judge_settings import setting as _setting
@@ -236,15 +236,14 @@ def load_settings(
     judges = [_resolve(entry, layers) for entry in fields(JudgeSettings)]
     of_judges = JudgeSettings(**{setting.name: setting.value for setting in judges})  # type: ignore[arg-type]  # checked one by one
     keys = load_judge_keys(environ, of_judges)
-    shown = [
-        replace(one, value=masked(one.value)) if isinstance(one.value, str) else one
-        for one in (*server, *judges)
-    ]
     return ResolvedSettings(
         server=ServerSettings(**{setting.name: setting.value for setting in server}),  # type: ignore[arg-type]  # checked one by one
         judges=of_judges,
         keys=keys,
-        sources=(*shown, *_key_sources(keys)),
+        sources=(
+            *(replace(one, value=shown(one.value)) for one in (*server, *judges)),
+            *_key_sources(keys),
+        ),
     )
 
 
@@ -348,32 +347,28 @@ def _fault(error: Exception) -> str:
 
 def _checked(entry: Any, value: object, source: str) -> object:
     kind = type(entry.default)
-    place = f"{entry.name} (from {source})"
+    found = f"{entry.name} (from {source}) is {shown(value)!r}"
     if kind is str:
         choices = _CHOICES.get(entry.name)
         if not isinstance(value, str) or (choices and value not in choices):
-            raise InvalidInputError(
-                f"{place} is {value!r}; give {' or '.join(choices) if choices else 'text'}"
-            )
-        if "***@" in value:
-            raise InvalidInputError(
-                f"{place} is {value!r}, with a masked password; write the password itself"
-            )
+            raise InvalidInputError(f"{found}; give {' or '.join(choices) if choices else 'text'}")
+        if "***@" in value or "=***" in value:
+            raise InvalidInputError(f"{found}, with a masked password or key; write what is masked")
         if entry.name in _HOSTS and not is_host(value):
             raise InvalidInputError(
-                f"{place} is {value!r}; give an IP address or the name of a host, without a port"
+                f"{found}; give an IP address or the name of a host, without a port"
             )
         return value
     # bool is a subclass of int, and TOML's true would be read as 1.
     if isinstance(value, bool):
-        raise InvalidInputError(f"{place} is {value!r}; give a number")
+        raise InvalidInputError(f"{found}; give a number")
     try:
         number = kind(value)
     except (TypeError, ValueError, OverflowError) as err:
-        raise InvalidInputError(f"{place} is {value!r}; give a number") from err
+        raise InvalidInputError(f"{found}; give a number") from err
     low, high = entry.metadata["low"], entry.metadata["high"]
     if not low <= number <= high:
-        raise InvalidInputError(f"{place} is {value!r}; give a number from {low} to {high}")
+        raise InvalidInputError(f"{found}; give a number from {low} to {high}")
     return number
 
 

@@ -78,8 +78,25 @@ def test_no_address_shows_its_password(tmp_path: Path) -> None:
     assert not any("secret" in text for text in texts)
     file = tmp_path / "settings.toml"
     file.write_text(texts[-1])
-    with pytest.raises(InvalidInputError, match="masked password"):
+    with pytest.raises(InvalidInputError, match="masked"):
         load_settings(file=str(file), environ={})
+
+
+@pytest.mark.parametrize("name", ["host", "log_level", "llm_api", "max_calls"])
+def test_no_refused_value_shows_its_password(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=name) as refused:
+        load_settings(environ={f"HALLUJUDGE_{name.upper()}": "http://ana:secret@h:1?key=secret"})
+    assert "secret" not in str(refused.value)
+
+
+def test_a_masked_key_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="masked"):
+        load_settings(environ={"HALLUJUDGE_FALLBACK_PROXY": "http://h:1?key=***"})
+
+
+def test_a_long_text_is_masked_in_linear_steps() -> None:
+    environ = {"HALLUJUDGE_FALLBACK_PROXY": "?key" * 25_000 + ",a:b" * 2_000}
+    assert len(repr(load_settings(environ=environ))) > 100_000
 
 
 def test_settings_written_as_toml_are_read_back(tmp_path: Path) -> None:
