@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import SplitResult, parse_qs, quote
 
-from hallujudge.judge_service.settings.connection import is_own_host
+from hallujudge.judge_service.settings.connection import is_own_host, web_address
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.signature import (
     ITEM_SET,
@@ -391,20 +391,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with a page."""
-        if not self._is_local():
+        # A target may be a whole URL, whose host then replaces the header's (RFC 9112, 3.2.2).
+        parts = web_address(self.path) or SplitResult("", "", *self.path.partition("?")[::2], "")
+        # The name of another site may resolve to loopback, and its pages must not read these.
+        if not is_own_host(parts.netloc or self.headers.get("Host") or ""):
             self._send(HTTPStatus.FORBIDDEN, message_page("Refused", "Unknown name of this host."))
             return
-        parts = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         try:
             status, page = type(self).pages(parts.path, query)
         except HallujudgeError as err:
             status, page = HTTPStatus.BAD_REQUEST, message_page("Not possible", str(err))
         self._send(status, page)
-
-    def _is_local(self) -> bool:
-        # The name of another site may resolve to loopback, and its pages must not read these.
-        return is_own_host(self.headers.get("Host") or "")
 
     def _send(self, status: HTTPStatus, page: str) -> None:
         data = page.encode()

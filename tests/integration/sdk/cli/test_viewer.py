@@ -136,6 +136,16 @@ def test_other_paths_are_refused(address: str, path: str, status: int, told: str
 def test_other_host_names_are_refused(address: str) -> None:
     assert get(address, "/", Host="evil.example:80")[0] == 403
     assert get(address, "/", Host="localhost.")[0] == 200
+    assert get(address, "http://evil.example/")[0] == 403, "a target that is a whole URL"
+    assert get(address, address, Host="evil.example")[0] == 200, "the URL's host counts"
+
+
+@pytest.mark.parametrize("target", ["http://[evil/", "http://[::1/run?name=x", "//[", "*"])
+def test_a_broken_target_is_not_found(
+    address: str, target: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert get(address, target, Host="localhost")[0] == 404
+    assert capfd.readouterr().err == ""
 
 
 def test_runs_under_way_and_unreadable_ones_are_listed(runs: Path, tmp_path: Path) -> None:
