@@ -67,10 +67,10 @@ class Endpoint:
                 f"the judge's address {masked(self.url)!r} is not a web address; "
                 "write it like http://127.0.0.1:8000/v1"
             )
-        if parts.username or parts.password or parts.query:
+        if parts.username or parts.password or parts.query or parts.fragment:
             raise InvalidInputError(
-                "the judge's address holds a user name, a password or a query; put the key into "
-                "the environment or a file"
+                "the judge's address holds a user name, a password, a query or a fragment; put "
+                "the key into the environment or a file"
             )
         if self.proxy and web_address(self.proxy) is None:
             raise InvalidInputError(

@@ -27,13 +27,20 @@ _MAX_KEY_BYTES = 16_384
 _USER = re.compile(
     r"(?<=://)(?:(?!://)\S)*(?=@)"
     r"|(?<![^\s,/'\"])[^\s,/@:'\"]+:[^\s/@]{1,4000}"
-    r"(?=@(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?(?![^\s,'\"/]))",
+    r"(?=@(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?(?![^\s,'\"/]))"
+    # Half of an address whose password has a comma.
+    r"|(?<=://)[^\s,/?#@:\[\]'\"]+:(?!\d*(?:[\s,/?#'\":;.)]|$))[^\s,/?#@'\"]+",
     re.IGNORECASE,
 )
 _IN_QUERY = re.compile(
     r"([?&;#](?:(?=[^\s=&?;#]*(?:key|token|secret|pass|pwd|sig|auth|cred|jwt))[^\s=&?;#]+"
     r"|code|pw|sas)=)(?:(?!,\w+://|['\"](?:[\s,;:.)]|$))[^\s&#])+",
     re.IGNORECASE,
+)
+# A key among the arguments or variables of a program.
+_FOR_A_PROGRAM = re.compile(
+    r"((?<![^\s'\"])(?:--?[\w-]*(?:api-key|password|secret)[ =]|\w*(?:KEY|TOKEN|PASSWORD|SECRET)=))"
+    r"[^\s'\"]+"
 )
 _AZURE_HOSTS = (
     ".openai.azure.com",
@@ -125,8 +132,8 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def masked(text: str) -> str:
-    """Return a text with the user names, passwords and keys in its web addresses masked."""
-    return _IN_QUERY.sub(r"\1***", _USER.sub("***", text))
+    """Return a text with the user names, passwords and keys of addresses and programs masked."""
+    return _FOR_A_PROGRAM.sub(r"\1***", _IN_QUERY.sub(r"\1***", _USER.sub("***", text)))
 
 
 def masked_repr(settings: Any) -> str:

@@ -352,7 +352,7 @@ def _checked(entry: Any, value: object, source: str) -> object:
         choices = _CHOICES.get(entry.name)
         if not isinstance(value, str) or (choices and value not in choices):
             raise InvalidInputError(f"{found}; give {' or '.join(choices) if choices else 'text'}")
-        if "***@" in value or "=***" in value:
+        if "***" in value:
             raise InvalidInputError(f"{found}, with a masked password or key; write what is masked")
         if entry.name in _HOSTS and not is_host(value):
             raise InvalidInputError(

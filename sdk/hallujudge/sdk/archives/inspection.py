@@ -12,6 +12,7 @@ from pathlib import Path
 from shlex import quote, split
 from typing import TYPE_CHECKING, Any
 
+from hallujudge.judge_service.settings.connection import masked
 from hallujudge.metrics.families import benchmark_named, benchmarks_of, families
 
 from ..errors import ArchiveError, HallujudgeError, NotFoundError, OutputError
@@ -124,7 +125,7 @@ def inspect_archives(paths: Iterable[str | Path]) -> list[ArchiveSummary]:
         try:
             files = found_files(path)
         except HallujudgeError as err:
-            summaries.append(ArchiveSummary(path=str(path), problem=str(err)))
+            summaries.append(ArchiveSummary(path=masked(str(path)), problem=str(err)))
         else:
             summaries += [inspect_file(file) for file in files]
     return summaries

@@ -14,6 +14,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+from hallujudge.judge_service.settings.connection import masked
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
 from hallujudge.metrics.framework.signature import signature_field
 
@@ -243,16 +244,17 @@ def checked_address(target: str) -> str:
             "the server's address is empty; give HOST:PORT, or name no server to score in "
             "this process"
         )
+    shown = masked(target)
     if target.startswith(("http://", "https://")):
         raise InvalidInputError(
-            f"the server's address {target!r} is a URL; give HOST:PORT, such as localhost:50051",
-            metadata={"target": target},
+            f"the server's address {shown!r} is a URL; give HOST:PORT, such as localhost:50051",
+            metadata={"target": shown},
         )
     if not target.startswith(_OTHER_TARGETS) and not _has_port(target):
         raise InvalidInputError(
-            f"the server's address {target!r} has no port from 1 to 65535; give HOST:PORT, such as "
+            f"the server's address {shown!r} has no port from 1 to 65535; give HOST:PORT, such as "
             "localhost:50051",
-            metadata={"target": target},
+            metadata={"target": shown},
         )
     return target
 

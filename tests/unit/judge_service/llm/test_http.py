@@ -24,7 +24,13 @@ async def test_a_missing_client_library_names_its_extra(monkeypatch: pytest.Monk
     "url",
     [
         *("", "localhost:8000", "ftp://x/v1", "http://user:pw@host/v1", "http:///v1"),
-        *("http://pw@host/v1", "http://host/v1?key=pw", "user:pw@host/v1", "ftp://user:p/w@host"),
+        *(
+            "http://pw@host/v1",
+            "http://host/v1?key=pw",
+            "http://host/v1#pw",
+            "user:pw@host/v1",
+            "ftp://user:p/w@host",
+        ),
     ],
 )
 def test_addresses_that_are_none(url: str) -> None:

@@ -138,6 +138,13 @@ def test_a_host_is_an_address_or_a_listed_name(header: str, own: bool) -> None:
         ("https://h/v1?a=b;X-Amz-Credential=p'w", "https://h/v1?a=b;X-Amz-Credential=***"),
         ("https://h/v1?encode=b&code=pw", "https://h/v1?encode=b&code=***"),
         ("https://a?sas=pw,https://h?pw=pw", "https://a?sas=***,https://h?pw=***"),
+        ("http://ana:p", "http://***"),
+        ("http://h:80:x, http://h:8000", "http://h:80:x, http://h:8000"),
+        (
+            "--api-key pw --max-num-batched-tokens 8192",
+            "--api-key *** --max-num-batched-tokens 8192",
+        ),
+        ("docker run -e HF_TOKEN=pw vllm", "docker run -e HF_TOKEN=*** vllm"),
         ("'https://h?key=pw', not qwen@7b", "'https://h?key=***', not qwen@7b"),
         ("llama3:latest@sha256:0af3", "llama3:latest@sha256:0af3"),
         ("qwen@7b1c", "qwen@7b1c"),

@@ -78,6 +78,12 @@ def test_the_keys_that_decide_are_named(tmp_path: Path) -> None:
     assert summary.task == "pope"
 
 
+def test_no_url_that_is_not_read_shows_its_password() -> None:
+    (summary,) = inspect_archives(["ftp://ana:secret@h/x.jsonl?token=secret"])
+    assert summary.path == "ftp://***@h/x.jsonl?token=***"
+    assert "secret" not in str(summary)
+
+
 def test_duplicates_and_cut_off_responses_are_counted(tmp_path: Path) -> None:
     rows = [
         {"id": 1, "response": "Yes", "label": "yes", "finish_reason": "length"},

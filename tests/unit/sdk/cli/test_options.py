@@ -43,6 +43,15 @@ def test_an_address_needs_a_port(tmp_path: Path, address: str) -> None:
     assert_refused(here(*score(tmp_path, "--server", address)), said)
 
 
+@pytest.mark.parametrize(
+    "address", ["http://ana:secret@h:1", "https://h:1?key=secret", "ana:secret@h", "h?key=secret"]
+)
+def test_no_refused_address_shows_its_password(tmp_path: Path, address: str) -> None:
+    done = here(*score(tmp_path, "--server", address))
+    assert done.returncode == 2
+    assert "secret" not in done.stderr
+
+
 def test_several_servers_are_one_setting() -> None:
     options = JudgeOptions(llm_url=["http://gpu1/v1", "http://gpu2/v1"], llm_model="m")
     assert options.given() == {"llm_url": "http://gpu1/v1,http://gpu2/v1", "llm_model": "m"}

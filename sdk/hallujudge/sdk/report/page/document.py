@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+from hallujudge.judge_service.settings.connection import masked
 from hallujudge.metrics import Item, ItemResult, Report
 
 from ...errors import InvalidInputError, MissingExtraError
@@ -100,7 +101,7 @@ def _origin(address: str) -> str:
     match = re.match(r"(https?://[A-Za-z0-9.:\[\]_-]+)(?:/|$)", address)
     if match is None:
         raise InvalidInputError(
-            f"{address!r:.200} is not an address of pictures; write it like "
+            f"{masked(address)!r:.200} is not an address of pictures; write it like "
             "https://example.org/pictures/{id}.jpg"
         )
     return match[1]

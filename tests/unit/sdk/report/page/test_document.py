@@ -321,6 +321,7 @@ def test_addresses_are_filled_in_and_escaped(tmp_path: Path) -> None:
         ("https://example.org/{id}.jpg", True, "can't be embedded"),
         ("https://{id}/x.jpg", False, "is not an address of pictures; write it like"),
         ("https://a;script-src *//{id}", False, "is not an address"),
+        ("https://ana:pw@h/{id}.jpg", False, r"'https://\*\*\*@h/{id}.jpg' is not an address"),
         ("nowhere", False, "not a folder of pictures"),
     ],
 )
