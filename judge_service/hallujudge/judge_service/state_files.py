@@ -256,12 +256,15 @@ def warn_of_readers(path: Path) -> None:
 def _take_access(path: Path) -> None:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
-        if not mode & 0o077:
-            return
+    except OSError:  # there is none, or what opens it says why it can't be used
+        return
+    if not mode & 0o077:
+        return
+    try:
         if mode & stat.S_ISVTX:  # a folder such as /tmp, which is everybody's
             raise PermissionError(0, "it belongs to all users")
         path.chmod(mode & 0o700)
-    except FileNotFoundError:
+    except FileNotFoundError:  # it is deleted at this moment, as a log of SQLite is
         return
     except OSError as err:
         outcome = f"that can't be changed ({err.strerror or err}); use a folder of the server"

@@ -116,3 +116,13 @@ def test_a_count_of_a_transaction_that_failed_is_no_loss(tmp_path: Path) -> None
         file.execute("UPDATE hallujudge_state SET writes = 0")
         with pytest.raises(DatabaseLostError, match="older state"), watch.transaction(file):
             pass
+
+
+def test_what_is_below_a_file_or_a_loop_of_links_is_left_to_those_who_open_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    for folder in (tmp_path / "file" / "x", tmp_path / "loop"):
+        make_private(folder, [folder / "jobs.sqlite"])
+    assert caplog.text == ""
