@@ -21,7 +21,7 @@ class FailureKind(enum.Enum):
     AUTH = "JUDGE_AUTH_FAILED"
     """The key is rejected (HTTP 401)."""
     MODEL = "JUDGE_MODEL_UNKNOWN"
-    """The address or the model does not exist (HTTP 404)."""
+    """The address or the model does not exist (HTTP 404, 405, 410, 421 or a redirect)."""
     OTHER_MODEL = "JUDGE_OTHER_MODEL"
     """The reply names another model than the one that was asked for."""
     REFUSED = "JUDGE_REFUSED"
@@ -31,7 +31,7 @@ class FailureKind(enum.Enum):
     RATE = "JUDGE_RATE_LIMITED"
     """Too many calls for now (HTTP 429)."""
     SERVER = "JUDGE_SERVER_ERROR"
-    """The server failed (HTTP 5xx)."""
+    """The server, or what is in front of it, failed (HTTP 5xx, 407, 409, 425 or 499)."""
     CONNECTION = "JUDGE_UNREACHABLE"
     """There is no connection, or it broke."""
     TIMEOUT = "JUDGE_TIMEOUT"
@@ -131,10 +131,17 @@ _BY_STATUS = {
     402: FailureKind.QUOTA,
     403: FailureKind.REFUSED,
     404: FailureKind.MODEL,
+    # Proxies send the page of a server that restarts by GET alone, or send it elsewhere.
+    405: FailureKind.MODEL,
+    407: FailureKind.SERVER,
     408: FailureKind.TIMEOUT,
     409: FailureKind.SERVER,
+    410: FailureKind.MODEL,
     413: FailureKind.TOO_LONG,
+    421: FailureKind.MODEL,
+    425: FailureKind.SERVER,
     429: FailureKind.RATE,
+    499: FailureKind.SERVER,
 }
 # Codes and words of OpenAI, Azure and vLLM: they use one status for different failures.
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
@@ -202,6 +209,8 @@ def _kind_of(status: int, code: str, message: str) -> FailureKind:
             return FailureKind.TOO_LONG
     if status in _BY_STATUS:
         return _BY_STATUS[status]
+    if status < 400:  # no reply and no error of the API: a redirect is not followed
+        return FailureKind.MODEL if status >= 300 else FailureKind.NOT_THE_API
     return FailureKind.SERVER if status >= 500 else FailureKind.REFUSED_REQUEST
 
 

@@ -193,6 +193,7 @@ async def test_a_remembered_rejection_keeps_nothing_of_the_calls_that_it_ends() 
 REJECTED = [
     (llm.error(401, "bad key"), FailureKind.AUTH),
     (llm.error(404, "no route"), FailureKind.MODEL),
+    (llm.error(302, "log in"), FailureKind.MODEL),
     (llm.completion("ok", model="cheaper"), FailureKind.OTHER_MODEL),
 ]
 
@@ -359,7 +360,6 @@ async def test_the_reply_of_another_model_is_not_accepted(sender: SenderName) ->
     [
         (llm.error(400, "no such parameter"), FailureKind.REFUSED_REQUEST),
         (llm.error(422, "wrong"), FailureKind.REFUSED_REQUEST),
-        (llm.error(302), FailureKind.REFUSED_REQUEST),
         (llm.error(400, "x", "context_length_exceeded"), FailureKind.TOO_LONG),
         (llm.error(400, "This model's maximum context length is 8"), FailureKind.TOO_LONG),
         (llm.error(413, "large"), FailureKind.TOO_LONG),

@@ -168,6 +168,28 @@ async def test_rejections_after_an_answer_are_waited_for(tmp_path: Path, kind: s
 
 
 @pytest.mark.parametrize("kind", ["job", "stream"])
+@pytest.mark.parametrize("status", [204, 302, 405, 410])
+async def test_what_a_proxy_sends_while_the_judge_restarts_is_waited_for(
+    tmp_path: Path, kind: str, status: int
+) -> None:
+    """A redirect to another page, or a page that is there for browsers only."""
+    restarting = range(10, 50)
+
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        page = llm.Reply(status, b"" if status == 204 else b"<html>restarting</html>")
+        return page if number in restarting else llm.by_scene_graph(number, body)
+
+    key, items = key_of(tmp_path, "ana"), items_of("riding", 60)
+    async with llm.ScriptedLlm(step) as judge, serving(tmp_path, judge) as server:
+        if kind == "job":
+            job = await watched_job(server, key, items)
+            assert (job.scored, job.unscored) == (60, 0)
+        else:
+            assert await reasons(server, key, items) == [""] * 60
+        assert judge.chats == 60 + len(restarting)
+
+
+@pytest.mark.parametrize("kind", ["job", "stream"])
 async def test_refused_prompts_cost_their_own_claims_only(tmp_path: Path, kind: str) -> None:
     """Every third prompt of one key gets 403, the first one of all included."""
 

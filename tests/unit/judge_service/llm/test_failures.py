@@ -19,12 +19,22 @@ KEY = "sk-" + "a1" * 20
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
+        (204, FailureKind.NOT_THE_API),
+        (301, FailureKind.MODEL),
+        (308, FailureKind.MODEL),
         (401, FailureKind.AUTH),
         (402, FailureKind.QUOTA),
         (403, FailureKind.REFUSED),
         (404, FailureKind.MODEL),
+        (405, FailureKind.MODEL),
+        (407, FailureKind.SERVER),
+        (410, FailureKind.MODEL),
         (418, FailureKind.REFUSED_REQUEST),
+        (421, FailureKind.MODEL),
+        (425, FailureKind.SERVER),
         (429, FailureKind.RATE),
+        (451, FailureKind.REFUSED_REQUEST),
+        (499, FailureKind.SERVER),
         (529, FailureKind.SERVER),
     ],
 )
