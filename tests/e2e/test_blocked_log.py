@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import grpc
 import pytest
 from support.certificates import Certificates, make_certificates
 from support.running import BIN, ServerProcess
+from support.threads import PATIENCE
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
@@ -115,6 +116,63 @@ def test_two_signals_end_it_too(blocked: Blocked) -> None:
     assert blocked.answered(1) == 1
     blocked.process.send_signal(signal.SIGINT)
     assert blocked.end() == 0
+
+
+def _full_pipe() -> tuple[int, int]:
+    ends = os.pipe()
+    _fill(ends[1])
+    return ends
+
+
+def _pipe_without_reader() -> tuple[int, int]:
+    ends = os.pipe()
+    os.close(ends[0])
+    return os.open(os.devnull, os.O_RDONLY), ends[1]
+
+
+@pytest.mark.parametrize("ends_of", [_full_pipe, _pipe_without_reader])
+def test_a_server_starts_while_its_standard_output_takes_no_line(
+    ends_of: Callable[[], tuple[int, int]],
+) -> None:
+    ends = ends_of()
+    try:
+        assert _served_and_ended('exec "$0" "$@"', stdout=ends[1]) == 0
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def test_no_connection_takes_the_place_of_a_closed_standard_file() -> None:
+    standard: list[str] = []
+
+    def look(pid: int) -> None:
+        files = Path(f"/proc/{pid}/fd")
+        standard.extend(str((files / str(number)).readlink()) for number in range(3))
+
+    assert _served_and_ended('exec "$0" "$@" <&- >&- 2>&-', look) == 0
+    assert standard == [os.devnull] * 3
+
+
+def _served_and_ended(
+    script: str, look: Callable[[int], None] = lambda _pid: None, stdout: int | None = None
+) -> int:
+    """Start a server, which does not say its address, by a script; return its exit code."""
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+    command: list[str | Path] = ["/bin/sh", "-c", script, BIN / "hallujudge", "serve"]
+    command += ["--port", str(port)]
+    command += ["--workers", "1", "--jobs-database", "off", "--drain-seconds", str(_DRAIN_SECONDS)]
+    process = subprocess.Popen(command, stdout=stdout)
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            info = pb_grpc.JudgeServiceStub(channel).GetServerInfo
+            info(pb.GetServerInfoRequest(), wait_for_ready=True, timeout=PATIENCE)
+        look(process.pid)
+        process.send_signal(signal.SIGTERM)
+        return process.wait(_END_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def failing_handshakes(address: str, count: int) -> None:

@@ -24,15 +24,14 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
     """
     resolved = load_settings(arguments, file=file)
     silence_grpc()
-    from .server.logs import set_up_logging
+    from .server.logs import fill_standard_files, say, set_up_logging
+
+    fill_standard_files()
     from .server.server import serve
 
     set_up_logging(resolved.server.log_level)
-    asyncio.run(serve(resolved, _announce))
-
-
-def _announce(address: str) -> None:
-    print(f"hallujudge serves at {address}", flush=True)  # noqa: T201 - scripts parse this line
+    # Scripts parse this line.
+    asyncio.run(serve(resolved, lambda address: say(f"hallujudge serves at {address}")))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

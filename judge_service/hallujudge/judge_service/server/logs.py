@@ -26,6 +26,8 @@ _MAX_LINES = 10_000
 _WRITE_SECONDS = 0.1
 # For the last lines: two logs that are not read then end within a drain of five seconds.
 _CLOSE_SECONDS = 1.5
+STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2
+"""The numbers of their files."""
 
 
 class LineWriter:
@@ -64,7 +66,7 @@ class LineWriter:
         """Write what waits, unless it is not read, and close the descriptor."""
         self._closing.set()
         self._thread.join(_CLOSE_SECONDS)
-        if not self._thread.is_alive() and self._descriptor > 2:
+        if not self._thread.is_alive() and self._descriptor > _STANDARD_ERROR:
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -180,6 +182,31 @@ def dropped_lines() -> int:
     """Return how many lines of this process's log were lost."""
     handlers = logging.getLogger().handlers
     return sum(one.dropped for one in handlers if isinstance(one, WritingHandler))
+
+
+def say(line: str) -> None:
+    """Write a line to standard output. One that is not read or can't be written stops nothing.
+
+    Takes a second or two where nothing is read: call it in a thread.
+    """
+    writer = LineWriter(STANDARD_OUTPUT, "standard output", _cannot_say)
+    writer.put(line)
+    writer.close()
+
+
+def _cannot_say(problem: str) -> None:
+    _LOG.warning("standard output can't be written: %s", problem)
+
+
+def fill_standard_files() -> None:
+    """Open the null device in the place of each standard file that is closed.
+
+    Otherwise a connection or a database would get its number, and what libraries and started
+    processes write to standard error would be sent to a client.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        os.set_inheritable(number, True)
+    os.close(number)
 
 
 def set_up_logging(level: str) -> None:

@@ -30,7 +30,7 @@ from ..observe.recorder import (
 )
 from .authentication import host_of
 from .interceptors import Context, Handler, WrappingInterceptor, rule_of
-from .logs import LineWriter, dropped_lines
+from .logs import STANDARD_OUTPUT, LineWriter, dropped_lines
 
 if TYPE_CHECKING:
     from ..jobs.job_service import JobService
@@ -59,7 +59,6 @@ _DEAD_ROUNDS = 3
 
 # Errors in the access log may quote what callers sent.
 _MAX_ERROR = 500
-_STANDARD_OUTPUT = 1
 # What a line of the access log has of a call as it is.
 _COPIED = (
     *("request_id", "key", "key_name", "peer", "method", "metric"),
@@ -223,7 +222,7 @@ def access_line(call: CallRecord, *, errors: bool = False) -> str:
 
 def _opened(target: str) -> int:
     if target == "-":
-        return _STANDARD_OUTPUT
+        return STANDARD_OUTPUT
     try:
         return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as err:

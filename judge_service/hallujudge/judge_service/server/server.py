@@ -252,7 +252,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
 
     Args:
         resolved: The settings of the server and its judges.
-        announce: Called with the address when the server accepts calls.
+        announce: Called in a thread with the address when the server accepts calls.
 
     Raises:
         HallujudgeError: The server cannot listen on the address, or a judge cannot be started.
@@ -292,7 +292,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
                 _LOG.info("HTTP with JSON at %s://%s", scheme, running.http_address)
             if running.metrics_address:
                 _LOG.info("metrics at http://%s/metrics", running.metrics_address)
-            announce(running.address)
+            await asyncio.to_thread(announce, running.address)
             await shutdown.stopping.wait()
             await running.stop(hurry=shutdown.hurry)
     shutdown.ignore()
