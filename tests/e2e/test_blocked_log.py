@@ -130,7 +130,11 @@ def _pipe_without_reader() -> tuple[int, int]:
     return os.open(os.devnull, os.O_RDONLY), ends[1]
 
 
-@pytest.mark.parametrize("ends_of", [_full_pipe, _pipe_without_reader])
+def _full_disk() -> tuple[int, int]:
+    return os.open(os.devnull, os.O_RDONLY), os.open("/dev/full", os.O_WRONLY)
+
+
+@pytest.mark.parametrize("ends_of", [_full_pipe, _pipe_without_reader, _full_disk])
 def test_a_server_starts_while_its_standard_output_takes_no_line(
     ends_of: Callable[[], tuple[int, int]],
 ) -> None:

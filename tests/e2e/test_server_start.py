@@ -175,3 +175,28 @@ def test_serve_says_what_is_missing(tmp_path: Path) -> None:
     assert (
         expected_message("judge_service.llm.vllm:vllm-is-m-which-starts-server-and") in run.stderr
     )
+
+
+def test_a_server_that_fails_after_its_start_stops_before_the_process_ends(tmp_path: Path) -> None:
+    # Without that, threads of gRPC may still work while the interpreter ends: signal 11.
+    script = """
+import asyncio, socket, sys
+from hallujudge.judge_service.server.server import serve
+from hallujudge.judge_service.settings.server_settings import load_settings
+
+def fail(address):
+    addresses.append(address)
+    raise OSError("the address can't be said")
+
+addresses = []
+try:
+    asyncio.run(serve(load_settings({"port": 0, "data_folder": sys.argv[1]}), fail))
+except OSError as err:
+    print(err)
+host, _, port = addresses[0].rpartition(":")
+print(socket.socket().connect_ex((host, int(port))) == 0)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stdout) == (0, "the address can't be said\nFalse\n")

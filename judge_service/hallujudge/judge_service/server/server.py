@@ -280,22 +280,35 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
         if not shutdown.stopping.is_set():
             engine = Engine(resources)
             running = await start(settings, engine, job_service(resolved, engine, workers), workers)
-            # Only now: a file that a wrong setting names has been refused.
-            await asyncio.to_thread(_make_private, resolved)
-            # Everything loaded so far stays; scanning it again would stop the process for 50 ms.
-            gc.freeze()
-            # Commands hardly look for cycles. Those of failed calls would pile up in a server.
-            gc.set_threshold(*_CYCLES)
-            running.watch()
-            if running.http_address:
-                scheme = "https" if settings.tls_cert else "http"
-                _LOG.info("HTTP with JSON at %s://%s", scheme, running.http_address)
-            if running.metrics_address:
-                _LOG.info("metrics at http://%s/metrics", running.metrics_address)
-            await asyncio.to_thread(announce, running.address)
-            await shutdown.stopping.wait()
-            await running.stop(hurry=shutdown.hurry)
+            try:
+                await _announced(resolved, running, announce)
+                await shutdown.stopping.wait()
+            except BaseException:
+                shutdown.hurry.set()
+                raise
+            finally:
+                # A process that ends while gRPC's threads work may end with a fault of memory.
+                await running.stop(hurry=shutdown.hurry)
     shutdown.ignore()
+
+
+async def _announced(
+    resolved: ResolvedSettings, running: RunningServer, announce: Callable[[str], None]
+) -> None:
+    """Do what follows the start of a server, and say where it serves."""
+    # Only now: a file that a wrong setting names has been refused.
+    await asyncio.to_thread(_make_private, resolved)
+    # Everything loaded so far stays; scanning it again would stop the process for 50 ms.
+    gc.freeze()
+    # Commands hardly look for cycles. Those of failed calls would pile up in a server.
+    gc.set_threshold(*_CYCLES)
+    running.watch()
+    if running.http_address:
+        scheme = "https" if resolved.server.tls_cert else "http"
+        _LOG.info("HTTP with JSON at %s://%s", scheme, running.http_address)
+    if running.metrics_address:
+        _LOG.info("metrics at http://%s/metrics", running.metrics_address)
+    await asyncio.to_thread(announce, running.address)
 
 
 class Shutdown:
