@@ -14,7 +14,6 @@ from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
-from hallujudge.judge_service.settings.connection import masked
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
 from hallujudge.metrics.framework.signature import signature_field
 
@@ -244,6 +243,9 @@ def checked_address(target: str) -> str:
             "the server's address is empty; give HOST:PORT, or name no server to score in "
             "this process"
         )
+    # Late: importing the client loads no settings.
+    from hallujudge.judge_service.settings.connection import masked
+
     shown = masked(target)
     if target.startswith(("http://", "https://")):
         raise InvalidInputError(
