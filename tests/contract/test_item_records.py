@@ -21,7 +21,7 @@ from hallujudge.sdk.backends import metric_of
 
 # What a model wrote, and what was made of it or judged: no part of the item or its reference.
 RESPONSES = {
-    *("response", "claims", "human_scores", "predicted_objects", "predicted_behaviors"),
+    *("response", "thought", "claims", "human_scores", "predicted_objects", "predicted_behaviors"),
     *("nouns", "nouns_given", "judgement", "correctness", "same", "lines", "problem"),
 }
 # In the item's own record, or only for groups of scores.

@@ -22,8 +22,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from hallujudge.judge_service.engine.responses import response_in
 from hallujudge.judge_service.threads import renew_after_fork
+from hallujudge.metrics.responses.keyed_thoughts import message_text
+from hallujudge.metrics.responses.leftovers import response_in
 
 from .errors import InvalidInputError
 from .scorer import Scorer
@@ -349,11 +350,8 @@ def _text_of(completion: object) -> object:
     """Return the text of a completion: a text, or the messages of a conversation."""
     if not isinstance(completion, (list, tuple)):
         return completion
-    contents = [message.get("content") for message in completion if isinstance(message, Mapping)]
-    last = contents[-1] if contents else None
-    if isinstance(last, (list, tuple)):
-        return "".join(str(part.get("text") or "") for part in last if isinstance(part, Mapping))
-    return last
+    messages = [message for message in completion if isinstance(message, Mapping)]
+    return message_text(messages[-1]) if messages else None
 
 
 def trl_reward(

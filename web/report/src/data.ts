@@ -43,6 +43,8 @@ export interface Detail {
   words: [right: string, wrong: string];
   summary: string;
   passages: Passage[];
+  /** What the model thought before it answered; absent without one. */
+  thought?: Passage;
   claims: Claim[];
   lists: Listing[];
   facts: [string, string][];

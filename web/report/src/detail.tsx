@@ -62,6 +62,12 @@ function SideView(props: DetailProps & { side: Detail; title: string; reason: st
       <div class={inRows(side.passages) ? "passages rows" : "passages"}>
         {side.passages.map((passage, i) => <Marked key={i} words={side.words} passage={passage} claims={side.claims} active={active} activate={activate} />)}
       </div>
+      {side.thought && (
+        <details class="thought">
+          <summary>{side.thought.label}</summary>
+          <Marked words={side.words} passage={{ ...side.thought, label: "" }} claims={[]} active={-1} activate={() => undefined} />
+        </details>
+      )}
       {side.lists.map((list) => <Chips key={list.label} list={list} />)}
       {claim && <Why claim={claim} words={side.words} />}
       {side.claims.length > 0 && (

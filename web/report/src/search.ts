@@ -54,6 +54,7 @@ function textOf(sides: Detail[]): string {
   const parts: string[] = [];
   for (const side of sides) {
     for (const passage of side.passages) parts.push(passage.text);
+    if (side.thought) parts.push(side.thought.text);
     for (const claim of side.claims) parts.push(claim.text);
     for (const list of side.lists) parts.push(...list.entries);
     for (const [, value] of side.facts) parts.push(value);

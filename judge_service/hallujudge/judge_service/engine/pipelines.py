@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, lru_cache
 from hashlib import blake2b
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.fast_values import maker_of, makers_of
@@ -26,6 +26,25 @@ from .responses import Problem, ResponseCheck
 
 _ItemT = TypeVar("_ItemT", bound=Item)
 MetricT = TypeVar("MetricT", bound=Metric)
+
+
+class Pipeline(Protocol):
+    """A metric with the graphs, extractors and judges that it needs to score items."""
+
+    @property
+    def metric(self) -> Metric:
+        """The metric."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings of the signature in full, for the report."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the report about what limits the use of its numbers."""
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item, in order; an item that fails is unscored."""
 
 
 class TextPipeline(ABC, Generic[_ItemT, MetricT]):
@@ -139,6 +158,8 @@ _REPEATING_CHARS = 80
 
 # Made for every item: filling its slots takes half the time of its constructor.
 _NAMES = tuple(entry.name for entry in fields(ItemResult))
+# Responses have their traits, and thoughts their results, from the reader of responses.
+_UNREAD: tuple[object, ...] = ({}, (), None)
 _make_result, _make_results = maker_of(ItemResult, _NAMES), makers_of(ItemResult, _NAMES)
 
 
@@ -161,7 +182,7 @@ def scored_result(
     asked, reference = item.records()
     hashes = (record_hash(asked) if asked else "", record_hash(reference))
     head = (item.id, item.group_id or item.id, *unscored)
-    return _make_result((*head, statistics, scores, evidence, item.fields, *hashes))
+    return _make_result((*head, statistics, scores, evidence, item.fields, *hashes, *_UNREAD))
 
 
 def scored_results(
@@ -186,7 +207,8 @@ def scored_results(
         list(map(record_hash, references)),
     ]
     same = [[each] * len(ids) for each in (Outcome.SCORED, "", "")]
-    return _make_results((ids, named, *same, statistics, scores, evidence, own, *hashes))
+    unread = [[each] * len(ids) for each in _UNREAD]
+    return _make_results((ids, named, *same, statistics, scores, evidence, own, *hashes, *unread))
 
 
 def unscored_result(

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from hallujudge.metrics import Item, ItemResult, Metric, MetricError
+from hallujudge.metrics import Item, Metric, MetricError
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import (
     DECLARATION,
@@ -21,9 +21,12 @@ from hallujudge.metrics.families import (
 from hallujudge.metrics.framework.claims import Modality, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import ASKED, PROMPTS
+from hallujudge.metrics.responses.reader import MARKS, THOUGHTS
 from hallujudge.synonym_graphs import Mention
 
 from ..errors import InvalidInputError, NotFoundError, Violation
+from .pipelines import Pipeline as Pipeline
+from .reading_pipeline import ReadingPipeline
 from .resources import Resources
 from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS
 from .spec import ScoreSpec
@@ -46,25 +49,6 @@ class FoundClaim:
     """The kind of a keyword: ``objects`` or ``behaviors``."""
     modality: Modality | None = None
     """How the text puts a triplet; None if unknown."""
-
-
-class Pipeline(Protocol):
-    """A metric with the graphs, extractors and judges that it needs to score items."""
-
-    @property
-    def metric(self) -> Metric:
-        """The metric."""
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The settings of the signature in full, for the report."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for the report about what limits the use of its numbers."""
-
-    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """Return one result for each item, in order; an item that fails is unscored."""
 
 
 LLM_JUDGES = ("llm", "router")
@@ -180,7 +164,8 @@ class MetricEntry:
 
     def own_options(self, spec: ScoreSpec) -> dict[str, str]:
         """Return the spec's values of the metric's own options, and how the model was asked."""
-        known = {*(option.name for option in self.metric.options), PROMPTS, ASKED}
+        named = {PROMPTS, ASKED, THOUGHTS, MARKS}
+        known = {*(option.name for option in self.metric.options), *named}
         return {name: value for name, value in spec.options.items() if name in known}
 
 
@@ -281,9 +266,10 @@ def open_pipeline(spec: ScoreSpec, resources: Resources) -> Pipeline:
     """
     entry = checked_entry(spec)
     try:
-        return entry.open(spec, resources)
+        opened = entry.open(spec, resources)
     except MetricError as err:
         raise InvalidInputError(str(err)) from err
+    return ReadingPipeline(opened, spec.options, keeps=not entry.needs_models(spec))
 
 
 def _variant_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:

@@ -30,6 +30,7 @@ from typing import Final, TypeAlias
 
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.results import UnscoredReason
+from hallujudge.metrics.responses.reader import READER_OPTIONS
 
 Problem: TypeAlias = tuple[UnscoredReason, str]
 """The reason why an item is unscored, and a sentence about it."""
@@ -53,6 +54,7 @@ RESPONSE_OPTIONS = (
         details="* at the end of a text matches any ending.",
         purpose="input",
     ),
+    *READER_OPTIONS,
 )
 """Options that every metric has."""
 
@@ -112,6 +114,7 @@ class ResponseCheck:
         self._any_language = reads_english and options.get("language") == "any"
         self._english_only = reads_english and not self._any_language
         self._count_empty = options.get("count_empty", "false") == "true"
+        self._drops_cut = options.get("drop_cut_sentence") == "true"
         self._more = _entries(options.get("failure_texts", "").splitlines())
         whole = (*failure_texts(), *self._more)
         self._beginnings = tuple(_folded(text[:-1]) for text in whole if text.endswith("*"))
@@ -129,6 +132,8 @@ class ResponseCheck:
     def signature(self) -> str:
         """The settings that differ from the defaults, for signatures; may be empty."""
         parts = ["any-language"] if self._any_language else []
+        if self._drops_cut:
+            parts.append("drop-cut-sentence")
         if self._count_empty:
             parts.append("count-empty")
         elif self._more:
@@ -365,39 +370,3 @@ def _language_of(foreign: list[str], english: int, words: int) -> str:
     language, count = max(counts.items(), key=lambda item: item[1])
     enough = count >= 2 or (not english and words in _SHORT)
     return language if count > english and enough else ""
-
-
-# What models end a response with, and tokenizers fill it up with; a trainer decodes it as text.
-_END_MARKS = (
-    "</s>",
-    "<|im_end|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<|eot_id|>",
-    "<end_of_turn>",
-    "<eos>",
-    "<pad>",
-    "[EOS]",
-    "[PAD]",
-)
-
-
-def response_in(query: str, prompt: str) -> str:
-    """Return the response of a query: what follows the prompt, without marks of the end.
-
-    A tokenizer may write a mark before the prompt. A query that does not hold the prompt as it was
-    given is a response as a whole.
-    """
-    text = query.partition(prompt)[2] if prompt and prompt in query else query
-    # An index, because a text of marks alone would be copied once for each of them.
-    end = _without_space(text, len(text))
-    while text.endswith(_END_MARKS, 0, end):
-        mark = next(mark for mark in _END_MARKS if text.endswith(mark, 0, end))
-        end = _without_space(text, end - len(mark))
-    return text[:end]
-
-
-def _without_space(text: str, end: int) -> int:
-    while end and text[end - 1].isspace():
-        end -= 1
-    return end

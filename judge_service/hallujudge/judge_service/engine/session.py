@@ -144,6 +144,11 @@ class ScoringSession:
         """What limits the use of the scores, whatever the items are."""
         return self._pipeline.notes
 
+    def read(self, items: Sequence[Item]) -> list[Item]:
+        """Return items as they are scored: with answers in place of responses, thoughts apart."""
+        read: Callable[[Sequence[Item]], list[Item]] = getattr(self._pipeline, "read", list)
+        return read(items)
+
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, for a report that is made elsewhere."""
         with recorder().span("evaluate", {"metric": self._spec.metric, "items": len(items)}):

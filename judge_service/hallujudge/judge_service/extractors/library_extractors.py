@@ -15,6 +15,7 @@ from ..threads import check_wanted, in_thread, renew_after_fork
 from . import ExtractedTriplet
 from .parsed_triplets import ParsedTriplets
 from .rules.lexicon import load_lexicon
+from .rules.words import without_markup
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -68,7 +69,7 @@ class SpacyTripletExtractor:
     def extract(self, text: str) -> list[ExtractedTriplet]:
         """Return the claims of one text, in its order; its first 200,000 characters are read."""
         claims = ParsedTriplets(self._lexicon)
-        for offset, piece in pieces(text):
+        for offset, piece in pieces(without_markup(text)):
             check_wanted()
             # A pipeline keeps every new word, and is not safe in several threads.
             with self._lock, self._pipeline.memory_zone():

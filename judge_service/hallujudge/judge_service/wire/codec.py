@@ -94,6 +94,11 @@ class Codecs:
         """
         key = (value_type, descriptor.name)
         if key not in self._built:
+            # A value may hold values of its own type, which find this converter when they need it.
+            self._built[key] = Codec(
+                lambda value, message: self._built[key].write(value, message),
+                lambda message: self._built[key].read(message),
+            )
             self._built[key] = self._build(value_type, descriptor)
         return self._built[key]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from ..answers.answer_scores import AnswerScore, Count, share
 from ..answers.answers_metric import AnswersMetric
@@ -399,6 +399,8 @@ OPTIONS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptionsMetric(AnswersMetric):
     """What descriptions add to the metric of the questions."""
+
+    text_scores: ClassVar[tuple[str, ...] | None] = ("chair", "cover", "hal", "cog")
 
     nouns: str = ""
     """Where nouns of descriptions come from: ``given``, ``rules`` or ``published``."""

@@ -16,18 +16,14 @@ NEGATIONS = frozenset({"not", "never", "none", "nothing", "nobody", "neither", "
 
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " "})
 _MARKUP = re.compile(r"[*_`#]+")
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 def plain(text: str) -> str:
-    """Return text without tagged reasoning and mark-up, with plain quotes and letters, stripped."""
+    """Return text without mark-up, with plain quotes and letters, stripped."""
     if not text.isascii():
         # NFKC makes full-width and styled letters plain ones.
         text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
-    # A model's reasoning is not its answer.
-    if "</think>" in text:
-        text = _THOUGHT.sub(" ", text)
     return _MARKUP.sub(" ", text).strip()
 
 

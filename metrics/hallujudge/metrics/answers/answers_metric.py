@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column
 from ..framework.metric import SOFT, WITHOUT_PROBABILITY, SoftMetric
-from ..framework.results import ScoredItem
+from ..framework.results import Item, ScoredItem
+from ..responses.thoughts import Division
 from .answer_bounds import ENDS, decided, end_columns, ends_of, ends_of_ratios, open_columns_of
 from .answer_items import make_evidence, make_verdict, with_names
 from .answer_scores import (
@@ -36,6 +38,7 @@ from .closed_questions import (
     Parsed,
 )
 from .other_parsers import OtherParsers, how_parsed, missing_counts, missing_note, other_parsers
+from .yes_no import PARSER_DIVISIONS
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray, ScoreDefinition
@@ -47,6 +50,10 @@ OPEN = "open"
 _EvidenceT = TypeVar("_EvidenceT")
 # Outcomes repeat: two answers have a few dozen.
 _MOST_KEPT = 1 << 16
+
+
+# A sentence of a thought, or a line.
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,7 @@ class AnswersMetric(SoftMetric):
     """Columns of scores with bounds, in benchmarks of partial bundles."""
     place_columns: ClassVar[tuple[Column, ...]] = ()
     """The columns of :meth:`places` that a base class adds."""
+    text_scores: ClassVar[tuple[str, ...] | None] = ()
     all_parsers: ClassVar[OtherParsers | None]
     """The parsers that may parse what another one can't; None without a choice."""
 
@@ -99,6 +107,34 @@ class AnswersMetric(SoftMetric):
     def parser_name(self) -> str:
         """The name of the answer parser: the variant, or the value of the option that chooses."""
         return getattr(self, self.benchmark.parser_option or "variant", "")
+
+    def clear_value(self, answer: Answer) -> str | None:
+        """Return what an answer clearly says; None if it has none, or says something else.
+
+        Variants that take any text for an answer leave this to the benchmark's strictest parser.
+        """
+        if answer.response is None or self.benchmark.judged is not None:
+            return None
+        parsers = self.all_parsers.parsers if self.all_parsers is not None else ()
+        parse = parsers[0].parse if parsers else self._variant.parse
+        return parse(answer).value
+
+    def last_clear_value(self, answer: Answer, thought: str) -> str | None:
+        """Return the last clear answer of a thought, by its sentences from the last one on."""
+        for sentence in reversed(_SENTENCE.findall(thought)):
+            said = self.clear_value(answer._replace(response=sentence.strip()))
+            if said is not None:
+                return said
+        return None
+
+    @property
+    def division(self) -> Division | None:
+        """How the tool of the parser tells thoughts from answers; None for the common rules."""
+        return PARSER_DIVISIONS.get(self.parser_name)
+
+    def is_open(self, item: Item) -> bool:
+        """Return whether an item is a caption or a description, not an answer to a question."""
+        return type(item) is not AnswersItem or self.unit == "captions"
 
     @property
     def repeated_by(self) -> str:

@@ -22,11 +22,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..framework import columns_and_scores as framework
 from ..framework.columns_and_scores import ScoreDefinition
+from ..responses.forms import BOXED
+from ..responses.thoughts import Division, divided, lmms_eval_division
 from .answer_scores import (
     AnswerScore,
     Condition,
@@ -168,6 +171,16 @@ YES_NO_PARSERS: Mapping[str, Callable[[str], YesNo | None]] = MappingProxyType(
     }
 )
 """Name -> parser. A parser returns ``yes``, ``no``, or None if its rule does not apply."""
+
+
+PARSER_DIVISIONS: Mapping[str, Division] = MappingProxyType(
+    {
+        "lmms-eval": lmms_eval_division,
+        # The tool's own rule for boxes is part of the parser.
+        "vlmevalkit": partial(divided, kept=frozenset({BOXED})),
+    }
+)
+"""Name of a parser -> how its tool tells thoughts from answers, where it has a rule of its own."""
 
 
 CONTAINS_VARIANTS = (

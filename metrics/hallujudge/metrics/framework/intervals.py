@@ -124,12 +124,22 @@ class _Jackknife:
                 f"{self.name} is {self.value}, outside its range from {self.low} to "
                 f"{self.high}; declare the range in its ScoreDefinition"
             )
+        if math.isinf(self.low) and math.isinf(self.high):
+            return self._around(lower_tail, upper_tail)
         if math.isinf(self.low):
             # A score without lower limit is the negative of one without upper limit.
             ends = self._negative()._above_low(upper_tail, lower_tail)
             return (-ends[1], -ends[0]) if ends else None
         make = self._above_low if math.isinf(self.high) else self._in_range
         return make(lower_tail, upper_tail)
+
+    def _around(self, *tails: float) -> tuple[float, float] | None:
+        """Return Student's interval, for differences of scores without limits."""
+        if self.variance == 0:
+            return None
+        degrees = self._degrees(self.kurtosis - 1)
+        low, high = (upper_t(tail, degrees) * math.sqrt(self.variance) for tail in tails)
+        return self.value - low, self.value + high
 
     def _negative(self) -> _Jackknife:
         return replace(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from .signature import ASKED, OF_EVERY_RUN, PROMPTS, SIGNATURE_FIELDS, Signature
 
 if TYPE_CHECKING:
     from .columns_and_scores import FloatArray
+    from .results import Item
 
 _PACKAGE = "hallujudge.metrics"
 Purpose: TypeAlias = Literal["input", "metric", "judge"]
@@ -166,6 +167,8 @@ class Metric:
         prompts: Hashes of the prompts that the answering model was given, if the archive has them.
         asked: How it was asked, if the archive says so.
         responses: How missing responses are recognised, for the signature. Empty for the default.
+        thoughts: What happens to thoughts; empty for the default, which leaves them out.
+        thought_marks: Further marks of thoughts that the user named; empty without any.
     """
 
     name: ClassVar[str]
@@ -201,6 +204,8 @@ class Metric:
     unresolved: ClassVar[str] = ""
     """The column that counts an item's claims without a verdict. Empty where a scored item has
     a verdict for every claim."""
+    text_scores: ClassVar[tuple[str, ...] | None] = None
+    """The scores that a thought can have too, since they are of texts; None for all."""
     split_fields: ClassVar[frozenset[str]] = frozenset()
     """Fields whose value is a list of groups, separated by commas."""
 
@@ -208,6 +213,8 @@ class Metric:
     prompts: str = ""
     asked: str = ""
     responses: str = ""
+    thoughts: str = ""
+    thought_marks: str = ""
 
     def __post_init__(self) -> None:
         # Defaults are filled in here, so that equal settings are equal values.
@@ -237,6 +244,18 @@ class Metric:
         """Return the name of the score of a single response: the last that ranks models."""
         # Those before it need several kinds of items, or are undefined for some responses.
         return self.ranked_by[-1]
+
+    @property
+    def division(self) -> Callable[[str], tuple[str, str, str, bool]] | None:
+        """Return how the variant tells thoughts from answers; None for the common rules.
+
+        It returns a ``Said`` of the package ``responses``.
+        """
+        return None
+
+    def is_open(self, item: Item) -> bool:  # noqa: ARG002
+        """Return whether an item's response is a text of sentences, such as a caption."""
+        return True
 
     @property
     def repeated_by(self) -> str:

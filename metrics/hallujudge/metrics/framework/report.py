@@ -61,6 +61,8 @@ class Report:
     """Warnings about the scores, one sentence each."""
     judging: tuple[JudgeShare, ...] = ()
     """The judges' parts, in the order in which they were called. Empty if none was."""
+    traits: Mapping[str, float] = field(default_factory=dict)
+    """What responses have beside their answers: trait -> number, such as ``thought`` -> 12."""
 
     def __getitem__(self, name: str) -> Score:
         return self.scores[name]
@@ -131,6 +133,8 @@ class Report:
             "references": self.references,
             "notes": list(self.notes),
             "judging": [share.to_json() for share in self.judging],
+            # Most runs have none, and their files stay as they were.
+            **({"traits": dict(self.traits)} if self.traits else {}),
         }
 
     def to_text(self) -> str:
@@ -420,12 +424,12 @@ class OneItemReport:
 
         Returns:
             None if the scores need a table: there is no item, it has no statistics, it has claims
-            without a verdict, a judge was called, or the metric makes more columns than an item
-            has or counts an item repeatedly.
+            without a verdict, its response has a trait, a judge was called, or the metric makes
+            more columns than an item has or counts an item repeatedly.
         """
         if result is None or result.outcome is not Outcome.SCORED or not result.statistics:
             return None
-        if not self._fits or hasattr(result.evidence, "judging"):
+        if not self._fits or result.traits or hasattr(result.evidence, "judging"):
             return None
         numbers = dict(zip(self._names, map(float, (1, *result.statistics)), strict=True))
         unresolved = self._metric.unresolved

@@ -49,6 +49,7 @@ class UnscoredReason(enum.StrEnum):
     BASE_UNPARSED = "BASE_UNPARSED"
     CONFIDENCE_INVALID = "CONFIDENCE_INVALID"
     ANSWER_UNPARSED = "ANSWER_UNPARSED"
+    THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
     # Claims and keywords --------------------------------------------------------------------------
     CLAIMS_MISSING = "CLAIMS_MISSING"
     CLAIMS_INVALID = "CLAIMS_INVALID"
@@ -134,6 +135,8 @@ class Item:
     """Cluster for intervals: the image or video. Empty for the item's own id."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Values that results may be grouped by."""
+    thought: str = ""
+    """The model's thought, where it is known apart from the response; empty without one."""
 
     def records(self) -> ItemRecords:
         """Return what is hashed of the item. Neither its id nor the image or video is part of it.
@@ -212,6 +215,12 @@ class ItemResult:
     """Hash of the item's question; empty if it is unknown."""
     reference_hash: str = ""
     """Hash of the item's reference; empty in a run that does not say."""
+    traits: Mapping[str, int] = field(default_factory=dict)
+    """What its responses have beside the answer, such as a thought: trait -> number."""
+    kept: tuple[float, ...] = ()
+    """Statistics of the whole response, thought included; empty where they were not computed."""
+    thought: ItemResult | None = None
+    """Result of the thought, as if it were the response; None unless thoughts are scored."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the line of ``items.jsonl``."""

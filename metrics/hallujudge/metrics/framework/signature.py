@@ -19,8 +19,10 @@ ITEM_SET, REFERENCES = "items", "refs"
 """The fields that say what was scored: which items, and with which references."""
 
 PROMPTS, ASKED = "prompts", "asked"
-OF_ASKING = frozenset({PROMPTS, ASKED})
-"""The fields that say how the answering model was asked; archives that ``ask`` wrote have them."""
+THOUGHTS, TEMPLATE = "thoughts", "template"
+"""The fields that say what was left out of the responses; only archives that have it have them."""
+OF_ARCHIVE = frozenset({PROMPTS, ASKED, THOUGHTS, TEMPLATE})
+"""The fields that only some archives have: how the answering model was asked, and how it writes."""
 
 LABELS = "labels"
 """The field of the human labels that correct the scores of a calibrated run."""
@@ -58,6 +60,8 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     ASKED: "how the answering model was asked: chat, protocol, frames, longest reply",
     "panel": "judges whose verdicts were combined, and the rule that combined them",
     "responses": "handling of empty and failed responses",
+    THOUGHTS: "thoughts of the responses: left out, kept or scored",
+    TEMPLATE: "tokens of chat templates and repeated prompts in responses",
     "ci": "method and confidence level of intervals",
     "n": "number of items",
     "unscored": "number of unscored items",
@@ -181,15 +185,21 @@ def parsed_signature(signature: str) -> dict[str, str]:
 def differing_fields(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     """Return the fields of two signatures that say that items were scored in different ways.
 
-    How the model was asked counts if both say it; most archives do not.
+    What only some archives have, such as how the model was asked, counts if both say it.
     """
     return [
         key
         for key in dict.fromkeys((*one, *other))
-        if one.get(key) != other.get(key)
+        if _answers_value(key, one) != _answers_value(key, other)
         and key not in OF_ITEMS
-        and (key not in OF_ASKING or (key in one and key in other))
+        and (key not in OF_ARCHIVE or (key in one and key in other))
     ]
+
+
+def _answers_value(key: str, fields: Mapping[str, str]) -> str | None:
+    """Return a field's value as far as scores of answers depend on it."""
+    # Scores of thoughts are scores of their own.
+    return fields.get(key, "").replace("scored", "left-out") if key == THOUGHTS else fields.get(key)
 
 
 def signature_field(signature: str, key: str) -> str:

@@ -18,6 +18,7 @@ from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_
 from .results import ItemResult, Outcome
 from .signature import DataSums, data_fields
 from .statistics_table import BUCKETS, Clusters, Rows, Table
+from .trait_sums import TraitSums
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,6 +97,10 @@ class Tally:
     def _judging(self) -> JudgingCounts:
         return JudgingCounts()
 
+    @cached_property
+    def _traits(self) -> TraitSums:
+        return TraitSums(self._metric)
+
     @property
     def judging(self) -> tuple[JudgeShare, ...]:
         """The judges' parts so far."""
@@ -138,6 +143,8 @@ class Tally:
             for result in results:
                 if judging := getattr(result.evidence, "judging", ()):
                     self._judging.add(judging)
+        if marked := [result for result in results if result.traits]:
+            self._traits.add(marked)
         rows = [result for result in results if result.statistics]
         codes = [
             of.codes([result.fields.get(key, MISSING) for result in rows])
@@ -167,6 +174,7 @@ class Tally:
         self._rows.extend(other._rows, theirs_here)
         self._reasons.update(other._reasons)
         self._judging.merge(other._judging)
+        self._traits.merge(other._traits)
         self._data.merge(other._data)
         self._unscored_rows += other._unscored_rows
         self._unscored_times += other._unscored_times
@@ -182,6 +190,7 @@ class Tally:
             "unscored": [self._unscored_rows, self._unscored_times],
             "judging": self._judging.to_json(),
             "data": self._data.to_json(),
+            "traits": self._traits.to_json(),
         }
         text = json.dumps(head, separators=(",", ":")).encode()
         return len(text).to_bytes(4, "little") + text + numbers
@@ -205,6 +214,7 @@ class Tally:
             other._unscored_rows, other._unscored_times = head["unscored"]
             other._judging = JudgingCounts.of(head["judging"])
             other._data = DataSums(*map(int, head["data"]))
+            other._traits = TraitSums.of(self._metric, head.get("traits", {}))
         except (ValueError, KeyError, TypeError, OverflowError) as err:
             raise MergeError(f"a tally of {self._metric.name} is damaged: {err}") from err
         self.merge(other)
@@ -241,6 +251,7 @@ class Tally:
         items, references = counted.data.texts()
         coverage, totals = counted.coverage, counted.overall.totals()
         signature = metric.signature.extended(
+            *self._traits.fields(),
             ("ci", counted.method),
             ("n", str(coverage.items)),
             ("unscored", str(coverage.unscored)),
@@ -259,8 +270,10 @@ class Tally:
             item_set=items,
             references=references,
             judging=counted.judging,
+            traits=self._traits.counts,
             notes=(
                 *notes,
+                *self._traits.notes(totals, coverage.items),
                 *metric.notes_on(totals),
                 *self._repeat_notes(totals, coverage),
                 *cascade_notes(counted.judging),

@@ -393,6 +393,7 @@ class Item(google.protobuf.message.Message):
     ID_FIELD_NUMBER: builtins.int
     GROUP_ID_FIELD_NUMBER: builtins.int
     FIELDS_FIELD_NUMBER: builtins.int
+    THOUGHT_FIELD_NUMBER: builtins.int
     CHAIR_FIELD_NUMBER: builtins.int
     ANSWERS_FIELD_NUMBER: builtins.int
     TRI_HE_FIELD_NUMBER: builtins.int
@@ -405,6 +406,8 @@ class Item(google.protobuf.message.Message):
     """Id of the item, unique in its run. Write the number 42 as "42"."""
     group_id: builtins.str
     """Cluster of the item in intervals: the image or video that the item is about. Empty: the id."""
+    thought: builtins.str
+    """The model's thought, where it is known apart from the response. Empty: the response may begin with one."""
     @property
     def fields(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
         """Values that results may be grouped by, such as model or category."""
@@ -447,6 +450,7 @@ class Item(google.protobuf.message.Message):
         id: builtins.str = ...,
         group_id: builtins.str = ...,
         fields: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
+        thought: builtins.str = ...,
         chair: hallujudge.judge.v1.chair_pb2.ChairTask | None = ...,
         answers: hallujudge.judge.v1.answers_pb2.AnswersTask | None = ...,
         tri_he: hallujudge.judge.v1.tri_he_pb2.TriHeTask | None = ...,
@@ -457,7 +461,7 @@ class Item(google.protobuf.message.Message):
         open_objects: hallujudge.judge.v1.open_objects_pb2.OpenObjectsTask | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "mementos", b"mementos", "object_halbench", b"object_halbench", "open_objects", b"open_objects", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "object_halbench", b"object_halbench", "open_objects", b"open_objects", "task", b"task", "tri_he", b"tri_he"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "object_halbench", b"object_halbench", "open_objects", b"open_objects", "task", b"task", "thought", b"thought", "tri_he", b"tri_he"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "amber", "argus", "object_halbench", "open_objects"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
@@ -484,6 +488,22 @@ class ItemResult(google.protobuf.message.Message):
         ) -> None: ...
         def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
 
+    @typing.final
+    class TraitsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.int
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.int = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
+
     ID_FIELD_NUMBER: builtins.int
     GROUP_ID_FIELD_NUMBER: builtins.int
     OUTCOME_FIELD_NUMBER: builtins.int
@@ -501,6 +521,9 @@ class ItemResult(google.protobuf.message.Message):
     ANSWERS_FIELD_NUMBER: builtins.int
     QUESTION_HASH_FIELD_NUMBER: builtins.int
     REFERENCE_HASH_FIELD_NUMBER: builtins.int
+    TRAITS_FIELD_NUMBER: builtins.int
+    KEPT_FIELD_NUMBER: builtins.int
+    THOUGHT_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item."""
     group_id: builtins.str
@@ -557,6 +580,18 @@ class ItemResult(google.protobuf.message.Message):
     def answers(self) -> hallujudge.judge.v1.answers_pb2.AnswersEvidence:
         """Answers that count together."""
 
+    @property
+    def traits(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
+        """What its responses have beside the answer, such as a thought: trait -> number."""
+
+    @property
+    def kept(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """Statistics of the whole response, thought included. Empty where they were not computed."""
+
+    @property
+    def thought(self) -> Global___ItemResult:
+        """Result of the thought, as if it were the response. Absent unless thoughts are scored."""
+
     def __init__(
         self,
         *,
@@ -577,9 +612,12 @@ class ItemResult(google.protobuf.message.Message):
         answers: hallujudge.judge.v1.answers_pb2.AnswersEvidence | None = ...,
         question_hash: builtins.str = ...,
         reference_hash: builtins.str = ...,
+        traits: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
+        kept: collections.abc.Iterable[builtins.float] | None = ...,
+        thought: Global___ItemResult | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "evidence", b"evidence", "mementos", b"mementos", "open_objects", b"open_objects", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "open_objects", b"open_objects", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "tri_he", b"tri_he"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "evidence", b"evidence", "mementos", b"mementos", "open_objects", b"open_objects", "thought", b"thought", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "kept", b"kept", "mementos", b"mementos", "open_objects", b"open_objects", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "thought", b"thought", "traits", b"traits", "tri_he", b"tri_he"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "tri_he", "mementos", "amber", "argus", "open_objects", "answers"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult

@@ -220,6 +220,22 @@ class Report(google.protobuf.message.Message):
         ) -> None: ...
         def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
 
+    @typing.final
+    class TraitsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.float
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.float = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
+
     METRIC_FIELD_NUMBER: builtins.int
     VARIANT_FIELD_NUMBER: builtins.int
     SIGNATURE_FIELD_NUMBER: builtins.int
@@ -232,6 +248,7 @@ class Report(google.protobuf.message.Message):
     JUDGING_FIELD_NUMBER: builtins.int
     ITEM_SET_FIELD_NUMBER: builtins.int
     REFERENCES_FIELD_NUMBER: builtins.int
+    TRAITS_FIELD_NUMBER: builtins.int
     metric: builtins.str
     """Name of the metric."""
     variant: builtins.str
@@ -270,6 +287,10 @@ class Report(google.protobuf.message.Message):
     def judging(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___JudgeShare]:
         """The judges' parts, in the order in which they were asked."""
 
+    @property
+    def traits(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.float]:
+        """What responses have beside their answers, such as thoughts: trait -> number."""
+
     def __init__(
         self,
         *,
@@ -285,9 +306,10 @@ class Report(google.protobuf.message.Message):
         judging: collections.abc.Iterable[Global___JudgeShare] | None = ...,
         item_set: builtins.str = ...,
         references: builtins.str = ...,
+        traits: collections.abc.Mapping[builtins.str, builtins.float] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["coverage", b"coverage"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["coverage", b"coverage", "groups", b"groups", "item_set", b"item_set", "judging", b"judging", "metric", b"metric", "notes", b"notes", "references", b"references", "scores", b"scores", "settings", b"settings", "signature", b"signature", "totals", b"totals", "variant", b"variant"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["coverage", b"coverage", "groups", b"groups", "item_set", b"item_set", "judging", b"judging", "metric", b"metric", "notes", b"notes", "references", b"references", "scores", b"scores", "settings", b"settings", "signature", b"signature", "totals", b"totals", "traits", b"traits", "variant", b"variant"]) -> None: ...
 
 Global___Report: typing_extensions.TypeAlias = Report
 

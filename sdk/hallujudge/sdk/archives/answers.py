@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
+from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
 from .answer_bundles import read_bundles
@@ -129,7 +130,7 @@ def _refuse_labels(
     can parse are refused.
     """
     if not all(
-        each.label and folded(each.response or "") == folded(each.label) for each in answers
+        each.label and folded(answer_of(each.response)) == folded(each.label) for each in answers
     ):
         return
     # A folder of sets is not one file of records.
@@ -142,7 +143,7 @@ def _refuse_labels(
     parse = declared.variants[-1].parse
     for key in sorted(records[0].values.keys() - known):
         texts = [text for record in records if isinstance(text := record.values.get(key), str)]
-        read = [parse(answers[0]._replace(response=text)).value for text in texts]
+        read = [parse(answers[0]._replace(response=answer_of(text))).value for text in texts]
         if len(set(texts)) > 1 and 2 * (len(read) - read.count(None)) > len(records):
             raise ArchiveError(
                 f"{records[0].place}: all responses, under {_LABEL_OR_RESPONSE!r}, are their "

@@ -58,7 +58,9 @@ from .records import (
 from .rival_keys import LOOKED_AT, refuse_other_texts
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
-_items = makers_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
+_items = makers_of(
+    ChairItem, ("id", "group_id", "fields", "response", "reference_objects", "thought")
+)
 _NUMBER, _TEXT = {int}, {str}
 # Different lists of objects that are kept, as one tuple each. COCO's 40,000 validation images have
 # fewer; an archive with more starts again, so that memory stays bounded.
@@ -345,7 +347,7 @@ class _Archive:
                 for values in batch.values
             ]
             objects = self._own_objects(batch) if known is None else list(map(known.get, images))
-            yield from _items((ids, images, fields, texts, objects))
+            yield from _items((ids, images, fields, texts, objects, [""] * len(ids)))
 
     def names_from(self, start: Mark) -> frozenset[str]:
         """Return the names of the objects in the references, or in the captions from a mark on."""

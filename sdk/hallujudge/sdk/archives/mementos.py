@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.mementos import MementosItem
@@ -213,6 +213,7 @@ class _Descriptions:
         if self._known is None and isinstance(values.get("reference"), str):
             text = well_formed(str(values["reference"]))
         keywords = entry.keywords or {}
+        lists: dict[str, Any] = {name: keywords.get(name) for name in LISTS}
         return MementosItem(
             id=identifier,
             group_id=_group(values) or entry.image,
@@ -221,7 +222,7 @@ class _Descriptions:
             domain=_domain(values) or _domain(reference.values),
             episode_length=_length(entry.record, reference.values),
             fields=fields_of(self._group_by, values, _kept_fields(values), reference.values),
-            **{name: keywords.get(name) for name in LISTS},
+            **lists,
         )
 
     def _entries(self) -> Iterator[_Entry]:

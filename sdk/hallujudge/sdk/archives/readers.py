@@ -39,6 +39,7 @@ from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
 from .local_files import STDIN
 from .named_keys import key_paths, mapped_keys, refuse_unused_keys, with_named_keys
+from .own_thoughts import with_own_thoughts
 from .records import Record, Records, read_records, unwrapped
 from .table_files import read_frame
 
@@ -126,6 +127,7 @@ def read_items(
     options = replace(options, key_map=names)
     options = _with_common_keys(options, converted=given.converted, own_id=own_id)
     declared_inputs(metric).refuse_unused(metric, options)
+    found = with_own_thoughts(found, declared, options)
     read: Reader = family.READERS[metric] if family is not None else reader_of(declared)  # type: ignore[arg-type]  # one of them is there
     helped: HelpedReader | None = getattr(family, "HELPED_READERS", {}).get(metric)
     inputs = (found, references, options, keys)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
+from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError
 from .answer_records import Entry, placed
@@ -80,7 +81,9 @@ def refuse_other_texts(
     texts = {key: {folded(str(values.get(key))) for _, values in held} for key in keys}
 
     def meaning(_number: int, value: object) -> object:
-        return folded(value) or None if isinstance(value, str) and not asks(value) else None
+        if not isinstance(value, str) or asks(value):
+            return None
+        return folded(answer_of(value)) or None
 
     own = [key for key, each in texts.items() if len(each) > 1 or len(held) == 1]
     refuse_other_values("response", chosen, own, held, meaning)
@@ -91,7 +94,11 @@ def asks(text: str | None) -> bool:
 
     Instructions may follow it, as in LLaVA's files.
     """
-    if text is None or "?" not in text or len(text.split(None, 2)) <= 2:
+    if text is None or "?" not in text:
+        return False
+    # A model may ask itself questions before it answers.
+    text = answer_of(text)
+    if "?" not in text or len(text.split(None, 2)) <= 2:
         return False
     if text.rstrip().endswith("?"):
         return True
@@ -137,6 +144,7 @@ def refuse_other_keys(
     def said(number: int, text: object) -> object:
         if not isinstance(text, str) or asks(text):
             return None
+        text = answer_of(text)
         return folded(text) if is_open else parse(pairs[number][1]._replace(response=text)).value
 
     def is_label(key: str) -> bool:

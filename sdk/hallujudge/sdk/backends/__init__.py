@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
 from hallujudge.metrics.framework.signature import signature_field
+from hallujudge.metrics.framework.thought_scores import with_thought_scores
+from hallujudge.metrics.framework.trait_sums import SCORED
+from hallujudge.metrics.responses.reader import MARKS, THOUGHTS
 
 from ..errors import InvalidInputError
 
@@ -95,6 +98,14 @@ class RunHeader:
     """What limits the use of the scores, whatever the items are."""
     release: str
     """The release that scores."""
+
+    def read(self, items: Sequence[Item]) -> list[Item]:
+        """Return items as they are scored: with answers in place of responses, thoughts apart."""
+        # Imported here because the engine is not needed before there are results.
+        from hallujudge.judge_service.engine.reading_pipeline import ItemReader
+
+        reader = ItemReader(self.metric, self.settings)
+        return [reader.read(item).item for item in items]
 
     def report(self, tally: Tally, interval: IntervalSettings) -> Report:
         """Return the report over all items of a tally.
@@ -206,13 +217,15 @@ def metric_of(name: str, variant: str, settings: Mapping[str, str]) -> Metric:
     options = {
         option.name: settings[option.name] for option in declared.options if option.name in settings
     }
+    options |= {name: settings[name] for name in (THOUGHTS, MARKS) if name in settings}
     labels = {
         entry.name: ""
         for entry in fields(declared)
         if entry.init and entry.default is MISSING and entry.default_factory is MISSING
     }
     metric: Any = declared(**labels | options, variant=variant)
-    return cast("Metric", metric)
+    scored = options.get(THOUGHTS) == SCORED
+    return with_thought_scores(metric) if scored else cast("Metric", metric)
 
 
 def header_of(report: Report) -> RunHeader:

@@ -110,7 +110,7 @@ class EmbeddedBackend:
         session = await self._engine.open(spec)
 
         async def work(batch: Batch) -> BatchResult:
-            return BatchResult(items=batch, results=await session.evaluate(batch))
+            return BatchResult(items=session.read(batch), results=await session.evaluate(batch))
 
         results = ordered_map(batches, work, limit=_MAX_CONCURRENCY)
         async with aclosing(with_ticks(results, TICK_SECONDS)) as parts:

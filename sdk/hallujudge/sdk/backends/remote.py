@@ -14,6 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -215,6 +216,7 @@ class RemoteBackend:
                             if isinstance(part, BatchResult):
                                 reconnecting.back()
                                 losses.answered()
+                                part = replace(part, items=header.read(part.items))
                             else:
                                 reconnecting.progress(part.answers)
                             yield part
@@ -470,7 +472,10 @@ async def _nothing() -> AsyncGenerator[Batch, None]:
 
 
 _FIELDS = ("id", "group_id", "outcome", "reason", "detail", "scores")
-_REST = ("statistics", "evidence", "fields", "question_hash", "reference_hash")
+_REST = (
+    *("statistics", "evidence", "fields", "question_hash", "reference_hash"),
+    *("traits", "kept", "thought"),
+)
 _made = makers_of(ItemResult, _FIELDS + _REST)
 
 
@@ -486,7 +491,7 @@ def _scored(batch: Batch, response: pb.ScoreResponse) -> list[ItemResult]:
     values = [[None if isnan(v) else v for v in column.values] for column in columns]
     names = [column.name for column in columns]
     scores = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
-    others: tuple[object, ...] = ((), None, {}, "", "")
+    others: tuple[object, ...] = ((), None, {}, "", "", {}, (), None)
     rest = [[one] * len(ids) for one in others]
     return _made([ids, ids, outcomes, reasons, details, scores, *rest])
 

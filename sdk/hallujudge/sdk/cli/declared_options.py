@@ -193,15 +193,19 @@ class DeclaredBy(Declared):
         return (option for option in self._entry.options if option.name not in _RESPONSE_OPTIONS)
 
 
-def response_option(name: str, *flags: str, note: str = "") -> Any:
+def response_option(name: str, *flags: str, note: str = "", metavar: str | None = None) -> Any:
     """Return the flag of an option that every metric has.
 
     Args:
         name: Name of the option.
         flags: Names on the command line.
         note: Addition to the declared meaning.
+        metavar: What its value is called in the help.
     """
-    return input_option(*flags, help=_RESPONSE_OPTIONS[name].meaning.rstrip(".") + f"{note}.")
+    option = _RESPONSE_OPTIONS[name]
+    switch = option.choices in (_NO_YES, ("false", "true"))
+    text = (option.meaning if switch else option.help).rstrip(".")
+    return input_option(*flags, help=f"{text}{note}.", metavar=metavar)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 from hallujudge.metrics.framework.metric import InputOption
+from hallujudge.metrics.framework.trait_sums import LEFT_OUT
 
 from ..archives import InputOptions
 from ..archives.inputs import declared_inputs
@@ -183,6 +184,26 @@ class RunOptions:
         response_option("failure_texts", "--failure-text", note="; or a file; repeatable"),
     ] = None
     """More texts that replace a response when a call failed."""
+    thoughts: Annotated[
+        str,
+        response_option("thoughts", "--thoughts"),
+    ] = "leave-out"
+    """What happens to the thoughts of models that reason before they answer."""
+    thought_marks: Annotated[
+        tuple[str, str],
+        response_option("thought_marks", "--thought-marks", metavar="OPEN CLOSE"),
+    ] = ("", "")
+    """Further marks of thoughts: an opening and a closing one."""
+    template_tokens: Annotated[
+        str,
+        response_option("template_tokens", "--template-tokens"),
+    ] = "leave-out"
+    """What happens to tokens of chat templates and to repeated prompts."""
+    drop_cut_sentence: Annotated[
+        bool,
+        response_option("drop_cut_sentence", "--drop-cut-sentence"),
+    ] = False
+    """Whether unfinished last sentences are left out."""
     out: Annotated[
         Path,
         output_option(
@@ -297,6 +318,14 @@ class RunOptions:
         options = {"count_empty": "true"} if self.count_empty else {}
         if self.failure_text:
             options["failure_texts"] = "\n".join(map(_text_or_file, self.failure_text))
+        if self.thoughts != LEFT_OUT:
+            options["thoughts"] = self.thoughts
+        if any(self.thought_marks):
+            options["thought_marks"] = " ".join(self.thought_marks)
+        if self.template_tokens != LEFT_OUT:
+            options["template_tokens"] = self.template_tokens
+        if self.drop_cut_sentence:
+            options["drop_cut_sentence"] = "true"
         return options
 
     def _shared_with(self, other: type) -> dict[str, Any]:

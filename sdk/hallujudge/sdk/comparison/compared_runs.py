@@ -27,6 +27,7 @@ from hallujudge.metrics.framework.signature import (
     media_name,
     parsed_signature,
 )
+from hallujudge.metrics.framework.thought_scores import without_thought_scores
 
 from ..backends import metric_of
 from ..errors import ArchiveError, InvalidInputError
@@ -131,9 +132,28 @@ def read_runs(
     heads = [_Head.of(source) for source in sources]
     for head, name in zip(heads[1:], names[1:], strict=True):
         _refuse_other(heads[0], head, (names[0], name), options.allow)
-    first, *others = (head.data(name) for head, name in zip(heads, names, strict=True))
+    data = [head.data(name) for head, name in zip(heads, names, strict=True)]
+    first, *others = _with_common_columns(data)
     paired = _with_known_images([first, *(_paired(first, other) for other in others)])
     return (paired[0], *(_checked_references(paired[0], run, options.allow) for run in paired[1:]))
+
+
+def _with_common_columns(runs: Sequence[RunData]) -> Sequence[RunData]:
+    """Return runs without the scores of thoughts, where only some of them have any."""
+    if len({len(run.metric.columns) for run in runs}) == 1:
+        return runs
+    metrics = [without_thought_scores(run.metric) for run in runs]
+    return [
+        replace(
+            run,
+            metric=metric,
+            results={
+                key: replace(result, statistics=result.statistics[: len(metric.columns)])
+                for key, result in run.results.items()
+            },
+        )
+        for run, metric in zip(runs, metrics, strict=True)
+    ]
 
 
 def metrics_of(sources: Sequence[RunSource]) -> list[str]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue
+from hallujudge.metrics import AnswersItem, Evidence, Item, ItemResult, JsonValue
 from hallujudge.metrics.families import FAMILIES, has_module
 from hallujudge.metrics.framework.claims import InvalidEntry
 
@@ -25,7 +25,7 @@ _PASSAGE_CHARS = 20_000
 _ENTRIES = 200
 _ENTRY_CHARS = 400
 # Shown elsewhere: in the heading, and as the marked response.
-_SHOWN_FIELDS = frozenset({"id", "group_id", "fields", "response"})
+_SHOWN_FIELDS = frozenset({"id", "group_id", "fields", "response", "thought"})
 ANSWER_WORDS = ("right", "wrong")
 """Words of the page for the verdicts on answers."""
 
@@ -160,6 +160,8 @@ class ItemView:
     """One line about the item."""
     passages: Sequence[Passage] = ()
     """Texts with marks."""
+    thought: Passage | None = None
+    """What the model thought before it answered, which the page folds."""
     claims: Sequence[Claim] = ()
     """Claims with verdicts."""
     lists: Sequence[Listing] = ()
@@ -182,7 +184,9 @@ class ItemView:
     def detail(self) -> dict[str, JsonValue]:
         """Return what the detail view of the page reads."""
         lists = [listing.to_json() for listing in self.lists]
+        thought = {} if self.thought is None else {"thought": self.thought.to_json()}
         return {
+            **thought,
             "summary": clean(self.summary),
             "passages": [passage.to_json() for passage in self.passages],
             "claims": [claim.to_json() for claim in islice(self.claims, 2 * _ENTRIES)],
@@ -277,9 +281,28 @@ def view_of(evidence: Evidence | None) -> View:
 
 def view_item(item: Item, result: ItemResult) -> ItemView:
     """Return what the page shows of an item."""
+    view = _view_of_answer(item, result)
+    return replace(view, thought=_thought_of(item, result)) if item.thought else view
+
+
+def _view_of_answer(item: Item, result: ItemResult) -> ItemView:
     if result.evidence is None:
         return _plain(item)
     return view_of(result.evidence).show(item, result)
+
+
+def _thought_of(item: Item, result: ItemResult) -> Passage:
+    """Return the thought with the marks of its own claims, if thoughts were scored."""
+    marks: list[Mark] = []
+    if result.thought is not None and result.thought.evidence is not None:
+        changes: dict[str, Any] = {"response": item.thought}
+        if isinstance(item, AnswersItem):
+            answers = [answer._replace(response=item.thought) for answer in item.answers]
+            changes = {"answers": tuple(answers)}
+        shown = _view_of_answer(replace(item, **changes), result.thought).passages
+        # The claims of the page are those of the answer.
+        marks = [mark._replace(claim=-1) for mark in shown[0].marks] if shown else []
+    return Passage(text=item.thought, label="Thought", marks=marks)
 
 
 @cache

@@ -12,6 +12,7 @@ from hallujudge.metrics import Bound, Metric, Report, Score, ScoreDefinition
 from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
 from hallujudge.metrics.calibration.judge_accuracy import Rate
 from hallujudge.metrics.framework.report import JudgeShare
+from hallujudge.metrics.framework.thought_scores import definitions_with_thoughts
 
 from ..errors import NotFoundError
 
@@ -223,7 +224,7 @@ def main_score_of(report: Report) -> str:
 @cache
 def _definitions(metric: str) -> Mapping[str, ScoreDefinition]:
     known = _metric_named(metric)
-    return {score.name: score for score in known.score_definitions} if known else {}
+    return {score.name: score for score in definitions_with_thoughts(known)} if known else {}
 
 
 def _metric_named(name: str) -> type[Metric] | None:

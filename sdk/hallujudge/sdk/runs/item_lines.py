@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _WHOLE, _UNSCORED = {int}, Outcome.UNSCORED
 _LINE = (
     *("id", "group_id", "outcome", "reason", "detail", "fields", "question_hash", "reference_hash"),
-    *("scores", "statistics", "response", "response_sha256", "evidence"),
+    *("scores", "statistics", "response", "response_sha256", "thought", "traits", "kept"),
+    *("evidence", "thought_evidence"),
 )
 """The keys of a line, in their order; :meth:`ItemResult.head` has the first of them."""
 # Parts of results whose JSON is kept: more than equal answers have, in some megabytes.
@@ -109,7 +110,11 @@ class ItemLines:
                     numbers,
                     said if keep_text else absent,
                     absent if keep_text else _hashed(said),
+                    (item.thought or absent) if keep_text else absent,
+                    result.traits or absent,
+                    result.kept or absent,
                     evidence,
+                    absent if result.thought is None else _evidence_of(result.thought),
                 )
             )
         return _encoder().encode_lines(lines)
@@ -155,6 +160,10 @@ class ItemLines:
             raise ValueError(f"item {result.id!r} has {len(numbers)} statistics")
         named = _statistics_type(self._names)(*plain)
         return own or self._first(scores, dict(scores)), self._first(numbers, named)
+
+
+def _evidence_of(result: ItemResult) -> object:
+    return {} if result.evidence is None else result.evidence.to_json()
 
 
 @cache

@@ -104,6 +104,10 @@ def stored_report(head: Mapping[str, Any], path: Path) -> Report:
             references=str(head.get("references", "")),
             notes=tuple(_text({"note": note}, "note") for note in head.get("notes", ())),
             judging=tuple(_share(share) for share in head.get("judging", ())),
+            traits={
+                name: _number(number, f"traits.{name}")
+                for name, number in _object(head, "traits").items()
+            },
         )
 
 
@@ -204,11 +208,20 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
             # Lines of a run that does not say what it compared with have no hashes.
             question_hash=str(line.get("question_hash", "")),
             reference_hash=str(line.get("reference_hash", "")),
+            traits=_counts(line, "traits", "line"),
+            kept=_kept(line, columns),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as err:
         raise ArchiveError(
             f"{record.place}: not a line of items.jsonl: {fault_of(err)}. Score the run again"
         ) from err
+
+
+def _kept(line: Mapping[str, Any], columns: Sequence[Column]) -> tuple[float, ...]:
+    numbers = line.get("kept", [])
+    if not isinstance(numbers, list) or len(numbers) not in (0, len(columns)):
+        raise ValueError(f"kept is {shown(numbers)}, not a list of {len(columns)} numbers")
+    return tuple(float(_number(number, "kept")) for number in numbers)
 
 
 def _text(line: Mapping[str, object], key: str, where: str = "") -> str:

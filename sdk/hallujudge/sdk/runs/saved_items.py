@@ -34,7 +34,7 @@ _ItemT = TypeVar("_ItemT", bound=Item)
 # The fields of a result in the order of a row; `_row` and `_result_of` depend on it.
 _NAMES = (
     *("id", "group_id", "outcome", "reason", "detail", "question_hash", "reference_hash"),
-    *("statistics", "scores", "evidence", "fields"),
+    *("statistics", "scores", "evidence", "fields", "traits", "kept", "thought"),
 )
 # The first byte of a batch: saved as MessagePack values or as protobuf messages.
 _VALUES, _MESSAGES = b"v", b"m"
@@ -59,7 +59,8 @@ def to_values(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes | None:
     items: set[type] = {type(item) for item, _ in pairs}
     found = (result.evidence for _, result in pairs)
     kinds: set[type] = {type(evidence) for evidence in found if evidence is not None}
-    if len(items) != 1 or len(kinds) > 1:
+    # A result within a result has a type that the other items do not have.
+    if len(items) != 1 or len(kinds) > 1 or any(result.thought for _, result in pairs):
         return None
     (item_type,), evidence = items, next(iter(kinds), type(None))
     codec = _codec(item_type, evidence)
@@ -74,13 +75,14 @@ def _row(result: ItemResult) -> tuple[object, ...]:
 
     The page shows the first score of an item: pairs keep their order, a mapping does not.
     """
-    *before, statistics, scores, evidence, fields = _fields_of(result)
-    return (*before, tuple(map(float, statistics)), tuple(scores.items()), evidence, fields)
+    *before, statistics, scores, evidence, fields, traits, kept, _ = _fields_of(result)
+    numbers, pairs = tuple(map(float, statistics)), tuple(scores.items())
+    return (*before, numbers, pairs, evidence, fields, traits, kept)
 
 
 def _result_of(row: tuple[Any, ...]) -> ItemResult:
-    *before, scores, evidence, fields = row
-    return _result((*before, dict(scores), evidence, fields))
+    *before, scores, evidence, fields, traits, kept = row
+    return _result((*before, dict(scores), evidence, fields, traits, kept, None))
 
 
 def damaged_items(cause: Exception) -> ArchiveError:
@@ -132,6 +134,8 @@ def _codec(item_type: type, evidence: type) -> _Codec | None:
         tuple[tuple[str, float | None], ...],
         evidence | None,  # type: ignore[valid-type]  # a type that is known here only
         dict[str, str],
+        dict[str, int],
+        tuple[float, ...],
     ]
     try:
         decoder: Any = Decoder(list[tuple[item_type, row]])  # type: ignore[valid-type]

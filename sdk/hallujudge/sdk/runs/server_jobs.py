@@ -18,7 +18,7 @@ from hallujudge.judge_service.wire.tri_he import with_graphs
 from hallujudge.metrics import Item, ItemResult, Report
 
 from ..archives.inputs import ItemSource
-from ..backends import BatchResult, header_of
+from ..backends import BatchResult, RunHeader, header_of
 from ..backends.remote import RemoteBackend
 from ..errors import HallujudgeError, InvalidInputError
 from .manifest import Manifest
@@ -324,7 +324,7 @@ async def fetch_job(
     keep_text = bool(manifest.settings.get("keep_text", True))
     options = SaveOptions(keep_text=keep_text, html=html)
     maker = PartMaker(header.metric, content.spec.group_by, options)
-    source = _JobParts(jobs=jobs, job_id=info.id, maker=maker)
+    source = _JobParts(jobs=jobs, job_id=info.id, maker=maker, header=header)
     items = ItemSource(count=info.items, make=lambda: iter(()))
     report = await score_parts(folder, started, source, items, content.spec, header, watch)
     if not started.complete:
@@ -348,6 +348,7 @@ class _JobParts:
     jobs: RemoteJobs
     job_id: str
     maker: PartMaker
+    header: RunHeader
 
     async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:  # noqa: ARG002
         """Yield the parts from a position on, in the batches that scoring the items has."""
@@ -366,7 +367,8 @@ class _JobParts:
         """Remove the first pairs, and return their part."""
         items, results = zip(*waiting[:count], strict=True)
         del waiting[:count]
-        return self.maker.make(BatchResult(items=items, results=results), first)
+        batch = BatchResult(items=self.header.read(items), results=results)
+        return self.maker.make(batch, first)
 
 
 def with_notes(manifest: Manifest, notes: Sequence[str]) -> Manifest:

@@ -340,7 +340,8 @@ class Worker:
         if isinstance(task, AloneScored):
             pairs = zip(task.batch, task.results, strict=True)
             results = [kept or session.unscored([item], _DIED)[0] for item, kept in pairs]
-            return [maker.make(BatchResult(items=task.batch, results=results), task.first)]
+            batch = BatchResult(items=session.read(task.batch), results=results)
+            return [maker.make(batch, task.first)]
         return await self.parts(task)
 
     async def parts(self, group: Group) -> list[Part]:
@@ -350,7 +351,8 @@ class Worker:
         first = group.first
         for batch in group.batches(self._readers):
             results = await session.evaluate(batch)
-            parts.append(maker.make(BatchResult(items=batch, results=results), first))
+            read = BatchResult(items=session.read(batch), results=results)
+            parts.append(maker.make(read, first))
             first += len(batch)
         return parts
 

@@ -54,16 +54,17 @@ def test_fields_without_content_get_their_defaults() -> None:
 
 
 def test_many_values_are_made_of_columns() -> None:
-    make = makers_of(ChairItem, ("id", "group_id", "fields", "response", "reference_objects"))
+    names = ("id", "group_id", "fields", "response", "reference_objects", "thought")
+    make = makers_of(ChairItem, names)
     texts = ["a dog", None]
-    made = make((["1", "2"], ["g", "h"], [{}, {"a": "b"}], texts, [("dog",), None]))
+    made = make((["1", "2"], ["g", "h"], [{}, {"a": "b"}], texts, [("dog",), None], ["", ""]))
     assert made == [
         ChairItem(id="1", group_id="g", response="a dog", reference_objects=("dog",)),
         ChairItem(id="2", group_id="h", fields={"a": "b"}, response=None, reference_objects=None),
     ]
-    assert make(([], [], [], [], [])) == []
+    assert make(([], [], [], [], [], [])) == []
     with pytest.raises(ValueError, match="too many values"):
-        make((["1"], ["g"], [{}], texts, [()]))
+        make((["1"], ["g"], [{}], texts, [()], [""]))
 
 
 def test_many_values_with_checks_are_checked() -> None:

@@ -50,7 +50,7 @@ def test_the_fields_and_their_order_are_pinned() -> None:
     assert " ".join(SIGNATURE_FIELDS) == (
         "var decl match graph count threshold objects behaviors domain nouns words extract avg "
         "unparsed tentative judgements ratings verdicts encoder correctness soft judge prompts "
-        "asked panel responses ci n unscored items refs v labels calibrated"
+        "asked panel responses thoughts template ci n unscored items refs v labels calibrated"
     )
     assert all(text and not text.endswith(".") for text in SIGNATURE_FIELDS.values())
 

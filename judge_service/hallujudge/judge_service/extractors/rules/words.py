@@ -17,6 +17,11 @@ _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2
 _ALIKE = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-", "\u00a0": " "}
 )
+# Tags of HTML that models write; a text may cite others, such as <think>.
+_INLINE = "a|b|big|code|em|font|i|mark|s|small|span|strong|sub|sup|u"
+_BLOCK = "blockquote|br|center|div|figcaption|h[1-6]|hr|li|ol|p|pre|table|tbody|td|th|thead|tr|ul"
+_TAG = re.compile(rf"</?(?:{_INLINE}|(?P<block>{_BLOCK}))(?:\s[^<>]{{0,200}})?/?>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:nbsp|amp|quot|apos|lt|gt|#\d{1,5});", re.IGNORECASE)
 _TOKEN = re.compile(
     r"\n[ \t]*(?:\n\s*|(?=[-*\u2022]|\d{1,3}[.)]|[A-Z]))"  # paragraph, list item or fresh line
     r"|(?:[A-Za-z]\.){2,}"  # U.S., a.m.
@@ -50,11 +55,27 @@ class Token(NamedTuple):
     """One past the last character."""
 
 
+def without_markup(text: str) -> str:
+    """Return the text with spaces in place of tags and entities of HTML, which are no words.
+
+    The places of all other characters stay the same. Tags of blocks end a sentence.
+    """
+    if "<" in text:
+        text = _TAG.sub(_blank, text)
+    return _ENTITY.sub(lambda found: " " * len(found[0]), text) if "&" in text else text
+
+
+def _blank(tag: re.Match[str]) -> str:
+    size = len(tag[0])
+    return "\n\n" + " " * (size - 2) if tag["block"] else " " * size
+
+
 def clean(text: str) -> tuple[str, list[int] | None]:
-    """Return the text without invisible characters, and each character's original place.
+    """Return the text without mark-up and invisible characters, and each one's original place.
 
     The places are None if no character moved.
     """
+    text = without_markup(text)
     text = text.translate(_ALIKE) if not text.isascii() else text
     if text.isascii() or not _INVISIBLE.search(text):
         return text, None

@@ -19,10 +19,10 @@ from google.protobuf.struct_pb2 import Struct
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
+from hallujudge.metrics.responses.leftovers import response_in
 
 from ...access.memory import call_memory
 from ...engine.registry import metric_entry
-from ...engine.responses import response_in
 from ...errors import InvalidInputError
 from ...wire import task_of
 from ..request_checks import check_count

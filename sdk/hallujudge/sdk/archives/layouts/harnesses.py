@@ -11,6 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hallujudge.metrics.responses.keyed_thoughts import thought_in
+from hallujudge.metrics.responses.reader import PLAIN_READER
+from hallujudge.metrics.responses.thoughts import with_thought
+
 from ..records import Record
 from .archive_reader import ArchiveReader, converting, first_text, mapping_at, only_label, yes_or_no
 
@@ -33,11 +37,16 @@ def _score(values: Mapping[str, object], names: tuple[str, ...]) -> Mapping[str,
 
 
 def _lmms_response(values: Mapping[str, object]) -> object:
-    """Return the response; the raw ones are left out where they equal the filtered ones."""
-    for key in ("filtered_resps", "resps"):
-        if (found := first_text(values.get(key))) is not None:
-            return found
-    return None
+    """Return the response; the raw ones are left out where they equal the filtered ones.
+
+    Since 0.5 the tool takes thoughts off the filtered responses, and the raw ones still have them.
+    """
+    filtered, raw = (first_text(values.get(key)) for key in ("filtered_resps", "resps"))
+    if isinstance(filtered, str) and isinstance(raw, str) and filtered != raw:
+        said = PLAIN_READER.read(raw)
+        if said.thought and said.thought not in filtered:
+            return with_thought(said.thought, filtered, "resps")
+    return raw if filtered is None else filtered
 
 
 def _lmms_prompt(values: Mapping[str, object]) -> object:
@@ -269,11 +278,14 @@ def _message_text(content: object) -> str | None:
 
 
 def _inspect_response(output: Mapping[str, object]) -> object:
-    if isinstance(completion := output.get("completion"), str) and completion:
-        return completion
+    """Return the completion, after the thought that is a part of the message's content."""
     choice = first_text(output.get("choices"))
     message = mapping_at(choice, "message") if isinstance(choice, Mapping) else {}
-    return _message_text(message.get("content"))
+    completion = output.get("completion") or _message_text(message.get("content"))
+    found = thought_in(message)
+    if found is None or not isinstance(completion, str | None):
+        return completion
+    return with_thought(found[1], completion, found[0])
 
 
 def _user_question(given: object) -> str | None:

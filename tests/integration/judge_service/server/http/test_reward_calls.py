@@ -15,9 +15,9 @@ from support.http_calls import post, serving
 
 from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.key_store import create_key
-from hallujudge.judge_service.engine.responses import response_in
 from hallujudge.judge_service.server.http.reward_calls import RewardCall
 from hallujudge.judge_service.server.server import RunningServer
+from hallujudge.metrics.responses.leftovers import response_in
 from hallujudge.sdk.rewards import Reward
 
 _CHAIR = "/rewards/openrlhf?metric=chair&score=chair_i"

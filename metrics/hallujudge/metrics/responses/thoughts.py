@@ -1,0 +1,356 @@
+r"""Division of responses into a thought and an answer.
+
+A model that reasons writes its thought before its answer, between marks that depend on its family;
+:mod:`.forms` lists them.
+
+The rules, in order:
+
+1. A thought stands at the beginning. More thoughts may follow it.
+2. A closing mark without an opening one ends a thought too: many chat templates write the opening
+   mark into the prompt. The last such mark counts.
+3. A thought without an end is not an answer, unless marks of an answer follow.
+4. In what remains, ``<answer>…</answer>``, ``\boxed{…}`` and the other marks of answers enclose the
+   answer; the text around them belongs to the thought.
+
+A mark that the text only cites is text: one in quotes, or in the middle of a sentence. A response
+without marks is an answer as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from .forms import ANSWER_MARKS, BOXED, CHANNELS, FORMS, Form
+
+
+class Said(NamedTuple):
+    """A response, divided into its thought and its answer."""
+
+    answer: str
+    """What the model says; empty for a thought without an end."""
+    thought: str = ""
+    """What it thinks first, without marks; empty without a thought."""
+    form: str = ""
+    """The form of the first mark, such as ``<think>``; empty without marks: the answer is the text
+    as it is."""
+    finished: bool = True
+    """Whether there is an answer; false for a thought without an end."""
+
+
+_CHANNEL = re.compile(
+    r"(?:<\|start\|>[^<]*+)?<\|channel\|>\s*+(\w++)[^<]*+(?:<\|constrain\|>[^<]*+)?<\|message\|>"
+)
+_CHANNEL_END = re.compile(r"<\|(?:end|return|call|start)\|>")
+# What a tokenizer leaves of the marks that skips special tokens.
+_BARE_CHANNELS = re.compile(
+    r"(?:assistant)?analysis(?=[A-Z\"'*(])(.*)assistantfinal(.*)", re.DOTALL
+)
+
+_KEY_OPENING = re.compile(r'<think key="([\w.]+)">')
+_KEY_CLOSING = "</think key>"
+_QUOTES = "\"'`“”‘’«»„"
+_SENTENCE_END = ".!?…。！？:;)]}>*"
+# Marks within marks that are looked for; a hostile text may have any number.
+_MOST_NESTED = 4
+
+
+def with_thought(thought: str, answer: str | None, key: str) -> str:
+    """Return the response whose thought an archive holds under a key of its own.
+
+    Args:
+        thought: The thought.
+        answer: The answer; None if the model never came to one.
+        key: The key of the thought, such as ``reasoning_content``; it names the form.
+    """
+    opening = f'<think key="{key}">{thought.replace(_KEY_CLOSING, "")}'
+    return opening if answer is None else f"{opening}{_KEY_CLOSING}{answer}"
+
+
+def without_keyed_thought(text: str) -> str | None:
+    """Return the text that the model server gave as content; None if it gave only a thought."""
+    if (found := _KEY_OPENING.match(text)) is None:
+        return text
+    _, closing, answer = text[found.end() :].partition(_KEY_CLOSING)
+    return answer if closing else None
+
+
+def divided(text: str, own: Sequence[Form] = (), kept: frozenset[str] = frozenset()) -> Said:
+    r"""Return the thought and the answer of a response.
+
+    Args:
+        text: The response.
+        own: Further forms of thoughts, tried first.
+        kept: Names of forms of answers, such as ``\boxed{}``, that stay in the answer.
+    """
+    keyed = _of_key(text)
+    whole = text if keyed is None else keyed.answer
+    if keyed is not None and not keyed.finished:
+        return keyed
+    said = _of_channels(whole) or _of_marks(whole, (*own, *FORMS))
+    if said.finished:
+        marked = _marked_answer(said.answer, kept, after_thought=bool(said.form))
+    else:
+        marked = _forgotten_end(said.thought)
+    parts = [] if keyed is None else [keyed.thought]
+    if marked is None:
+        parts.append(said.thought)
+        answer, form, finished = said.answer, said.form, said.finished
+    else:
+        parts += [said.thought, marked.thought] if said.finished else [marked.thought]
+        answer, form, finished = marked.answer, said.form or marked.form, True
+    form = keyed.form if keyed is not None else form
+    if not form:
+        return Said(text)
+    return Said(answer.strip(), "\n".join(filter(None, map(str.strip, parts))), form, finished)
+
+
+def _of_key(text: str) -> Said | None:
+    if (found := _KEY_OPENING.match(text)) is None:
+        return None
+    thought, closing, answer = text[found.end() :].partition(_KEY_CLOSING)
+    return Said(answer, thought.strip(), f"key {found[1]}", bool(closing))
+
+
+def _of_channels(text: str) -> Said | None:
+    """Return a response of gpt-oss (openai-harmony); None for another one."""
+    bare = text.lstrip()
+    if found := _BARE_CHANNELS.match(bare):
+        return Said(found[2], found[1].strip(), CHANNELS)
+    if not bare.startswith(("<|channel|>", "<|start|>")):
+        return None
+    if not (heads := list(_CHANNEL.finditer(bare))):
+        return None
+    ends = [head.start() for head in heads[1:]] + [len(bare)]
+    thoughts: list[str] = []
+    finals: list[str] = []
+    for head, end in zip(heads, ends, strict=True):
+        content = _CHANNEL_END.split(bare[head.end() : end])[0].strip()
+        (finals if head[1].lower() == "final" else thoughts).append(content)
+    return Said("\n".join(finals), "\n".join(thoughts), CHANNELS, bool(finals))
+
+
+def _of_marks(text: str, forms: Sequence[Form]) -> Said:
+    """Return the parts of a response whose thought stands between two marks."""
+    lower = text.lower()
+    # Lower-casing may change the length of a few letters of other scripts.
+    lower = lower if len(lower) == len(text) else text
+    thoughts: list[str] = []
+    at, first = _skip_space(text, 0), ""
+    while (form := _opened(lower, at, forms)) is not None:
+        start = at + len(form.opening)
+        end = lower.find(form.closing.lower(), start)
+        if end < 0 and not form.alone:
+            # Plain words are marks only where both are there.
+            break
+        first = first or form.name
+        if end < 0:
+            rest = text[start:].strip()
+            return Said("", "\n".join([*thoughts, rest]), first, finished=False)
+        thoughts.append(text[start:end].strip())
+        at = _skip_space(text, end + len(form.closing))
+    rest = text[at:] if first else text
+    for form in forms:
+        rest, more, name = _without_later(rest, form)
+        first = first or name
+        thoughts += more
+    return Said(rest, "\n".join(filter(None, thoughts)), first)
+
+
+def _opened(lower: str, at: int, forms: Sequence[Form]) -> Form | None:
+    return next((form for form in forms if lower.startswith(form.opening.lower(), at)), None)
+
+
+def _skip_space(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _without_later(text: str, form: Form) -> tuple[str, list[str], str]:
+    """Return a text without the thoughts of a form that come later.
+
+    Returns:
+        The text, the thoughts, and how they are marked; empty without one.
+    """
+    lower, found = text.lower(), list[str]()
+    if len(lower) != len(text) or form.closing.lower() not in lower:
+        return text, found, ""
+    parts: list[str] = []
+    at = kept = 0
+    while (start := lower.find(form.opening.lower(), at)) >= 0:
+        at = start + len(form.opening)
+        if (end := lower.find(form.closing.lower(), at)) < 0:
+            break
+        if _begins_a_sentence(text, start, kept):
+            found.append(text[at:end].strip())
+            parts.append(text[kept:start].rstrip())
+            at = kept = end + len(form.closing)
+    rest = "\n".join(filter(None, [*parts, text[kept:].lstrip()])) if parts else text
+    before, rest = _beginning(rest, form)
+    name = form.name if found else "" if before is None else f"{form.closing} alone"
+    return rest, found if before is None else [*found, before], name
+
+
+def _beginning(text: str, form: Form) -> tuple[str | None, str]:
+    """Return what comes before the last closing mark without an opening one, and what follows."""
+    lower = text.lower()
+    if form.alone and form.opening.lower() not in lower:
+        for start in reversed(_places(lower, form)):
+            end = start + len(form.closing)
+            if not _is_cited(text, start, end):
+                thought = re.sub(re.escape(form.closing), " ", text[:start], flags=re.IGNORECASE)
+                return thought.strip(), text[end:]
+    return None, text
+
+
+def _places(lower: str, form: Form) -> list[int]:
+    return [found.start() for found in re.finditer(re.escape(form.closing.lower()), lower)]
+
+
+def _begins_a_sentence(text: str, at: int, start: int) -> bool:
+    """Return whether a place is the start, or follows a line or a sentence."""
+    while at > start and text[at - 1] in " \t":
+        at -= 1
+    return at == start or text[at - 1] == "\n" or text[at - 1] in _SENTENCE_END
+
+
+def _is_cited(text: str, start: int, end: int) -> bool:
+    """Return whether a text only cites the mark at a place, as in ``a sign with </b> on it``."""
+    if start and text[start - 1] in _QUOTES and text[end : end + 1] in _QUOTES:
+        return True
+    if not start or text[start - 1] not in " \t" or _begins_a_sentence(text, start, 0):
+        return False
+    # A word, a space, the mark, and the sentence goes on.
+    while text[end : end + 1] in (" ", "\t"):
+        end += 1
+    goes_on = text[end : end + 1]
+    return goes_on not in ("", "\n") and not goes_on.isupper() and not goes_on.isdigit()
+
+
+def _marked_answer(text: str, kept: frozenset[str], *, after_thought: bool) -> Said | None:
+    """Return the answer between marks of answers; None without such marks.
+
+    Args:
+        text: What follows the thought.
+        kept: Names of forms that stay in the answer.
+        after_thought: Whether a thought came before.
+    """
+    found: Said | None = None
+    around: list[str] = []
+    # Marks may enclose each other: a box within <answer>.
+    for _ in range(_MOST_NESTED):
+        inner = _innermost(text, kept, opened=after_thought or found is not None)
+        if inner is None:
+            break
+        text, form = inner.answer, found.form if found is not None else inner.form
+        around.append(inner.thought)
+        found = Said(text, "\n".join(filter(None, around)), form)
+    return found
+
+
+def _forgotten_end(thought: str) -> Said | None:
+    """Return the answer of a thought without an end that closes with a marked answer."""
+    ends = [form.closing.lower() for form in ANSWER_MARKS]
+    if not thought[-max(map(len, ends)) :].lower().endswith(tuple(ends)):
+        return None
+    # A box within a thought may be a draft.
+    return _marked_answer(thought, frozenset({BOXED}), after_thought=False)
+
+
+def _innermost(text: str, kept: frozenset[str], *, opened: bool) -> Said | None:
+    for form in ANSWER_MARKS:
+        if form.name not in kept and (found := _enclosed(text, form, opened=opened)) is not None:
+            return found
+    return None if BOXED in kept else _boxed(text)
+
+
+def _enclosed(text: str, form: Form, *, opened: bool) -> Said | None:
+    """Return what the last pair of marks of a form encloses; a cut answer may lack the last one."""
+    lower = text.lower()
+    start = lower.rfind(form.opening.lower()) if len(lower) == len(text) else -1
+    if start < 0:
+        return None
+    inside = start + len(form.opening)
+    end = lower.find(form.closing.lower(), inside)
+    if end < 0:
+        cut = opened or not text[:start].strip()
+        return Said(text[inside:].strip(), text[:start].strip(), form.name) if cut else None
+    past = end + len(form.closing)
+    if _is_cited(text, start, inside) and _is_cited(text, end, past):
+        return None
+    if start > 1 and text[start - 1] in _QUOTES and text[past : past + 1] in (*_QUOTES,):
+        # A text may cite both marks with what they enclose.
+        return None
+    around = "\n".join(filter(None, [text[:start].strip(), text[past:].strip()]))
+    return Said(text[inside:end].strip(), around, form.name)
+
+
+_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
+# Boxes that are one answer: an order such as \boxed{A}, \boxed{C}, \boxed{B}.
+_BETWEEN_BOXES = re.compile(r"[\s,;>&$]*(?:and|then|->|→)?[\s,;>&$]*")
+
+
+def _boxed(text: str) -> Said | None:
+    r"""Return what the last ``\boxed{…}`` encloses, with the boxes that it follows directly."""
+    boxes = list(_boxes(text))
+    if not boxes:
+        return None
+    first = len(boxes) - 1
+    while first and _BETWEEN_BOXES.fullmatch(text[boxes[first - 1][1] : boxes[first][0]]):
+        first -= 1
+    start, end = boxes[first][0], boxes[-1][1]
+    inner = ", ".join(_plain_box(text[a + len(r"\boxed{") : b - 1]) for a, b in boxes[first:])
+    around = [part.strip(" \n\t$") for part in (text[:start], text[end:])]
+    return Said(inner, "\n".join(filter(None, around)), BOXED)
+
+
+def _boxes(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the first character of each box, and one past its last; nested braces are counted."""
+    at = 0
+    while (start := text.find(r"\boxed{", at)) >= 0:
+        depth, at = 1, start + len(r"\boxed{")
+        while at < len(text) and depth:
+            depth += {"{": 1, "}": -1}.get(text[at], 0)
+            at += 1
+        if not depth:
+            yield start, at
+
+
+def _plain_box(text: str) -> str:
+    """Return the content of a box without commands for its style."""
+    for _ in range(_MOST_NESTED):
+        text = _TEXT_COMMAND.sub(r"\1", text)
+    return text.strip()
+
+
+Division = Callable[[str], Said]
+"""A rule that divides a response into its thought and its answer."""
+
+_LMMS_EVAL_TAGS = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
+
+
+def lmms_eval_division(text: str) -> Said:
+    """Return the answer that lmms-eval 0.7.3 scores, by its default ``--reasoning_tags``.
+
+    As ``lmms_eval.api.reasoning.strip_reasoning_tags``: each pair is cut from its first opening to
+    the next closing mark; of a text with closing marks only, what follows the last one is left. A
+    thought without an end stays in the text.
+    """
+    answer, thoughts, first = text, [], ""
+    for opening, closing in _LMMS_EVAL_TAGS:
+        while opening in answer and closing in answer:
+            before, _, rest = answer.partition(opening)
+            thought, closed, after = rest.partition(closing)
+            if not closed:
+                break
+            answer, first = before + after, first or opening
+            thoughts.append(thought.strip())
+        if closing in answer and opening not in answer:
+            thought, _, answer = answer.rpartition(closing)
+            first = first or opening
+            thoughts.append(thought.strip())
+    if not first:
+        return Said(text)
+    return Said(answer.strip(), "\n".join(filter(None, thoughts)), first)

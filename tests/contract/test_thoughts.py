@@ -1,0 +1,120 @@
+"""Scores of every metric depend on the answer alone, in whatever form a model thinks before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any
+
+import pytest
+from support.metric_runs import RUNS
+from support.thoughts import FORMS, UNFINISHED, with_texts
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.session import Engine
+from hallujudge.judge_service.engine.spec import ScoreSpec
+from hallujudge.metrics import AnswersItem, Item, Report
+from hallujudge.metrics.framework.signature import THOUGHTS, parsed_signature
+from hallujudge.metrics.responses.forms import BOXED
+from hallujudge.sdk import Client
+
+# Yes, no, letters and objects, none of which the answers must be taken for.
+THOUGHT = "Is there no dog? Yes, or no: A, B, C or D. A horse, a bus and a pizza are not there."
+ENGINE = Engine()
+
+
+@cache
+def items_of(metric: str) -> tuple[Item, ...]:
+    with Client.embedded() as client:
+        return tuple(each.item for each in client.score(metric, **RUNS[metric]()).items)
+
+
+def scored(metric: str, items: Sequence[Item], variant: str = "", **options: str) -> Report:
+    run: dict[str, Any] = RUNS[metric]()
+    given = {name: str(value) for name, value in (run.get("options") or {}).items()}
+    named = variant or run.get("variant", "")
+    spec = ScoreSpec(metric=metric, variant=named, options={**given, **options})
+
+    async def report() -> Report:
+        session = await ENGINE.open(spec)
+        await session.score(items)
+        return session.report()
+
+    return asyncio.run(report())
+
+
+def texts_of(item: Item) -> list[str | None]:
+    if isinstance(item, AnswersItem):
+        return [answer.response for answer in item.answers]
+    return [getattr(item, "response", None)]
+
+
+def answers_only(signature: str) -> dict[str, str]:
+    return {key: value for key, value in parsed_signature(signature).items() if key != THOUGHTS}
+
+
+@pytest.mark.parametrize("metric", RUNS)
+def test_scores_are_those_of_the_answers_in_every_form(metric: str) -> None:
+    items = items_of(metric)
+    plain = scored(metric, items)
+    assert THOUGHTS not in parsed_signature(plain.signature)
+    assert not plain.traits.get("thought")
+    texts = sum(text is not None for item in items for text in texts_of(item))
+    for name, form in FORMS.items():
+        if (metric, name) == ("hallusion-bench", BOXED):
+            # Its default parser is VLMEvalKit's, which reads boxes by a rule of its own.
+            continue
+        thinking = [with_texts(item, partial(form, THOUGHT)) for item in items]
+        report = scored(metric, thinking)
+        assert report.scores == plain.scores, name
+        assert report.coverage == plain.coverage, name
+        assert report.groups == plain.groups, name
+        assert answers_only(report.signature) == answers_only(plain.signature), name
+        assert parsed_signature(report.signature)[THOUGHTS] == "left-out", name
+        assert report.traits["thought"] == texts, name
+
+
+@pytest.mark.parametrize("variant", ["published", "opera", "repope", "first-word", "strict"])
+def test_every_parser_of_pope_sees_the_answer_alone(variant: str) -> None:
+    items = items_of("pope")
+    plain = scored("pope", items, variant)
+    for name, form in FORMS.items():
+        thinking = [with_texts(item, partial(form, THOUGHT)) for item in items]
+        assert scored("pope", thinking, variant).scores == plain.scores, name
+
+
+@pytest.mark.parametrize("metric", RUNS)
+@pytest.mark.parametrize("mark", UNFINISHED)
+def test_a_thought_without_an_end_is_no_answer(metric: str, mark: str) -> None:
+    items = items_of(metric)
+    cut = [with_texts(item, lambda text: f"{mark}{text} Yes, there is") for item in items]
+    report = scored(metric, cut)
+    known = {THOUGHT_UNFINISHED, "RESPONSE_MISSING", *scored(metric, items).coverage.reasons}
+    assert set(report.coverage.reasons) <= known
+    needs = metric_entry(metric)
+    if THOUGHT_UNFINISHED not in report.coverage.reasons:
+        # Verdicts, keywords or objects that came with the files need no response.
+        assert needs.judge_option or metric in ("object-halbench", "mementos", "argus"), metric
+
+
+THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
+
+
+def test_kept_thoughts_are_scored_with_their_answers() -> None:
+    [first, *_] = items_of("chair")
+    whole = with_texts(first, lambda text: f"<think>A horse sleeps</think> {text}")
+    kept = scored("chair", [whole], thoughts="keep")
+    assert kept.chair_i == pytest.approx(2 / 3)
+    assert "thoughts:kept" in kept.signature
+    assert "with --thoughts keep chair_i is 0.6667, not 0.5000" in " ".join(
+        scored("chair", [whole]).notes
+    )
+
+
+def test_marks_of_a_user_are_marks_of_thoughts() -> None:
+    [first, *_] = items_of("chair")
+    own = with_texts(first, lambda text: f"{{{{note A horse.}}}} {text}")
+    report = scored("chair", [own], thought_marks="{{note }}")
+    assert report.scores == scored("chair", [first]).scores
+    assert "thoughts:left-out,marks={{note }}" in report.signature

@@ -1,0 +1,182 @@
+"""Division of responses into thoughts and answers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.thoughts import FORMS
+
+from hallujudge.metrics.responses.forms import ANSWER_MARKS, BOXED, own_forms
+from hallujudge.metrics.responses.forms import FORMS as MARKS
+from hallujudge.metrics.responses.thoughts import (
+    Said,
+    divided,
+    lmms_eval_division,
+    with_thought,
+    without_keyed_thought,
+)
+
+THOUGHT = "Is there a dog? Yes, or no."
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("answer", ["A cat.", "No", "B, A, C", "It has two lines.\nAnd this one."])
+def test_every_form_is_divided(form: str, answer: str) -> None:
+    said = divided(FORMS[form](THOUGHT, answer))
+    assert (said.answer, said.finished) == (answer, True)
+    assert said.thought == THOUGHT
+    assert divided(said.answer) == Said(said.answer)
+
+
+@pytest.mark.parametrize("form", MARKS, ids=lambda form: form.name)
+def test_every_listed_mark_is_known(form: object) -> None:
+    said = divided(f"{form.opening}{THOUGHT}{form.closing}A cat.")  # type: ignore[attr-defined]
+    assert (said.answer, said.thought) == ("A cat.", THOUGHT)
+
+
+@pytest.mark.parametrize("form", ANSWER_MARKS, ids=lambda form: form.name)
+def test_every_listed_mark_of_answers_is_known(form: object) -> None:
+    text = f"<think>{THOUGHT}</think>{form.opening}A cat.{form.closing}"  # type: ignore[attr-defined]
+    assert divided(text).answer == "A cat."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A cat on a sofa.",
+        "A <b>cat</b> sits. I think it sleeps.",
+        "The sign reads <think>.",
+        'The sign says "</think>" in red.',
+        "The board shows <think> and </think> tags.",
+        "A sign with </think> on it.",
+        "A form with <answer> and </answer> fields.",
+        "The word <answer> is on the poster.",
+        "A whiteboard with `</think>` and `<answer>yes</answer>` on it.",
+        "The analysis of the image: a cat.",
+        "analysis of a picture",
+        "The formula is a \\boxed number.",
+        "[THINK is written on the wall",
+        "Here is my response: a cat.",
+        "x < y and y > z [1]",
+        "",
+    ],
+)
+def test_a_text_that_only_cites_marks_loses_nothing(text: str) -> None:
+    assert divided(text) == Said(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "thought"),
+    [
+        ("<think></think>\n\nA cat.", "A cat.", ""),
+        ("<think>a<think>b</think>c</think>d", "d", "a<think>b\nc"),
+        ("Sure. <think>hm</think> Yes", "Sure.\nYes", "hm"),
+        ("<think>a</think>A cat.\n<think>b</think>A dog.", "A cat.\nA dog.", "a\nb"),
+        ("<analysis>easy</analysis><think>a</think><answer>Yes</answer>", "Yes", "easy\na"),
+        ("a</think>b</think>Yes", "Yes", "a b"),
+        ("not there</think>Yes", "Yes", "not there"),
+        ("not there </think> Yes", "Yes", "not there"),
+        ("</think>Yes", "Yes", ""),
+        ("<think>no end <answer>Yes</answer>", "Yes", "no end"),
+        ("<think>hm</think><answer>A cat", "A cat", "hm"),
+        (
+            "So <answer>no</answer>, or <answer>yes</answer>.",
+            "yes",
+            "So <answer>no</answer>, or\n.",
+        ),
+        ("The order is \\boxed{A}, \\boxed{C} and \\boxed{B}.", "A, C, B", "The order is\n."),
+        ("First \\boxed{A}. Then again: \\boxed{\\text{B {x}}}", "\\text{B {x}}", "First"),
+        ("analysisWe need it.assistantfinalYes", "Yes", "We need it."),
+        ("<|start|>assistant<|channel|>final<|message|>Yes<|return|>", "Yes", ""),
+        ("<THINK>hm</THINK>Yes", "Yes", "hm"),
+    ],
+)
+def test_odd_thoughts_are_divided(text: str, answer: str, thought: str) -> None:
+    said = divided(text)
+    assert said.answer == answer
+    assert said.thought.startswith(thought)
+    assert said.finished
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>The answer is yes, there is",
+        "<think>I could write \\boxed{A}, or rather",
+        "<think>It wants <answer>yes</answer> tags, so I",
+        "[THINK]yes",
+        "<|channel|>analysis<|message|>Yes, there is",
+        "<think>one</think><think>two",
+    ],
+)
+def test_a_thought_without_an_end_is_no_answer(text: str) -> None:
+    said = divided(text)
+    assert not said.finished
+    assert said.answer == ""
+    assert said.form
+
+
+def test_a_box_stays_where_a_parser_has_a_rule_for_it() -> None:
+    text = "I see no bikes. \\boxed{Yes}"
+    assert divided(text).answer == "Yes"
+    assert divided(text, kept=frozenset({BOXED})) == Said(text)
+    said = divided(f"<think>hm</think>{text}", kept=frozenset({BOXED}))
+    assert said.answer == text
+
+
+def test_marks_of_a_user_come_first() -> None:
+    forms = own_forms("{{ }}\n(( ))\n")
+    assert divided("{{hm}} Yes", forms) == Said("Yes", "hm", "{{")
+    assert divided("hm )) Yes", forms).answer == "Yes"
+    with pytest.raises(ValueError, match="'only' is not an opening and a closing mark"):
+        own_forms("only")
+
+
+@given(thought=st.text(), answer=st.text() | st.none())
+def test_a_thought_under_a_key_of_its_own_is_joined_and_divided(
+    thought: str, answer: str | None
+) -> None:
+    text = with_thought(thought, answer, "reasoning_content")
+    said = divided(text)
+    assert said.form == "key reasoning_content"
+    assert said.finished == (answer is not None)
+    assert without_keyed_thought(text) == answer
+    if answer is not None and not divided(answer).form:
+        assert said.answer == answer.strip()
+
+
+@given(st.text(alphabet="a<>/think[]{}\\boxed .\n◁▷|channel", max_size=200))
+def test_any_text_is_divided_and_its_answer_stays(text: str) -> None:
+    said = divided(text)
+    assert said.form or said.answer == text
+    assert said.finished or not said.answer
+
+
+# What `lmms_eval.api.reasoning.strip_reasoning_tags` of lmms-eval 0.7.3 returned for the tags that
+# its command line has by default.
+LMMS_EVAL = {
+    "<think>I see no car at first.</think>\nYes": "Yes",
+    "<think>The answer is yes, there is": "<think>The answer is yes, there is",
+    "Okay, no car at first.\n</think>\n\nYes": "Yes",
+    "<think>one</think>A<think>two</think>B": "AB",
+    "<analysis>no car?</analysis>Yes": "Yes",
+    "<thinking>no car?</thinking>Yes": "<thinking>no car?</thinking>Yes",
+    "<think>a<think>b</think>c</think>Yes": "Yes",
+    "<THINK>no car?</THINK>Yes": "<THINK>no car?</THINK>Yes",
+    "<think>\n\n</think>\n\nYes": "Yes",
+    "<think>no car?</think>": "",
+    "No </think> Yes <think> cut": "No </think> Yes <think> cut",
+    "Sure. <think>no car?</think>Yes": "Sure. Yes",
+    "a</think>b</think>Yes": "Yes",
+    "<think>a</think>Yes<think>cut": "Yes<think>cut",
+    "<analysis><think>a</think>b</analysis>Yes": "Yes",
+    "<think>a</think><answer>Yes</answer>": "<answer>Yes</answer>",
+    "The sign says </think> in the image.": "in the image.",
+    "A <b>cat</b> on a sofa.": "A <b>cat</b> on a sofa.",
+}
+
+
+@pytest.mark.parametrize("text", LMMS_EVAL)
+def test_the_rule_of_lmms_eval_is_its_own(text: str) -> None:
+    assert lmms_eval_division(text).answer == LMMS_EVAL[text]
