@@ -71,10 +71,10 @@ class AskOnce(Generic[_T]):
             recorder().looked_up("memory")
             return self._memory[key]
         record = await self._cache.get(key) if self._cache is not None else None
-        if record is None:
-            return None
-        self._reused()
-        return reading.from_record(record)
+        value = reading.from_record(record) if record is not None else None
+        if value is not None:
+            self._reused()
+        return value
 
     async def ask(
         self,

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from ..errors import fault_of
 from .failures import CallFailedError, FailureKind, shown_text
 from .prompt_templates import Message
+from .reply_messages import said_in
 
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
 """Whose extensions a server understands: OpenAI's names, vLLM's in addition, or neither."""
@@ -196,7 +197,9 @@ class ChatReply:
     """A model's reply."""
 
     content: str
-    """The text; empty where the model refused."""
+    """The text; empty where the model refused, or was cut off in its thought."""
+    thought: str = ""
+    """The thought before the text, where the server reports it apart."""
     finish_reason: str = ""
     """Why it ended: ``stop``, ``length``, ``content_filter``."""
     refusal: str = ""
@@ -213,6 +216,17 @@ class ChatReply:
     """What the server calls the model."""
     stated: tuple[Stated, ...] | None = None
     """The answer to each question, where probabilities were asked for; None for a text."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the server says how many tokens it took."""
+        generated = self.content or self.thought
+        return self.prompt_tokens > 0 and (self.completion_tokens > 0 or not generated)
+
+    @property
+    def is_unfinished_thought(self) -> bool:
+        """Whether the model thought, and had no tokens left for an answer."""
+        return bool(self.thought) and not self.content.strip()
 
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -331,15 +345,16 @@ def _reply_of(content: dict[str, object]) -> ChatReply:
         raise ValueError("it has no choices")
     choice = choices[0]
     message = choice["message"]
-    text = message.get("content")
-    if text is not None and not isinstance(text, str):
-        raise ValueError("its content is not a text")
+    text, thought = said_in(message)
     refusal = message.get("refusal") or ""
-    if text is None and not refusal and choice.get("finish_reason") != "content_filter":
+    # Servers that show no thoughts send nothing of a reply that was cut off in its thought.
+    ended_early = choice.get("finish_reason") in ("content_filter", "length")
+    if text is None and not (thought or refusal or ended_early):
         raise ValueError("it has neither content nor a refusal")
     prompt, cached, completion = usage_of(content.get("usage"))
     return ChatReply(
         content=text or "",
+        thought=thought,
         finish_reason=str(choice.get("finish_reason") or ""),
         refusal=str(refusal),
         tokens=_tokens_of(choice.get("logprobs")),
@@ -414,6 +429,9 @@ def reply_problem(reply: ChatReply) -> ReplyProblem | None:
     if reply.refusal or reply.finish_reason == "content_filter":
         quoted = f": {reply.refusal[:SHOWN_CHARS]!r}" if reply.refusal else ""
         return ReplyProblem("JUDGE_REFUSED", f"the model refused to answer{quoted}")
+    if reply.is_unfinished_thought:
+        detail = f"the reply has reasoning and no answer: {shown(reply.thought)}"
+        return ReplyProblem("REPLY_TRUNCATED", detail)
     if reply.finish_reason == "length":
         return ReplyProblem("REPLY_TRUNCATED", f"the reply was cut off: {shown(reply.content)}")
     return None

@@ -436,8 +436,7 @@ class ChatClient:
             latency_seconds=seconds,
         )
         cost = self.budget.cost_of(usage)
-        counted = reply.prompt_tokens and (reply.completion_tokens or not reply.content)
-        if cost is not None and not counted:
+        if cost is not None and not reply.is_counted:
             cost = reservation.cost  # the server does not say what it counted
         self.budget.settle(reservation, cost)
         usage = replace(usage, cost=cost)

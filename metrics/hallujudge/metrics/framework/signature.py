@@ -57,7 +57,7 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     "soft": "probabilities in place of verdicts",
     "judge": "judge: model, prompt, settings and report card",
     PROMPTS: "hashes of the prompts that the answering model was given",
-    ASKED: "how the answering model was asked: chat, protocol, frames, longest reply",
+    ASKED: "how the answering model was asked: chat, protocol, frames, parameters, longest reply",
     "panel": "judges whose verdicts were combined, and the rule that combined them",
     "responses": "handling of empty and failed responses",
     THOUGHTS: "thoughts of the responses: left out, kept or scored",

@@ -1,7 +1,8 @@
 """Ask a model the questions of a benchmark: images and frames go to an OpenAI-compatible server."""
 
 from .asked_benchmarks import asked_metrics
-from .asking_run import AskedFiles, AskResult, AskRun, ask, ask_async, estimate_asking
+from .asked_files import AskedFiles
+from .asking_run import AskResult, AskRun, ask, ask_async, estimate_asking
 from .video_frames import Sampling
 
 __all__ = [

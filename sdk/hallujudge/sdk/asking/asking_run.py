@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,13 +23,15 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.stored_files import refuse_schema
-from ..errors import InvalidInputError, OutputError
+from ..errors import InvalidInputError
 from ..runs.progress_bar import Progress
 from ..runs.run_inputs import described_file
 from .asked_benchmarks import Benchmark, benchmark_of
-from .inquiries import Inquiries, Inquiry, read_inquiries
+from .asked_files import AskedFiles, lines_of, put_outcome, write_whole
+from .inquiries import Inquiries, read_inquiries
 from .media_files import MediaFolder
-from .replies import Answered, Asker
+from .replies import CUT_OFF, Answered, Asker
+from .request_parameters import checked_parameters, shown_parameters
 from .video_frames import FrameSettings
 from .video_frames import Sampling as FrameSampling
 
@@ -68,7 +69,9 @@ class AskRun:
     temperature: float = 0.0
     """Temperature; 0 always takes the most likely token."""
     max_tokens: int | None = None
-    """Tokens of a reply at most; None for the benchmark's own limit."""
+    """Tokens of a reply at most, its thought included; None for the benchmark's own limit."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    """More parameters of the requests, such as ``{"seed": 7}``."""
     model: Mapping[str, object] = field(default_factory=dict)
     """Settings of the model, with the names of a judge's: ``llm_url``, ``llm_model``, ...; what
     is not given comes from the environment and the settings file."""
@@ -82,35 +85,6 @@ class AskRun:
         """The files that the run writes."""
         shared = None if self.replies is None else Path(self.replies)
         return AskedFiles(archive=Path(self.out), shared=shared)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedFiles:
-    """The files of a run, next to each other."""
-
-    archive: Path
-    """The archive."""
-    shared: Path | None = None
-    """File of replies of several runs; None without."""
-
-    @property
-    def _stem(self) -> str:
-        return self.archive.name.removesuffix(".jsonl")
-
-    @property
-    def replies(self) -> Path:
-        """The replies, by which a stopped run goes on."""
-        return self.shared or self.archive.with_name(f"{self._stem}.replies.sqlite")
-
-    @property
-    def manifest(self) -> Path:
-        """What was asked, and how."""
-        return self.archive.with_name(f"{self._stem}.asked.json")
-
-    @property
-    def unanswered(self) -> Path:
-        """The questions without an answer, with their reasons."""
-        return self.archive.with_name(f"{self._stem}.unanswered.jsonl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,11 +103,18 @@ class AskResult:
     """Calls that this run made."""
     reused: int
     """Replies that were known before."""
+    max_tokens: int
+    """Tokens of a reply at most."""
 
     @property
     def answered(self) -> int:
         """Questions with an answer."""
         return self.questions - sum(self.unanswered.values())
+
+    @property
+    def cut_off(self) -> int:
+        """Questions whose answers were cut off, so that more tokens may give them."""
+        return sum(count for reason, count in self.unanswered.items() if reason in CUT_OFF)
 
 
 def ask(run: AskRun, progress: Progress | None = None) -> AskResult:
@@ -194,6 +175,7 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
         examples={o.reason: f"{i.key}: {o.detail}" for o, i in reversed(reasons)},
         calls=statistics.calls,
         reused=statistics.reused,
+        max_tokens=prepared.max_tokens,
     )
 
 
@@ -245,6 +227,7 @@ class _Prepared:
     inquiries: Inquiries
     folder: MediaFolder
     frames: FrameSettings
+    parameters: dict[str, JsonValue]
     inputs: Mapping[str, dict[str, JsonValue]]
     settings: ResolvedSettings
 
@@ -256,6 +239,7 @@ class _Prepared:
             HallujudgeError: A file can't be read, or an option can't be used.
         """
         benchmark = benchmark_of(run.benchmark, run.protocol, run.prompts)
+        parameters = checked_parameters(run.parameters)
         settings = load_settings(dict(run.model))
         offline = settings.judges.batch_requests or settings.judges.batch_replies
         if not (settings.judges.llm_url or offline) or not settings.judges.llm_model:
@@ -283,6 +267,7 @@ class _Prepared:
             inquiries=inquiries,
             folder=folder,
             frames=frames,
+            parameters=parameters,
             inputs={name: described_file(path) for name, path in files.items()},
             settings=settings,
         )
@@ -303,6 +288,7 @@ class _Prepared:
             parts.append(self.frames.label)
         if self.run.temperature:
             parts.append(f"temp={self.run.temperature:g}")
+        parts += shown_parameters(self.parameters)
         return ",".join([*parts, f"max={self.max_tokens}"])
 
     @contextlib.asynccontextmanager
@@ -327,24 +313,21 @@ class _Prepared:
         )
         settings = replace(judge, sampling=sampling, constraint="none", role="model")
         client = ChatClient(settings, factory.budget("llm"), store=factory.cache)
+        asker = Asker(
+            self.benchmark,
+            client,
+            factory.cache,
+            self.folder,
+            frames=self.frames,
+            max_tokens=self.max_tokens,
+            parameters=self.parameters,
+            names=[
+                name for each in self.inquiries.asked for name in (each.media, each.address) if name
+            ],
+        )
         try:
-            yield (
-                Asker(
-                    self.benchmark,
-                    client,
-                    factory.cache,
-                    self.folder,
-                    frames=self.frames,
-                    max_tokens=self.max_tokens,
-                    names=[
-                        name
-                        for each in self.inquiries.asked
-                        for name in (each.media, each.address)
-                        if name
-                    ],
-                ),
-                client,
-            )
+            await asker.recall_limits(keeps=keeps)
+            yield asker, client
         finally:
             await client.close()
             await factory.close()
@@ -360,6 +343,7 @@ class _Prepared:
             "frames": self.frames.label,
             "temperature": self.run.temperature,
             "max_tokens": self.max_tokens,
+            "parameters": self.parameters,
             "prompts": {
                 step: {
                     "sha256": template.digest,
@@ -396,6 +380,9 @@ class _Prepared:
         before = found if isinstance(found, dict) else {}
         refuse_schema(before, "asked", str(files.manifest))
         now = self.manifest()
+        # Replies that were not cut off are the same with more tokens.
+        if isinstance(limit := before.get("max_tokens"), int) and limit < self.max_tokens:
+            before["max_tokens"] = self.max_tokens
         differing = [n for n in now if n not in _MAY_DIFFER and before.get(n) != now[n]]
         if differing:
             raise InvalidInputError(
@@ -415,17 +402,19 @@ class _Prepared:
         """
         files, model = self.run.files, self.settings.judges.llm_model
         how = self.how(videos=asker.shown.had_videos)
-        about = {
+        about: dict[str, JsonValue] = {
             "benchmark": self.benchmark.name,
             "model": model,
             "prompts": self.benchmark.prompt_hashes,
             "how": how,
         }
+        if self.parameters:
+            about["parameters"] = self.parameters
         for record in self.inquiries.records:
             record["asked"] = about
         reasons = []
         for inquiry, outcome in zip(self.inquiries.asked, outcomes, strict=True):
-            _put(inquiry, outcome)
+            put_outcome(inquiry, outcome)
             if outcome.reason:
                 reasons.append({"id": inquiry.key, **outcome.unanswered})
         counts = Counter(outcome.reason for outcome in outcomes if outcome.reason)
@@ -438,41 +427,8 @@ class _Prepared:
             "usage": asker.usage.to_json(),
         }
         if reasons:
-            _write(files.unanswered, _lines(reasons))
+            write_whole(files.unanswered, lines_of(reasons))
         else:
             files.unanswered.unlink(missing_ok=True)
-        _write(files.manifest, [json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"])
-        _write(files.archive, _lines(self.inquiries.records))
-
-
-def _put(inquiry: Inquiry, outcome: Answered) -> None:
-    """Put an outcome into its record."""
-    part = inquiry.into
-    part[inquiry.response] = outcome.response
-    if outcome.steps:
-        part["steps"] = [{"step": name, "reply": text} for name, text in outcome.steps]
-    if outcome.reason:
-        part["unanswered"] = outcome.unanswered
-
-
-def _lines(values: Iterable[Mapping[str, object]]) -> Iterable[str]:
-    return (json.dumps(value, ensure_ascii=False) + "\n" for value in values)
-
-
-def _write(path: Path, pieces: Iterable[str]) -> None:
-    """Write a file as a whole: it is replaced once all of it is on the disk.
-
-    Raises:
-        OutputError: It can't be written.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8", errors="replace") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as err:
-        temporary.unlink(missing_ok=True)
-        raise OutputError.of(path, err, "give another path") from err
+        write_whole(files.manifest, [json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"])
+        write_whole(files.archive, lines_of(self.inquiries.records))

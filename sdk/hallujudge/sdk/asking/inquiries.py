@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from hallujudge.judge_service.llm.reply_messages import THOUGHT_KEYS
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
 from hallujudge.metrics.framework.asking import Asking
 from hallujudge.metrics.framework.claims import well_formed
@@ -22,6 +23,9 @@ from ..archives.set_files import parts_of, set_in, split_of_file
 from ..errors import ArchiveError, InvalidInputError
 from .asked_benchmarks import Benchmark
 from .media_files import MediaFolder, is_address, path_of_address
+
+# What a record that also has an answer says of it, besides the response.
+_OF_ANSWERS = frozenset({"thought", *THOUGHT_KEYS, "steps", "unanswered"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -248,6 +252,8 @@ class _Maker:
         usual = ("image", "video", "file_name", "image_id", "video_id")
         self._media = (*asking.media, *of_media, *usual, *own)
         self._response = asking.response or (declared.keys.response[0] if declared else "response")
+        own_fields = declared.keys.fields.values() if declared else ()
+        self._of_other_answers = _OF_ANSWERS.difference(self._question, *own_fields)
         self.asked: list[Inquiry] = []
         self.records: list[dict[str, object]] = []
         if conditions and asking.conditions is None:
@@ -362,6 +368,8 @@ class _Maker:
         for name in () if is_whole or self._declared is None else self._declared.keys.response:
             if name not in self._question and name not in self._labels():
                 part.pop(name, None)
+        for name in self._of_other_answers:
+            part.pop(name, None)
         keys = self._declared.keys.question if self._declared is not None else ()
         if question and keys and not any(name in part for name in keys):
             part[keys[0]] = question

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import os
-from collections import OrderedDict
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
 from hallujudge.judge_service.llm.budget import Usage, VerdictStore
 from hallujudge.judge_service.llm.cache_file import Record, cache_key
-from hallujudge.judge_service.llm.chat import ChatImage, ChatReply, ChatRequest, reply_problem
+from hallujudge.judge_service.llm.chat import (
+    ChatImage,
+    ChatReply,
+    ChatRequest,
+    ReplyProblem,
+    reply_problem,
+)
 from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError
@@ -27,22 +28,17 @@ from hallujudge.metrics.framework.results import JsonValue
 
 from .asked_benchmarks import OPTIONAL_SLOTS, WHOLE, Benchmark
 from .inquiries import Inquiry, shown_options
-from .media_files import (
-    Media,
-    MediaError,
-    MediaFolder,
-    folder_of_name,
-    open_regular,
-    read_image,
-    shared_ends,
-)
-from .video_frames import MOST_FRAMES, FrameSettings, estimated_frames, frames_of
+from .media_files import Media, MediaError, MediaFolder, shared_ends
+from .shown_media import ShownMedia
+from .video_frames import FrameSettings
 
-_PIECE = 1 << 20
-# Questions about one video follow each other, and its frames are taken once.
-_KEPT_BYTES = 256 << 20
-_DECODERS = os.cpu_count() or 2
 _LABEL = "asked model"
+THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
+"""The reason of a reply with a thought and no answer."""
+CUT_OFF = frozenset({"REPLY_TRUNCATED", THOUGHT_UNFINISHED})
+"""The reasons of replies that more tokens may make whole."""
+# Limits of tokens that a file of replies was asked with; a reply does not depend on the address.
+_LIMITS, _ANY_URL = "max_tokens", ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +47,8 @@ class Reply:
 
     content: str
     """The text."""
+    thought: str = ""
+    """The thought before it, where the server reports it apart."""
     finish_reason: str = ""
     """Why it ended."""
     refusal: str = ""
@@ -66,11 +64,26 @@ class Reply:
         reply = answer.reply
         return cls(
             content=reply.content,
+            thought=reply.thought,
             finish_reason=reply.finish_reason,
             refusal=reply.refusal,
             model=reply.model,
             usage=answer.usage,
         )
+
+    @property
+    def problem(self) -> ReplyProblem | None:
+        """Why it is no whole reply; None if it is one."""
+        seen = ChatReply(
+            content=self.content,
+            thought=self.thought,
+            finish_reason=self.finish_reason,
+            refusal=self.refusal,
+        )
+        if (problem := reply_problem(seen)) is None:
+            return None
+        reason = THOUGHT_UNFINISHED if seen.is_unfinished_thought else own_reason(problem.reason)
+        return problem._replace(reason=reason)
 
     @classmethod
     def from_record(cls, record: Record) -> Reply | None:
@@ -85,9 +98,33 @@ class Reply:
         return {**asdict(self), "usage": self.usage.to_record()}
 
 
+def _uncut(record: Record) -> Reply | None:
+    """Read a reply that more tokens would not make longer; None if it was cut off."""
+    reply = Reply.from_record(record)
+    is_cut = reply is not None and reply.problem is not None and reply.problem.reason in CUT_OFF
+    return None if is_cut else reply
+
+
 _READING: Reading[Reply] = Reading(
     read=Reply.of, to_record=Reply.to_record, from_record=Reply.from_record
 )
+_UNCUT = replace(_READING, from_record=_uncut)
+
+
+class StepReply(NamedTuple):
+    """The reply to a step before the answer."""
+
+    name: str
+    """The step."""
+    text: str
+    """The reply, or the words of a refusal."""
+    thought: str = ""
+    """The thought before it."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return it as the archive holds it."""
+        thought: dict[str, JsonValue] = {"thought": self.thought} if self.thought else {}
+        return {"step": self.name, "reply": self.text, **thought}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +133,14 @@ class Answered:
 
     response: str | None = None
     """The response; None without one."""
+    thought: str = ""
+    """The thought before it, or the one in which the answer was cut off."""
     reason: str = ""
     """Why there is none, such as ``MEDIA_MISSING``."""
     detail: str = ""
     """The same in words."""
-    steps: tuple[tuple[str, str], ...] = ()
-    """The replies to earlier steps, by name."""
+    steps: tuple[StepReply, ...] = ()
+    """The replies to earlier steps."""
 
     @property
     def unanswered(self) -> dict[str, JsonValue]:
@@ -127,6 +166,7 @@ class Asker:
         folder: Images and videos.
         frames: How frames of videos are taken.
         max_tokens: Tokens of a reply at most.
+        parameters: More parameters of the requests.
         names: All names of images and videos.
     """
 
@@ -139,13 +179,17 @@ class Asker:
         *,
         frames: FrameSettings,
         max_tokens: int,
+        parameters: Mapping[str, JsonValue],
         names: Iterable[str] = (),
     ) -> None:
         self._benchmark = benchmark
         self._client = client
+        self._store = store
         self._once = AskOnce[Reply](client, store)
         self.shown = ShownMedia(benchmark, folder, frames, shared_ends(names))
         self._max_tokens = max_tokens
+        self._smaller_limits: list[int] = []
+        self._parameters = parameters
         self._used: dict[str, Reply] = {}
 
     @property
@@ -157,6 +201,22 @@ class Asker:
     def models(self) -> list[str]:
         """The names that the server called the model."""
         return sorted({reply.model for reply in self._used.values() if reply.model})
+
+    async def recall_limits(self, *, keeps: bool) -> None:
+        """Look up the smaller limits of tokens that replies in the file were asked with.
+
+        Args:
+            keeps: Whether the limit of this run is kept for later ones.
+        """
+        if self._store is None:
+            return
+        model = self._client.settings.model
+        known = await self._store.fact_of(_ANY_URL, model, _LIMITS) or ""
+        limits = {int(limit) for limit in known.split(",") if limit.isdecimal()}
+        self._smaller_limits = [limit for limit in limits if limit < self._max_tokens]
+        if keeps and self._max_tokens not in limits:
+            every = ",".join(map(str, sorted({*limits, self._max_tokens})))
+            await self._store.keep_fact(_ANY_URL, model, _LIMITS, every)
 
     async def ask(self, inquiry: Inquiry) -> Answered:
         """Return the outcome of a question.
@@ -177,13 +237,11 @@ class Asker:
                     replies.append((step.name, await self._reply(step, inquiry, media, earlier)))
                 response = replies[-1][1].content
         except MediaError as err:
-            return _outcome(replies, reason=err.reason, detail=err.detail)
+            return _unanswered(replies, err.reason, err.detail)
         except _UnansweredError as err:
-            if err.reply is not None:
-                cut_off = err.reply.finish_reason == "length"
-                replies.append(("cut_off" if cut_off else "refusal", err.reply))
-            return _outcome(replies, reason=err.reason, detail=err.detail, failed=True)
-        return _outcome(replies, response=response)
+            return _unanswered(replies, err.reason, err.detail, err.reply)
+        _, last = replies.pop()
+        return Answered(response=response, thought=last.thought, steps=_steps_of(replies))
 
     async def plan(self, inquiry: Inquiry) -> list[PlannedCall]:
         """Return the calls of a question as far as they are known; nothing is sent.
@@ -203,8 +261,7 @@ class Asker:
             for step in self._steps(inquiry):
                 shown = media if step.shows else None
                 prompt = self._request(step, inquiry, earlier, options)
-                key = await self._key(prompt, shown)
-                known = await self._once.known(key, _READING)
+                key, known = await self._known(prompt, shown)
                 earlier[step.name] = known.content if known is not None else ""
                 request = self._request(
                     step, inquiry, earlier, options, images if step.shows else ()
@@ -268,17 +325,31 @@ class Asker:
     ) -> Reply:
         shown = media if step.shows else None
         request = self._request(step, inquiry, earlier, options)
-        key = await self._key(request, shown)
-        reply = await self._once.known(key, _READING)
+        key, reply = await self._known(request, shown)
         if reply is None:
             images = await self.shown.images(shown)
             request = self._request(step, inquiry, earlier, options, images, shown)
             try:
                 reply = await self._once.ask(key, request, _READING, label=_LABEL)
             except CallFailedError as err:
-                raise _UnansweredError(_own_reason(err.kind.value), err.detail) from err
+                raise _UnansweredError(own_reason(err.kind.value), err.detail) from err
         self._used[key] = reply
-        return _checked(reply)
+        if (problem := reply.problem) is not None:
+            raise _UnansweredError(problem.reason, problem.detail, reply)
+        return reply
+
+    async def _known(self, request: ChatRequest, media: Media | None) -> tuple[str, Reply | None]:
+        """Return the key of a call, and its reply if it is known.
+
+        A reply that was not cut off at a smaller limit of tokens is the same at this one.
+        """
+        key = await self._key(request, media)
+        reply = await self._once.known(key, _READING)
+        for limit in self._smaller_limits if reply is None else ():
+            smaller = await self._key(replace(request, max_tokens=limit), media)
+            if (reply := await self._once.known(smaller, _UNCUT)) is not None:
+                return smaller, reply
+        return key, reply
 
     def _request(
         self,
@@ -298,6 +369,7 @@ class Asker:
             max_tokens=self._max_tokens,
             images=tuple(images),
             affinity=media.name if media is not None else "",
+            extra=self._parameters,
         )
 
     async def _key(self, request: ChatRequest, media: Media | None) -> str:
@@ -307,7 +379,7 @@ class Asker:
             {
                 "asks": 1,
                 "model": settings.model,
-                "parameters": settings.sampling.parameters(settings.dialect),
+                "parameters": {**settings.sampling.parameters(settings.dialect), **request.extra},
                 "max_tokens": request.max_tokens,
                 "messages": request.messages,
                 "media": await self.shown.digest(media) if media is not None else "",
@@ -315,182 +387,34 @@ class Asker:
         )
 
 
-def _own_reason(reason: str) -> str:
-    """Return the reason of a failed call; here the model is asked, not a judge."""
+def own_reason(reason: str) -> str:
+    """Return a reason in other words: here a model is asked, not a judge."""
     return reason.replace("JUDGE_", "MODEL_", 1)
-
-
-def _checked(reply: Reply) -> Reply:
-    """Return a reply that is whole.
-
-    Raises:
-        _UnansweredError: The model refused, or the reply was cut off.
-    """
-    seen = ChatReply(
-        content=reply.content, finish_reason=reply.finish_reason, refusal=reply.refusal
-    )
-    if (problem := reply_problem(seen)) is None:
-        return reply
-    raise _UnansweredError(_own_reason(problem.reason), problem.detail, reply)
 
 
 def _of_pair(inquiry: Inquiry, pair: Sequence[str]) -> str:
     return shown_options({letter: inquiry.options[letter] for letter in pair})
 
 
-def _outcome(
-    replies: Sequence[tuple[str, Reply]],
-    *,
-    response: str | None = None,
-    reason: str = "",
-    detail: str = "",
-    failed: bool = False,
+def _steps_of(replies: Sequence[tuple[str, Reply]]) -> tuple[StepReply, ...]:
+    return tuple(StepReply(name, reply.content, reply.thought) for name, reply in replies)
+
+
+def _unanswered(
+    replies: Sequence[tuple[str, Reply]], reason: str, detail: str, last: Reply | None = None
 ) -> Answered:
-    earlier = replies if failed or response is None else replies[:-1]
-    return Answered(
-        response=response,
-        reason=reason,
-        detail=detail,
-        steps=tuple((name, reply.content or reply.refusal) for name, reply in earlier),
-    )
-
-
-class ShownMedia:
-    """Images and frames of questions, each loaded once for questions that follow each other.
+    """Return the outcome of a question without an answer.
 
     Args:
-        benchmark: What is asked.
-        folder: Images and videos.
-        frames: How frames of videos are taken.
-        shared: Ends of paths that several names have.
+        replies: The whole replies.
+        reason: Why there is no answer.
+        detail: The same in words.
+        last: The reply that is not whole; None if there is none.
     """
-
-    def __init__(
-        self,
-        benchmark: Benchmark,
-        folder: MediaFolder,
-        frames: FrameSettings,
-        shared: Container[str] = (),
-    ) -> None:
-        self._names_shared = shared
-        self._conditions = benchmark.asking.conditions
-        self._folder = folder
-        self._folders: dict[str, MediaFolder] = {}
-        self._frames = frames
-        self._digests: dict[Media, str] = {}
-        self._kept: OrderedDict[Media, tuple[ChatImage, ...]] = OrderedDict()
-        self._locks: dict[Media, asyncio.Lock] = {}
-        self._size = 0
-        self.had_videos = False
-        self._decoders = asyncio.Semaphore(_DECODERS)
-        self._finding = asyncio.Lock()
-
-    async def find(self, inquiry: Inquiry) -> Media | None:
-        """Return what a question shows; None if it shows nothing.
-
-        Raises:
-            MediaError: It is missing or ambiguous, or lies outside of the folder.
-        """
-        if inquiry.media is None:
-            return None
-        if not inquiry.media:
-            raise MediaError("MEDIA_MISSING", "the question names no image or video")
-        # The folder is listed once, and not by many threads at a time.
-        async with self._finding:
-            folder = self._folder_of(inquiry.condition)
-            name = inquiry.media
-            if self._conditions is not None:
-                base = self._conditions.base
-                named = (name, inquiry.condition or base, base)
-                folder, name = folder_of_name(self._folder, folder, *named)
-            media = await asyncio.to_thread(self._found, folder, name, inquiry)
-        self.had_videos |= media.is_video
-        return media
-
-    def _found(self, folder: MediaFolder, name: str, inquiry: Inquiry) -> Media:
-        """Return the file of a question's name, or of the path of its address."""
-        try:
-            return folder.find(name, self._names_shared)
-        except MediaError as err:
-            if not inquiry.address or err.reason not in ("MEDIA_MISSING", "MEDIA_OUTSIDE"):
-                raise
-            try:
-                return folder.find(inquiry.address, self._names_shared)
-            except MediaError as other:
-                raise (other if other.reason == "MEDIA_AMBIGUOUS" else err) from None
-
-    def _folder_of(self, condition: str) -> MediaFolder:
-        if not condition or self._conditions is None:
-            return self._folder
-        if condition not in self._folders:
-            inner = self._folder.inner(condition)
-            if inner is None and condition != self._conditions.base:
-                raise MediaError("MEDIA_MISSING", f"there is no folder {condition!r}")
-            self._folders[condition] = inner or self._folder
-        return self._folders[condition]
-
-    async def digest(self, media: Media) -> str:
-        """Return the hash of files, and how frames are taken of a video.
-
-        Raises:
-            MediaError: A file can't be read.
-        """
-        if media not in self._digests:
-            self._digests[media] = await asyncio.to_thread(_hash_of, media.files)
-        taken = f",{self._frames.label}" if media.is_video else ""
-        return f"{self._digests[media]}{taken}"
-
-    async def images(self, media: Media | None) -> tuple[ChatImage, ...]:
-        """Return the images that are sent.
-
-        Raises:
-            MediaError: A file can't be sent.
-        """
-        if media is None:
-            return ()
-        async with self._locks.setdefault(media, asyncio.Lock()):
-            if media not in self._kept:
-                async with self._decoders:
-                    self._kept[media] = await asyncio.to_thread(self._load, media)
-                self._size += _size_of(self._kept[media])
-            self._kept.move_to_end(media)
-            found = self._kept[media]
-            self._forget()
-        return found
-
-    async def estimated(self, media: Media | None) -> tuple[ChatImage, ...]:
-        """Return images of the same number and size, of a video without content."""
-        if media is None or not media.is_video:
-            return await self.images(media)
-        return tuple(await asyncio.to_thread(estimated_frames, media.files[0], self._frames))
-
-    def _load(self, media: Media) -> tuple[ChatImage, ...]:
-        if media.is_video:
-            return tuple(frames_of(media.files[0], self._frames))
-        if len(media.files) > MOST_FRAMES:
-            raise MediaError(
-                "MEDIA_TOO_LARGE",
-                f"{media.name!r:.80} has {len(media.files)} images; at most {MOST_FRAMES} are sent",
-            )
-        return tuple(map(read_image, media.files))
-
-    def _forget(self) -> None:
-        """Forget what was used the longest ago, so that memory stays bounded."""
-        while self._size > _KEPT_BYTES and len(self._kept) > 1:
-            media, images = self._kept.popitem(last=False)
-            self._size -= _size_of(images)
-            self._locks.pop(media, None)
-
-
-def _size_of(images: Sequence[ChatImage]) -> int:
-    return sum(len(image.data) for image in images)
-
-
-def _hash_of(files: Sequence[Path]) -> str:
-    digest: Any = hashlib.sha256()
-    for path in files:
-        with open_regular(path) as file:
-            while piece := file.read(_PIECE):
-                digest.update(piece)
-        digest.update(b"\0")
-    return str(digest.hexdigest())
+    steps = _steps_of(replies)
+    if last is None:
+        return Answered(reason=reason, detail=detail, steps=steps)
+    if reason != THOUGHT_UNFINISHED:
+        name = "cut_off" if last.finish_reason == "length" else "refusal"
+        steps = (*steps, StepReply(name, last.content or last.refusal))
+    return Answered(thought=last.thought, reason=reason, detail=detail, steps=steps)

@@ -16,20 +16,14 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
 from hallujudge.judge_service.llm.budget import VerdictStore
 from hallujudge.judge_service.llm.cache_file import cache_key
-from hallujudge.judge_service.llm.chat import (
-    ChatImage,
-    ChatReply,
-    ChatRequest,
-    Sampling,
-    reply_problem,
-)
+from hallujudge.judge_service.llm.chat import ChatImage, ChatRequest, Sampling
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.prompt_templates import Message
 from hallujudge.judge_service.settings.server_settings import load_settings
 
-from .replies import Reply
+from .replies import Reply, own_reason
 
 _READING: Reading[Reply] = Reading(
     read=Reply.of, to_record=Reply.to_record, from_record=Reply.from_record
@@ -92,12 +86,9 @@ class TextModel:
             try:
                 reply = await self._once.ask(key, request, _READING, label=_LABEL)
             except CallFailedError as err:
-                raise NoReplyError(_own(err.kind.value), err.detail, is_kept=False) from err
-        seen = ChatReply(
-            content=reply.content, finish_reason=reply.finish_reason, refusal=reply.refusal
-        )
-        if (problem := reply_problem(seen)) is not None:
-            raise NoReplyError(_own(problem.reason), problem.detail, is_kept=True)
+                raise NoReplyError(own_reason(err.kind.value), err.detail, is_kept=False) from err
+        if (problem := reply.problem) is not None:
+            raise NoReplyError(problem.reason, problem.detail, is_kept=True)
         return reply.content
 
     async def plan(self, prompt: str | Sequence[Message], *, max_tokens: int = 512) -> PlannedCall:
@@ -126,10 +117,6 @@ def _request(
 ) -> ChatRequest:
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [*prompt]
     return ChatRequest(messages=messages, max_tokens=max_tokens, images=images)
-
-
-def _own(reason: str) -> str:
-    return reason.replace("JUDGE_", "MODEL_", 1)
 
 
 @contextlib.asynccontextmanager

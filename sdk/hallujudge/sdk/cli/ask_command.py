@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..archives.json_files import amount
 from ..errors import InvalidInputError
 from ..runs.progress_bar import Progress, shown_progress
 from .app import (
@@ -85,6 +86,10 @@ def ask(
     max_tokens: Annotated[
         int | None, model_option("--max-tokens", min=1, help="Tokens of a reply at most.")
     ] = None,
+    param: Annotated[
+        list[str] | None,
+        model_option("--param", metavar="NAME=VALUE", help="Request parameter; repeatable."),
+    ] = None,
     protocol: Annotated[
         str, metric_option("--protocol", metavar="NAME", help="Way to ask; --show-prompts lists.")
     ] = "",
@@ -145,6 +150,7 @@ def ask(
         needed = "--images: the folder of images or videos" if images is None else "--out: a file"
         raise InvalidInputError(f"missing option {needed}")
     from ..asking import AskRun, estimate_asking
+    from ..asking.request_parameters import parsed_parameters
 
     settings = {
         "llm_url": ",".join(url) if url else None,
@@ -172,6 +178,7 @@ def ask(
         limit=limit,
         temperature=temperature,
         max_tokens=max_tokens,
+        parameters=parsed_parameters(param or ()),
         model={name: value for name, value in settings.items() if value is not None},
         replies=replies,
         overwrite=overwrite,
@@ -226,7 +233,12 @@ def _notes(result: AskResult) -> list[str]:
         f"{count:,} without an answer: {reason}. Example: {result.examples[reason]}"
         for reason, count in reasons[:_SHOWN_REASONS]
     ]
-    if result.unanswered:
+    if cut := result.cut_off:
+        notes.append(
+            f"{amount(cut, 'reply was', 'replies were')} cut off at --max-tokens "
+            f"{result.max_tokens}; give more tokens, and only these questions are asked again"
+        )
+    if sum(result.unanswered.values()) > cut:
         notes.append("start the same command again to ask those again that no reply came for")
     if result.reused:
         notes.append(f"{result.reused:,} replies were known and not asked again")

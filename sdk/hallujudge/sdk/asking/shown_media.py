@@ -1,0 +1,171 @@
+"""Images and frames of questions, each loaded once for questions that follow each other."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import Container, Sequence
+from pathlib import Path
+from typing import Any
+
+from hallujudge.judge_service.llm.chat import ChatImage
+
+from .asked_benchmarks import Benchmark
+from .inquiries import Inquiry
+from .media_files import (
+    Media,
+    MediaError,
+    MediaFolder,
+    folder_of_name,
+    open_regular,
+    read_image,
+)
+from .video_frames import MOST_FRAMES, FrameSettings, estimated_frames, frames_of
+
+_PIECE = 1 << 20
+# Questions about one video follow each other, and its frames are taken once.
+_KEPT_BYTES = 256 << 20
+_DECODERS = os.cpu_count() or 2
+
+
+class ShownMedia:
+    """Images and frames of questions, each loaded once for questions that follow each other.
+
+    Args:
+        benchmark: What is asked.
+        folder: Images and videos.
+        frames: How frames of videos are taken.
+        shared: Ends of paths that several names have.
+    """
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        folder: MediaFolder,
+        frames: FrameSettings,
+        shared: Container[str] = (),
+    ) -> None:
+        self._names_shared = shared
+        self._conditions = benchmark.asking.conditions
+        self._folder = folder
+        self._folders: dict[str, MediaFolder] = {}
+        self._frames = frames
+        self._digests: dict[Media, str] = {}
+        self._kept: OrderedDict[Media, tuple[ChatImage, ...]] = OrderedDict()
+        self._locks: dict[Media, asyncio.Lock] = {}
+        self._size = 0
+        self.had_videos = False
+        self._decoders = asyncio.Semaphore(_DECODERS)
+        self._finding = asyncio.Lock()
+
+    async def find(self, inquiry: Inquiry) -> Media | None:
+        """Return what a question shows; None if it shows nothing.
+
+        Raises:
+            MediaError: It is missing or ambiguous, or lies outside of the folder.
+        """
+        if inquiry.media is None:
+            return None
+        if not inquiry.media:
+            raise MediaError("MEDIA_MISSING", "the question names no image or video")
+        # The folder is listed once, and not by many threads at a time.
+        async with self._finding:
+            folder = self._folder_of(inquiry.condition)
+            name = inquiry.media
+            if self._conditions is not None:
+                base = self._conditions.base
+                named = (name, inquiry.condition or base, base)
+                folder, name = folder_of_name(self._folder, folder, *named)
+            media = await asyncio.to_thread(self._found, folder, name, inquiry)
+        self.had_videos |= media.is_video
+        return media
+
+    def _found(self, folder: MediaFolder, name: str, inquiry: Inquiry) -> Media:
+        """Return the file of a question's name, or of the path of its address."""
+        try:
+            return folder.find(name, self._names_shared)
+        except MediaError as err:
+            if not inquiry.address or err.reason not in ("MEDIA_MISSING", "MEDIA_OUTSIDE"):
+                raise
+            try:
+                return folder.find(inquiry.address, self._names_shared)
+            except MediaError as other:
+                raise (other if other.reason == "MEDIA_AMBIGUOUS" else err) from None
+
+    def _folder_of(self, condition: str) -> MediaFolder:
+        if not condition or self._conditions is None:
+            return self._folder
+        if condition not in self._folders:
+            inner = self._folder.inner(condition)
+            if inner is None and condition != self._conditions.base:
+                raise MediaError("MEDIA_MISSING", f"there is no folder {condition!r}")
+            self._folders[condition] = inner or self._folder
+        return self._folders[condition]
+
+    async def digest(self, media: Media) -> str:
+        """Return the hash of files, and how frames are taken of a video.
+
+        Raises:
+            MediaError: A file can't be read.
+        """
+        if media not in self._digests:
+            self._digests[media] = await asyncio.to_thread(_hash_of, media.files)
+        taken = f",{self._frames.label}" if media.is_video else ""
+        return f"{self._digests[media]}{taken}"
+
+    async def images(self, media: Media | None) -> tuple[ChatImage, ...]:
+        """Return the images that are sent.
+
+        Raises:
+            MediaError: A file can't be sent.
+        """
+        if media is None:
+            return ()
+        async with self._locks.setdefault(media, asyncio.Lock()):
+            if media not in self._kept:
+                async with self._decoders:
+                    self._kept[media] = await asyncio.to_thread(self._load, media)
+                self._size += _size_of(self._kept[media])
+            self._kept.move_to_end(media)
+            found = self._kept[media]
+            self._forget()
+        return found
+
+    async def estimated(self, media: Media | None) -> tuple[ChatImage, ...]:
+        """Return images of the same number and size, of a video without content."""
+        if media is None or not media.is_video:
+            return await self.images(media)
+        return tuple(await asyncio.to_thread(estimated_frames, media.files[0], self._frames))
+
+    def _load(self, media: Media) -> tuple[ChatImage, ...]:
+        if media.is_video:
+            return tuple(frames_of(media.files[0], self._frames))
+        if len(media.files) > MOST_FRAMES:
+            raise MediaError(
+                "MEDIA_TOO_LARGE",
+                f"{media.name!r:.80} has {len(media.files)} images; at most {MOST_FRAMES} are sent",
+            )
+        return tuple(map(read_image, media.files))
+
+    def _forget(self) -> None:
+        """Forget what was used the longest ago, so that memory stays bounded."""
+        while self._size > _KEPT_BYTES and len(self._kept) > 1:
+            media, images = self._kept.popitem(last=False)
+            self._size -= _size_of(images)
+            self._locks.pop(media, None)
+
+
+def _size_of(images: Sequence[ChatImage]) -> int:
+    return sum(len(image.data) for image in images)
+
+
+def _hash_of(files: Sequence[Path]) -> str:
+    digest: Any = hashlib.sha256()
+    for path in files:
+        with open_regular(path) as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+        digest.update(b"\0")
+    return str(digest.hexdigest())
