@@ -203,6 +203,19 @@ def test_null_content_that_was_cut_off_without_a_thought_is_asked_once(
     assert server.chats == 2
 
 
+def test_a_refusal_after_a_thought_is_a_refusal(tmp_path: Path, serve: Serve) -> None:
+    server = serve(llm.always(message(content=None, refusal="I can't.", reasoning=THOUGHT)))
+    given = llm.ask(server, *questions_of(tmp_path, 1))
+    for more in ((), ("--max-tokens", "2048")):
+        run = here(*given, *more)
+        assert run.returncode == 3, run.stderr
+        assert "cut off" not in run.stderr
+        assert outcomes(tmp_path) == [(None, THOUGHT, "MODEL_REFUSED")]
+        [row] = read_rows(tmp_path / "answers.jsonl")
+        assert row["steps"] == [{"step": "refusal", "reply": "I can't."}]
+    assert server.chats == 1
+
+
 def test_a_reply_without_content_or_thought_is_still_no_chat_completion(
     tmp_path: Path, serve: Serve
 ) -> None:
@@ -298,24 +311,29 @@ def test_request_parameters_are_sent_and_tell_runs_apart(tmp_path: Path, serve: 
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        (["model=x"], "--param model: the model is named by --model"),
-        (["messages=[]"], "--param messages: the messages are the benchmark's prompts"),
-        (["max_tokens=9"], "--param max_tokens: use --max-tokens"),
-        (["max_completion_tokens=9"], "--param max_completion_tokens: use --max-tokens"),
-        (["temperature=1"], "--param temperature: use --temperature"),
-        (["stream=true"], "--param stream: replies are read whole, and one for each question"),
-        (["n=2"], "--param n: replies are read whole, and one for each question"),
-        (["model.x=1"], "--param model: the model is named by --model"),
+        (["model=x"], "request parameter model: the model is named by --model"),
+        (
+            ["messages=[]"],
+            "request parameter messages: the messages are the prompts",
+        ),
+        (["max_tokens=9"], "request parameter max_tokens: use --max-tokens"),
+        (["max_completion_tokens=9"], "request parameter max_completion_tokens: use --max-tokens"),
+        (["temperature=1"], "request parameter temperature: use --temperature"),
+        (
+            ["stream=true"],
+            "request parameter stream: replies are read whole",
+        ),
+        (["n=2"], "request parameter n: replies are read whole"),
+        (["model.x=1"], "request parameter model: the model is named by --model"),
         (["seed"], "--param 'seed': give NAME=VALUE, such as seed=7"),
         (["=7"], "--param '=7': give NAME=VALUE, such as seed=7"),
         (["a..b=7"], "--param 'a..b=7': give NAME=VALUE, such as seed=7"),
-        (["seed=7", "seed=8"], "--param seed is given twice; give one value"),
-        (["a=1", "a.b=2"], "--param a.b: a is given as a value too; give one of them"),
-        (["a.b=2", "a=1"], "--param a is given twice; give one value"),
+        (["seed=7", "seed=8"], "request parameter seed: it is given twice; give one value"),
+        (["a=1", "a.b=2"], "request parameter a.b: a is given as a value too; give one of them"),
+        (["a.b=2", "a=1"], "request parameter a: it is given twice; give one value"),
         (
             ["chat_template_kwargs.enable_thinking=False"],
-            "--param chat_template_kwargs.enable_thinking: 'False' is a text; give false, or "
-            "'\"False\"' for the text",
+            "kwargs.enable_thinking: 'False' is a text; give false, or '\"False\"' for the text",
         ),
     ],
 )

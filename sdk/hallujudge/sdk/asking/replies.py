@@ -35,7 +35,8 @@ from .video_frames import FrameSettings
 _LABEL = "asked model"
 THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
 """The reason of a reply with a thought and no answer."""
-CUT_OFF = frozenset({"REPLY_TRUNCATED", THOUGHT_UNFINISHED})
+_TRUNCATED = "REPLY_TRUNCATED"
+CUT_OFF = frozenset({_TRUNCATED, THOUGHT_UNFINISHED})
 """The reasons of replies that more tokens may make whole."""
 # Limits of tokens that a file of replies was asked with; a reply does not depend on the address.
 _LIMITS, _ANY_URL = "max_tokens", ""
@@ -82,8 +83,14 @@ class Reply:
         )
         if (problem := reply_problem(seen)) is None:
             return None
-        reason = THOUGHT_UNFINISHED if seen.is_unfinished_thought else own_reason(problem.reason)
-        return problem._replace(reason=reason)
+        if problem.reason == _TRUNCATED and seen.is_unfinished_thought:
+            return problem._replace(reason=THOUGHT_UNFINISHED)
+        return problem._replace(reason=own_reason(problem.reason))
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether more tokens may make it whole."""
+        return self.problem is not None and self.problem.reason in CUT_OFF
 
     @classmethod
     def from_record(cls, record: Record) -> Reply | None:
@@ -101,8 +108,7 @@ class Reply:
 def _uncut(record: Record) -> Reply | None:
     """Read a reply that more tokens would not make longer; None if it was cut off."""
     reply = Reply.from_record(record)
-    is_cut = reply is not None and reply.problem is not None and reply.problem.reason in CUT_OFF
-    return None if is_cut else reply
+    return None if reply is None or reply.is_cut_off else reply
 
 
 _READING: Reading[Reply] = Reading(

@@ -18,11 +18,11 @@ _PLAIN_TEXT = re.compile(r"(?!(?:true|false|null)$)[A-Za-z][\w.-]{0,31}", re.ASC
 _OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
 _READ_WHOLE = "replies are read whole, and one for each question"
 _RESERVED = {
-    "model": "the model is named by --model",
-    "messages": "the messages are the benchmark's prompts, which --prompt replaces",
-    "max_tokens": "use --max-tokens",
-    "max_completion_tokens": "use --max-tokens",
-    "temperature": "use --temperature",
+    "model": "the model is named by AskRun(model=…)",
+    "messages": "the messages are the prompts; replace those",
+    "max_tokens": "use AskRun(max_tokens=…)",
+    "max_completion_tokens": "use AskRun(max_tokens=…)",
+    "temperature": "use AskRun(temperature=…)",
     "stream": _READ_WHOLE,
     "n": _READ_WHOLE,
 }
@@ -51,7 +51,7 @@ def parsed_parameters(given: Sequence[str]) -> dict[str, JsonValue]:
                 _refuse(name, f"{before} is given as a value too; give one of them")
             held = inner
         if last in held:
-            raise InvalidInputError(f"--param {name} is given twice; give one value")
+            _refuse(name, "it is given twice; give one value")
         held[last] = _value_of(name, value)
     return checked_parameters(made)
 
@@ -121,4 +121,4 @@ def _no_value(constant: str) -> NoReturn:
 
 
 def _refuse(name: str, why: str) -> NoReturn:
-    raise InvalidInputError(f"--param {name}: {why}")
+    raise InvalidInputError(f"request parameter {name}: {why}")

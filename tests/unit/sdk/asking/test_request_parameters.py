@@ -44,10 +44,10 @@ def test_dots_nest() -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"model": "x"}, "--param model: the model is named by --model"),
-        ({"seed": float("nan")}, "--param seed: its value can't be sent as JSON"),
-        ({"seed": object()}, "--param seed: its value can't be sent as JSON"),
-        ({7: 1}, "--param 7: a name is a text"),
+        ({"model": "x"}, "request parameter model: the model is named by AskRun(model=…)"),
+        ({"seed": float("nan")}, "request parameter seed: its value can't be sent as JSON"),
+        ({"seed": object()}, "request parameter seed: its value can't be sent as JSON"),
+        ({7: 1}, "request parameter 7: a name is a text"),
     ],
 )
 def test_parameters_from_python_are_checked(parameters: Mapping[str, object], said: str) -> None:
