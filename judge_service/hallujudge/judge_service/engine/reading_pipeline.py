@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hallujudge.metrics import AnswersItem, Item, ItemResult, Metric, Outcome
-from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.framework.thought_scores import (
     scores_texts,
@@ -79,11 +77,31 @@ class ItemReader:
         self._metric = metric
         closed = replace(reader, division=cast("Division | None", metric.division))
         self._readers = {False: closed, True: replace(closed, is_open=True)}
-        self._short = {key: lru_cache(_MOST_REPEATING)(r.read) for key, r in self._readers.items()}
+        self._plain: set[str | None] = set()
 
     def is_open(self, item: Item) -> bool:
         """Return whether an item's response is a text of sentences."""
         return self._metric.is_open(item)
+
+    def marked(self, items: Sequence[Item]) -> dict[int, ReadItem]:
+        """Return position -> item, of the items with more than plain answers."""
+        found: dict[int, ReadItem] = {}
+        plain = self._plain
+        for at, item in enumerate(items):
+            # Most answers are a few short texts.
+            if type(item) is AnswersItem and len(item.answers) == 1 and not item.thought:
+                if (text := item.answers[0].response) in plain:
+                    continue
+                read = self.read(item)
+                if not read.readings and len(text or "") <= _REPEATING_CHARS:
+                    if len(plain) >= _MOST_REPEATING:
+                        plain.clear()
+                    plain.add(text)
+            else:
+                read = self.read(item)
+            if read.readings:
+                found[at] = read
+        return found
 
     def read(self, item: Item) -> ReadItem:
         """Return an item with its answers in place of its responses."""
@@ -110,8 +128,7 @@ class ItemReader:
         """Return the reading of a response; None for a plain answer."""
         if text is None:
             return None
-        short = len(text) <= _REPEATING_CHARS
-        found = self._short[is_open](text) if short else self._readers[is_open].read(text)
+        found = self._readers[is_open].read(text)
         return found if found.traits else None
 
 
@@ -122,6 +139,25 @@ def _with_responses(item: Item, texts: Sequence[str | None], thought: str = "") 
         return replace(item, answers=answers, thought=thought)
     changes: dict[str, Any] = {"response": texts[0], "thought": thought}
     return replace(item, **changes)
+
+
+def read_items(
+    metric: Metric, options: Mapping[str, str], pairs: Sequence[tuple[Item, ItemResult]]
+) -> list[Item]:
+    """Return scored items as they were read: with answers in place of responses, thoughts apart.
+
+    Args:
+        metric: The metric.
+        options: The options, or the settings, of the run.
+        pairs: The items with their results; those without traits are plain answers.
+    """
+    marked = [at for at, (_, result) in enumerate(pairs) if result.traits]
+    items = [item for item, _ in pairs]
+    if marked:
+        reader = ItemReader(metric, options)
+        for at in marked:
+            items[at] = reader.read(items[at]).item
+    return items
 
 
 class ReadingPipeline:
@@ -151,68 +187,50 @@ class ReadingPipeline:
         """The settings of the metric's pipeline, and how responses are read if not by default."""
         return {**self.inner.settings, **self._options}
 
-    def read(self, items: Sequence[Item]) -> list[Item]:
-        """Return items with their answers in place of responses, and their thoughts."""
-        return [self._reader.read(item).item for item in items]
-
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order."""
-        read = [self._reader.read(item) for item in items]
-        results = await self.inner.evaluate([each.item for each in read])
-        marked = [at for at, each in enumerate(read) if each.readings]
-        if marked:
-            kept = await self._kept([read[at] for at in marked])
-            for at, statistics in zip(marked, kept, strict=True):
-                result = self._finished(read[at], results[at])
-                results[at] = replace(result, traits=read[at].traits, kept=statistics)
-        return await self._with_thoughts(read, results) if self._scores else results
+        marked = self._reader.marked(items)
+        if not marked and not self._scores:
+            return await self.inner.evaluate(items)
+        answers = [marked[at].item if at in marked else item for at, item in enumerate(items)]
+        results = await self.inner.evaluate(answers)
+        kept = await self._kept(marked)
+        for at, read in marked.items():
+            result = self._finished(read, results[at])
+            results[at] = replace(result, traits=read.traits, kept=kept.get(at, ()))
+        return await self._with_thoughts(marked, results) if self._scores else results
 
     async def _with_thoughts(
-        self, read: Sequence[ReadItem], results: Sequence[ItemResult]
+        self, marked: Mapping[int, ReadItem], results: Sequence[ItemResult]
     ) -> list[ItemResult]:
         """Return results with the scores of thoughts."""
-        thinks = [
-            at
-            for at, each in enumerate(read)
-            if scores_texts(self.metric) and each.item.thought and self._reader.is_open(each.item)
-        ]
-        items = [read[at].with_texts([read[at].readings[0].thought]) for at in thinks]
-        found = dict(zip(thinks, await self.inner.evaluate(items) if items else [], strict=True))
+        thinks = {at: read for at, read in marked.items() if read.item.thought}
+        texts = {
+            at: read.with_texts([read.item.thought])
+            for at, read in thinks.items()
+            if scores_texts(self.metric) and self._reader.is_open(read.item)
+        }
+        scored = await self.inner.evaluate(list(texts.values())) if texts else []
+        found = dict(zip(texts, scored, strict=True))
+        disagrees = {
+            at: self.metric.disagrees(read.item, read.item.thought) for at, read in thinks.items()
+        }
         return [
-            with_thought(self.metric, result, found.get(at), self._disagrees(each))
-            for at, (each, result) in enumerate(zip(read, results, strict=True))
+            with_thought(self.metric, result, found.get(at), disagrees.get(at))
+            for at, result in enumerate(results)
         ]
 
-    def _disagrees(self, read: ReadItem) -> bool | None:
-        """Return whether the thought's last clear answer is another one than the answer."""
-        item, metric = read.item, self.metric
-        if not isinstance(item, AnswersItem) or not isinstance(metric, AnswersMetric):
-            return None
-        if self._reader.is_open(item) or len(read.readings) != 1 or not item.thought:
-            return None
-        [answer] = item.answers
-        said = metric.clear_value(answer)
-        thought = metric.last_clear_value(answer, item.thought) if said is not None else None
-        return None if thought is None else thought != said
-
-    async def _kept(self, read: Sequence[ReadItem]) -> list[tuple[float, ...]]:
-        """Return the statistics of whole responses; empty for items without a thought."""
-        thinks = [
-            at
-            for at, each in enumerate(read)
-            if self._keeps and any(r.whole not in (None, r.answer) for r in each.readings)
-        ]
-        found = [()] * len(read)  # type: list[tuple[float, ...]]
-        if thinks:
-            whole = [
-                read[at].with_texts(
-                    r.answer if r.whole is None else r.whole for r in read[at].readings
-                )
-                for at in thinks
-            ]
-            for at, result in zip(thinks, await self.inner.evaluate(whole), strict=True):
-                found[at] = result.statistics
-        return found
+    async def _kept(self, marked: Mapping[int, ReadItem]) -> dict[int, tuple[float, ...]]:
+        """Return the statistics of whole responses, for items with a thought."""
+        whole = {
+            at: read.with_texts(r.answer if r.whole is None else r.whole for r in read.readings)
+            for at, read in marked.items()
+            if self._keeps and any(r.whole not in (None, r.answer) for r in read.readings)
+        }
+        if not whole:
+            return {}
+        results = await self.inner.evaluate(list(whole.values()))
+        return {at: result.statistics for at, result in zip(whole, results, strict=True)}
 
     def _finished(self, read: ReadItem, result: ItemResult) -> ItemResult:
         """Return a result whose reason names a thought without an end."""
@@ -246,7 +264,8 @@ class ReadingPipeline:
             return None
 
         async def read_first(items: Sequence[Item]) -> list[Estimate]:
-            found: list[Estimate] = await estimate(self.read(items))
+            answers = [self._reader.read(item).item for item in items]
+            found: list[Estimate] = await estimate(answers)
             return found
 
         return read_first

@@ -22,6 +22,7 @@ from ..observe.recorder import record_items
 from ..threads import check_wanted, import_in_thread, in_thread, map_cpu
 from ..work_recorder import recorder
 from .pipelines import unscored_result
+from .reading_pipeline import read_items
 from .registry import FoundClaim, Pipeline, checked_entry, metric_entry, open_pipeline
 from .resources import Resources, has_long_graph
 from .spec import GraphSource, InlineGraph, ScoreSpec
@@ -144,10 +145,10 @@ class ScoringSession:
         """What limits the use of the scores, whatever the items are."""
         return self._pipeline.notes
 
-    def read(self, items: Sequence[Item]) -> list[Item]:
-        """Return items as they are scored: with answers in place of responses, thoughts apart."""
-        read: Callable[[Sequence[Item]], list[Item]] = getattr(self._pipeline, "read", list)
-        return read(items)
+    def read(self, items: Sequence[Item], results: Sequence[ItemResult]) -> list[Item]:
+        """Return scored items as they were read: with answers in place of responses."""
+        pairs = list(zip(items, results, strict=True))
+        return read_items(self._pipeline.metric, self._spec.options, pairs)
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, for a report that is made elsewhere."""

@@ -108,7 +108,19 @@ class AnswersMetric(SoftMetric):
         """The name of the answer parser: the variant, or the value of the option that chooses."""
         return getattr(self, self.benchmark.parser_option or "variant", "")
 
-    def clear_value(self, answer: Answer) -> str | None:
+    def disagrees(self, item: Item, thought: str) -> bool | None:
+        """Return whether a thought's last clear answer is another one than the item's."""
+        if self.is_open(item) or not isinstance(item, AnswersItem) or len(item.answers) != 1:
+            return None
+        [answer] = item.answers
+        if (said := self._clear_value(answer)) is None:
+            return None
+        sentences = (text.strip() for text in reversed(_SENTENCE.findall(thought)))
+        values = (self._clear_value(answer._replace(response=text)) for text in sentences)
+        last = next((value for value in values if value is not None), None)
+        return None if last is None else last != said
+
+    def _clear_value(self, answer: Answer) -> str | None:
         """Return what an answer clearly says; None if it has none, or says something else.
 
         Variants that take any text for an answer leave this to the benchmark's strictest parser.
@@ -118,14 +130,6 @@ class AnswersMetric(SoftMetric):
         parsers = self.all_parsers.parsers if self.all_parsers is not None else ()
         parse = parsers[0].parse if parsers else self._variant.parse
         return parse(answer).value
-
-    def last_clear_value(self, answer: Answer, thought: str) -> str | None:
-        """Return the last clear answer of a thought, by its sentences from the last one on."""
-        for sentence in reversed(_SENTENCE.findall(thought)):
-            said = self.clear_value(answer._replace(response=sentence.strip()))
-            if said is not None:
-                return said
-        return None
 
     @property
     def division(self) -> Division | None:

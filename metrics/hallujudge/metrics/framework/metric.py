@@ -257,6 +257,13 @@ class Metric:
         """Return whether an item's response is a text of sentences, such as a caption."""
         return True
 
+    def disagrees(self, item: Item, thought: str) -> bool | None:  # noqa: ARG002
+        """Return whether a thought's last clear answer is another one than the item's.
+
+        None if one of the two has no clear answer, or the metric is not of closed questions.
+        """
+        return None
+
     @property
     def repeated_by(self) -> str:
         """Return the field by whose groups an item counts repeatedly overall, or empty."""

@@ -38,8 +38,8 @@ READER_OPTIONS = (
     OptionDefinition(
         name=MARKS,
         default="",
-        meaning="More marks of thoughts: an opening and a closing one.",
-        details="One pair a line.",
+        meaning="More marks of thoughts.",
+        details="An opening and a closing one a line.",
         purpose="input",
     ),
     OptionDefinition(
@@ -88,7 +88,7 @@ def _is_plain(text: str) -> bool:
         or ":" in text
         or "]" in text
         or "◁" in text
-        or "boxed{" in text
+        or "\\" in text
         or text.startswith(_BEGINNINGS)
     )
 

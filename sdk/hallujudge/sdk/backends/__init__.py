@@ -99,13 +99,12 @@ class RunHeader:
     release: str
     """The release that scores."""
 
-    def read(self, items: Sequence[Item]) -> list[Item]:
-        """Return items as they are scored: with answers in place of responses, thoughts apart."""
+    def read(self, items: Sequence[Item], results: Sequence[ItemResult]) -> list[Item]:
+        """Return scored items as they were read: with answers in place of responses."""
         # Imported here because the engine is not needed before there are results.
-        from hallujudge.judge_service.engine.reading_pipeline import ItemReader
+        from hallujudge.judge_service.engine.reading_pipeline import read_items
 
-        reader = ItemReader(self.metric, self.settings)
-        return [reader.read(item).item for item in items]
+        return read_items(self.metric, self.settings, list(zip(items, results, strict=True)))
 
     def report(self, tally: Tally, interval: IntervalSettings) -> Report:
         """Return the report over all items of a tally.

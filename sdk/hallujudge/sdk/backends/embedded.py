@@ -110,7 +110,8 @@ class EmbeddedBackend:
         session = await self._engine.open(spec)
 
         async def work(batch: Batch) -> BatchResult:
-            return BatchResult(items=session.read(batch), results=await session.evaluate(batch))
+            results = await session.evaluate(batch)
+            return BatchResult(items=session.read(batch, results), results=results)
 
         results = ordered_map(batches, work, limit=_MAX_CONCURRENCY)
         async with aclosing(with_ticks(results, TICK_SECONDS)) as parts:

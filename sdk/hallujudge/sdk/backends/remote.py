@@ -216,7 +216,7 @@ class RemoteBackend:
                             if isinstance(part, BatchResult):
                                 reconnecting.back()
                                 losses.answered()
-                                part = replace(part, items=header.read(part.items))
+                                part = replace(part, items=header.read(part.items, part.results))
                             else:
                                 reconnecting.progress(part.answers)
                             yield part

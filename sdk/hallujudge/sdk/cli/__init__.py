@@ -93,7 +93,7 @@ def _execute(typed: tuple[str, ...]) -> object:
     """Execute the command of the arguments, and return its exit code."""
     from .declared_options import ScoreCommand
 
-    first = _with_benchmarks_first(typed)
+    first = _with_pairs_joined(_with_benchmarks_first(typed))
     with _shown_deprecations(), _shown_reading(first):
         result = _commands(tuple(FAMILIES), first[0] if first[:1] == ["score"] else "")(
             first, prog_name="hallujudge", standalone_mode=False, obj=typed
@@ -104,6 +104,19 @@ def _execute(typed: tuple[str, ...]) -> object:
     from .score_execution import ScoreExecution
 
     return ScoreExecution(replace(result, typed=typed)).execute()
+
+
+def _with_pairs_joined(arguments: list[str]) -> list[str]:
+    """Return the arguments with the two marks of ``--thought-marks OPEN CLOSE`` as one value.
+
+    An option of two values makes typer 0.29 import pydantic, which takes as long as scoring 10,000
+    answers.
+    """
+    joined = list(arguments)
+    for at in reversed([n for n, text in enumerate(arguments) if text == "--thought-marks"]):
+        if len(joined[at + 1 : at + 3]) == 2 and " " not in joined[at + 1]:
+            joined[at + 1 : at + 3] = [" ".join(joined[at + 1 : at + 3])]
+    return joined
 
 
 @contextmanager

@@ -190,9 +190,11 @@ class RunOptions:
     ] = "leave-out"
     """What happens to the thoughts of models that reason before they answer."""
     thought_marks: Annotated[
-        tuple[str, str],
-        response_option("thought_marks", "--thought-marks", metavar="OPEN CLOSE"),
-    ] = ("", "")
+        list[str] | None,
+        response_option(
+            "thought_marks", "--thought-marks", note="; repeatable", metavar="OPEN CLOSE"
+        ),
+    ] = None
     """Further marks of thoughts: an opening and a closing one."""
     template_tokens: Annotated[
         str,
@@ -320,8 +322,8 @@ class RunOptions:
             options["failure_texts"] = "\n".join(map(_text_or_file, self.failure_text))
         if self.thoughts != LEFT_OUT:
             options["thoughts"] = self.thoughts
-        if any(self.thought_marks):
-            options["thought_marks"] = " ".join(self.thought_marks)
+        if self.thought_marks:
+            options["thought_marks"] = "\n".join(self.thought_marks)
         if self.template_tokens != LEFT_OUT:
             options["template_tokens"] = self.template_tokens
         if self.drop_cut_sentence:

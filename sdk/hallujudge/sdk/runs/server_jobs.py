@@ -367,7 +367,7 @@ class _JobParts:
         """Remove the first pairs, and return their part."""
         items, results = zip(*waiting[:count], strict=True)
         del waiting[:count]
-        batch = BatchResult(items=self.header.read(items), results=results)
+        batch = BatchResult(items=self.header.read(items, results), results=results)
         return self.maker.make(batch, first)
 
 

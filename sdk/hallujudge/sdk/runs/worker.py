@@ -340,7 +340,7 @@ class Worker:
         if isinstance(task, AloneScored):
             pairs = zip(task.batch, task.results, strict=True)
             results = [kept or session.unscored([item], _DIED)[0] for item, kept in pairs]
-            batch = BatchResult(items=session.read(task.batch), results=results)
+            batch = BatchResult(items=session.read(task.batch, results), results=results)
             return [maker.make(batch, task.first)]
         return await self.parts(task)
 
@@ -351,7 +351,7 @@ class Worker:
         first = group.first
         for batch in group.batches(self._readers):
             results = await session.evaluate(batch)
-            read = BatchResult(items=session.read(batch), results=results)
+            read = BatchResult(items=session.read(batch, results), results=results)
             parts.append(maker.make(read, first))
             first += len(batch)
         return parts
