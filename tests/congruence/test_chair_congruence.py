@@ -22,6 +22,11 @@ AWKWARD = [
     "x" * 600_000,
     "lone \ud800 surrogate near a dog",
     "\u200bdog\u200b cat\u00a0horse",
+    "<think>Is there a horse, or a bus?</think>A dog and a cat.",
+    "[THINK]A dog, a",
+    "I'm sorry, I can't help with people.",
+    "A dog.</s><pad>",
+    "A dog. There is a ca",
 ]
 
 
@@ -44,9 +49,12 @@ def archive(tmp_path: Path) -> tuple[Path, Path]:
     return responses, references
 
 
-@pytest.mark.parametrize("variant", ["published", "corrected"])
+@pytest.mark.parametrize(
+    ("variant", "thoughts"),
+    [("published", "leave-out"), ("corrected", "score"), ("corrected", "keep")],
+)
 def test_files_are_equal(
-    archive: tuple[Path, Path], server: str, tmp_path: Path, variant: str
+    archive: tuple[Path, Path], server: str, tmp_path: Path, variant: str, thoughts: str
 ) -> None:
     responses, references = archive
     graph = tmp_path / "table.txt"
@@ -56,6 +64,7 @@ def test_files_are_equal(
         run = here(
             *("score", "chair", "--responses", str(responses), "--references", str(references)),
             *("--graph", str(graph), "--variant", variant, "--group-by", "model"),
+            *("--thoughts", thoughts),
             *("--count", "objects", "--confidence", "0.9", "--out", str(tmp_path / name), *where),
             *("--format", "json,html"),
         )
@@ -68,6 +77,7 @@ def test_files_are_equal(
         "RESPONSE_EMPTY": 40,
         "RESPONSE_MISSING": 40,
         "RESPONSE_TOO_LONG": 40,
+        **({} if thoughts == "keep" else {"THOUGHT_UNFINISHED": 40}),
     }
     assert set(report["groups"]["model"]) == {"a", "b"}
 

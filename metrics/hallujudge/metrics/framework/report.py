@@ -134,7 +134,7 @@ class Report:
             "notes": list(self.notes),
             "judging": [share.to_json() for share in self.judging],
             # Most runs have none, and their files stay as they were.
-            **({"traits": dict(self.traits)} if self.traits else {}),
+            **({"traits": dict(sorted(self.traits.items()))} if self.traits else {}),
         }
 
     def to_text(self) -> str:

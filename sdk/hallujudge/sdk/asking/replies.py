@@ -25,6 +25,7 @@ from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.orders import RelativeOrdering
 from hallujudge.metrics.framework.asking import AskingStep
 from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.responses.reader import answer_of
 
 from .asked_benchmarks import OPTIONAL_SLOTS, WHOLE, Benchmark
 from .inquiries import Inquiry, shown_options
@@ -239,7 +240,7 @@ class Asker:
                 response = await self._ordered(inquiry, media, replies)
             else:
                 for step in self._steps(inquiry):
-                    earlier = {name: reply.content for name, reply in replies}
+                    earlier = {name: answer_of(reply.content) for name, reply in replies}
                     replies.append((step.name, await self._reply(step, inquiry, media, earlier)))
                 response = replies[-1][1].content
         except MediaError as err:
@@ -268,7 +269,7 @@ class Asker:
                 shown = media if step.shows else None
                 prompt = self._request(step, inquiry, earlier, options)
                 key, known = await self._known(prompt, shown)
-                earlier[step.name] = known.content if known is not None else ""
+                earlier[step.name] = answer_of(known.content) if known is not None else ""
                 request = self._request(
                     step, inquiry, earlier, options, images if step.shows else ()
                 )
@@ -313,9 +314,10 @@ class Asker:
             reply = await self._reply(step, inquiry, media, {}, _of_pair(inquiry, pair))
             replies.append((f"{pair.first} or {pair.second}", reply))
             offered = {letter: inquiry.options[letter] for letter in pair}
-            chosen = read_choice(reply.content, offered).choice
+            answer = answer_of(reply.content)
+            chosen = read_choice(answer, offered).choice
             if chosen is None:
-                detail = f"{reply.content[:80]!r} chooses neither {pair.first} nor {pair.second}"
+                detail = f"{answer[:80]!r} chooses neither {pair.first} nor {pair.second}"
                 raise _UnansweredError("ANSWER_UNPARSED", detail)
             plan.answer(chosen)
         assert plan.order is not None, "no question is open"

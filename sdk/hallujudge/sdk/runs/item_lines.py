@@ -111,8 +111,8 @@ class ItemLines:
                     said if keep_text else absent,
                     absent if keep_text else _hashed(said),
                     (item.thought or absent) if keep_text else absent,
-                    result.traits or absent,
-                    result.kept or absent,
+                    dict(sorted(result.traits.items())) or absent,
+                    list(map(_plain, result.kept)) or absent,
                     evidence,
                     absent if result.thought is None else _evidence_of(result.thought),
                 )
