@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from oracles.chair_published import mentions, roots_of
 from support.running import here, read_rows
 from support.thoughts import FORMS
+
+from hallujudge.sdk.schemas import item_schema
 
 NAME = "pope_brief_description_llava"
 
@@ -94,6 +97,7 @@ def test_thoughts_and_answers_have_the_plain_scripts_scores(
     )
     assert low < thoughts - answers < high
     assert report["traits"]["thought"] == len(captions)
+    Draft202012Validator(item_schema()).validate(report["items"][0])
 
 
 def test_lines_hold_thought_and_answer_apart(

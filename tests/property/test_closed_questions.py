@@ -25,7 +25,6 @@ from hallujudge.metrics.answers.answer_scores import (
     mean,
     share,
 )
-from hallujudge.metrics.answers.answers_metric import metric_of
 from hallujudge.metrics.answers.closed_questions import (
     AnswerVariant,
     Bundling,
@@ -33,6 +32,7 @@ from hallujudge.metrics.answers.closed_questions import (
     Keys,
     compared_by,
 )
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.answers.variant_comparison import VariantComparison
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 

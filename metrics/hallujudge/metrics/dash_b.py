@@ -34,13 +34,13 @@ from .answers.answer_scores import (
     share,
     unparsed_rate,
 )
-from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Bundling,
     ClosedQuestions,
     Keys,
     one_answer,
 )
+from .answers.declared_metrics import metric_of
 from .answers.yes_no import CONTAINS_VARIANTS
 from .framework.asking import YES_OR_NO, Asking, plain
 from .framework.metric import Paper

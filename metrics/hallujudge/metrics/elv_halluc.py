@@ -32,7 +32,6 @@ from .answers.answer_scores import (
     combined,
     unparsed_rate,
 )
-from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -40,6 +39,7 @@ from .answers.closed_questions import (
     ClosedQuestions,
     Keys,
 )
+from .answers.declared_metrics import metric_of
 from .answers.yes_no import CONTAINS_VARIANTS
 from .framework.metric import Paper
 

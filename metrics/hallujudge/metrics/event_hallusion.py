@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers.answer_scores import ReadAnswer, count, credit, named, share, unparsed_rate
-from .answers.answers_metric import AnswersMetric, metric_of
+from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -49,6 +49,7 @@ from .answers.closed_questions import (
     by_name,
     compared_by,
 )
+from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS, YesNo, yes_no_at_start
 from .framework.asking import Asking
 from .framework.columns_and_scores import JudgedColumn

@@ -31,7 +31,6 @@ from collections.abc import Mapping
 
 from .answers.answer_scores import ReadAnswer, count, share, unparsed_rate
 from .answers.answer_text import reply_text
-from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -42,6 +41,7 @@ from .answers.closed_questions import (
     Keys,
     Parsed,
 )
+from .answers.declared_metrics import metric_of
 from .framework.metric import Paper, verdicts_option
 
 TYPES = (

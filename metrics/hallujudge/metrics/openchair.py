@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from .answers.answer_scores import AnswerScore, Count, combined, count, share
-from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
     AnswerParser,
@@ -40,6 +39,7 @@ from .answers.closed_questions import (
     Keys,
     Parsed,
 )
+from .answers.declared_metrics import metric_of
 from .framework.asking import Asking, plain
 from .framework.metric import Paper, verdicts_option
 

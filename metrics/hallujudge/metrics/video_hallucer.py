@@ -37,7 +37,6 @@ from .answers.answer_scores import (
     named,
     share,
 )
-from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -49,6 +48,7 @@ from .answers.closed_questions import (
     SetFiles,
     compared_by,
 )
+from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS, yes_bias
 from .framework.metric import Paper
 

@@ -30,7 +30,6 @@ from string import ascii_lowercase
 
 from .answers.answer_scores import count, credit, is_right, share, unparsed_rate
 from .answers.answer_text import folded, listed_texts, most_frequent, text_of_list, texts_in
-from .answers.answers_metric import metric_of
 from .answers.closed_questions import (
     Answer,
     AnswerVariant,
@@ -40,6 +39,7 @@ from .answers.closed_questions import (
     Parsed,
     one_answer,
 )
+from .answers.declared_metrics import metric_of
 from .framework.asking import Asking, plain
 from .framework.metric import Paper, verdicts_option
 from .pope import PAPER as POPE

@@ -8,7 +8,7 @@ from itertools import chain
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome
 from hallujudge.metrics.answers.answer_text import MAX_KEPT_CHARS, fraction_of
-from hallujudge.metrics.answers.answers_metric import AnswersMetric, metric_of
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.choices import is_an_option
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -16,6 +16,7 @@ from hallujudge.metrics.answers.closed_questions import (
     AnswersItem,
     ClosedQuestions,
 )
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from ..threads import map_cpu

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Item, ItemResult, Outcome
-from hallujudge.metrics.answers.answers_metric import AnswersMetric, metric_of
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswersEvidence,
@@ -20,6 +20,7 @@ from hallujudge.metrics.answers.closed_questions import (
     ClosedQuestions,
     JudgedAnswers,
 )
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
 from hallujudge.metrics.framework.results import JsonValue, ScoredItem, UnscoredReason
 

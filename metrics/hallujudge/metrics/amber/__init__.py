@@ -42,7 +42,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..answers.answer_scores import AnswerScore, combined, unparsed_rate
-from ..answers.answers_metric import metric_with
 from ..answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -52,6 +51,7 @@ from ..answers.closed_questions import (
     Keys,
     compared_by,
 )
+from ..answers.declared_metrics import metric_with
 from ..answers.yes_no import YES_NO_PARSERS
 from ..framework.asking import Asking, plain
 from ..framework.metric import Paper

@@ -1,30 +1,25 @@
-"""The metric of a benchmark of closed questions, made from its declaration."""
+"""The metric of a benchmark of closed questions."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column
-from ..framework.metric import SOFT, WITHOUT_PROBABILITY, SoftMetric
+from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem
 from ..responses.thoughts import Division
-from .answer_bounds import ENDS, decided, end_columns, ends_of, ends_of_ratios, open_columns_of
+from .answer_bounds import ENDS, decided, ends_of, ends_of_ratios
 from .answer_items import make_evidence, make_verdict, with_names
 from .answer_scores import (
     AnswerScore,
     Bundle,
     Count,
     ReadAnswer,
-    column_within,
-    count,
-    lacks_probability,
     make_read,
 )
 from .answer_text import MAX_KEPT_CHARS
@@ -37,7 +32,7 @@ from .closed_questions import (
     ClosedQuestions,
     Parsed,
 )
-from .other_parsers import OtherParsers, how_parsed, missing_counts, missing_note, other_parsers
+from .other_parsers import OtherParsers, disagrees, how_parsed, missing_note
 from .yes_no import PARSER_DIVISIONS
 
 if TYPE_CHECKING:
@@ -50,10 +45,6 @@ OPEN = "open"
 _EvidenceT = TypeVar("_EvidenceT")
 # Outcomes repeat: two answers have a few dozen.
 _MOST_KEPT = 1 << 16
-
-
-# A sentence of a thought, or a line.
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,24 +103,13 @@ class AnswersMetric(SoftMetric):
         """Return whether a thought's last clear answer is another one than the item's."""
         if self.is_open(item) or not isinstance(item, AnswersItem) or len(item.answers) != 1:
             return None
-        [answer] = item.answers
-        if (said := self._clear_value(answer)) is None:
+        if self.benchmark.judged is not None:
             return None
-        sentences = (text.strip() for text in reversed(_SENTENCE.findall(thought)))
-        values = (self._clear_value(answer._replace(response=text)) for text in sentences)
-        last = next((value for value in values if value is not None), None)
-        return None if last is None else last != said
-
-    def _clear_value(self, answer: Answer) -> str | None:
-        """Return what an answer clearly says; None if it has none, or says something else.
-
-        Variants that take any text for an answer leave this to the benchmark's strictest parser.
-        """
-        if answer.response is None or self.benchmark.judged is not None:
-            return None
+        # Variants that take any text for an answer leave this to the strictest parser.
         parsers = self.all_parsers.parsers if self.all_parsers is not None else ()
-        parse = parsers[0].parse if parsers else self._variant.parse
-        return parse(answer).value
+        return disagrees(
+            parsers[0].parse if parsers else self._variant.parse, *item.answers, thought
+        )
 
     @property
     def division(self) -> Division | None:
@@ -428,112 +408,6 @@ class AnswersMetric(SoftMetric):
         return self._ends()[best]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeansMetric(AnswersMetric):
-    """Base class of the metrics with means over a field, whose values have columns of their own."""
-
-    def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
-        """Return the place of an item that does not count: a mean needs it for its bounds."""
-        places = self.places(item)
-        return (*(0,) * (len(self.columns) - 1 - len(places)), 1, *places)
-
-    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
-        """Return the columns of each value of the means' fields."""
-        return {
-            column_within(name, value): items[name] * (items[score.over] == code)
-            for score in self.means
-            for value, code in self.codes[score.over].items()
-            for name in [each.name for each in score.counts]
-        }
-
-    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
-        """Return the columns with every unscored bundle right, or wrong, at its place."""
-        known = AnswersMetric.resolve(self, items, best=best)
-        # The columns of all bundles get theirs from `extreme`.
-        end = self._ends()[best]
-        decided = {name: known[name] + items[UNSCORED] * end[name] for name in end}
-        return {**known, **self.expand({**known, **decided})}
-
-
 def _verdict(answer: ReadAnswer) -> AnswerVerdict:
     correct = answer.right if answer.counted else None
     return make_verdict((answer.name, answer.value, answer.label, correct, answer.how))
-
-
-_MetricT = TypeVar("_MetricT", bound=AnswersMetric)
-
-
-def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
-    """Return the metric of a benchmark: a class of its own, with a field for each option."""
-    shared = MeansMetric if any(score.over for score in benchmark.scores) else AnswersMetric
-    base: Any = benchmark.base or shared
-    return cast("type[AnswersMetric]", metric_with(base, benchmark))
-
-
-@cache
-def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_MetricT]:
-    """Return the metric of a benchmark that counts more than its questions.
-
-    Args:
-        base: Class of what is special.
-        benchmark: The benchmark.
-    """
-    of_scores = (each for score in benchmark.scores for each in score.counts)
-    counts = {each.name: each for each in (*of_scores, *missing_counts(benchmark))}
-    if (judged := benchmark.judged) is not None:
-        note = f"soft: {judged.noun} that count by verdict"
-        counts[WITHOUT_PROBABILITY] = count(WITHOUT_PROBABILITY, note, lacks_probability)
-    means = tuple(score for score in benchmark.scores if score.over)
-    codes = {score.over: {v: n for n, v in enumerate(score.values, start=1)} for score in means}
-    columns = [
-        Column(name=each.name, meaning=each.meaning, integral=each.integral, label=each.label)
-        for each in counts.values()
-    ]
-    others = other_parsers(benchmark)
-    columns += others.columns if others is not None else ()
-    if open_columns := open_columns_of(benchmark):
-        columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
-        columns += end_columns(counts, open_columns)
-    if means:
-        columns.append(Column(name=UNSCORED, meaning=f"{benchmark.unit} that do not count"))
-        columns += [Column(name=name, meaning=f"{name}, as a number", label=True) for name in codes]
-    columns += base.place_columns
-    family = benchmark.family or benchmark.name.replace("-", "_")
-    declared = {
-        "name": benchmark.name,
-        "summary": benchmark.summary,
-        "papers": benchmark.papers,
-        "variants": benchmark.variant_definitions,
-        "options": benchmark.options,
-        "unit": benchmark.unit,
-        # Columns of single values are made from whole tables, so rows must stay as they are.
-        "folds": not (means or any(each.label for each in counts.values())),
-        "unresolved": OPEN if open_columns else UNSCORED if means else base.unresolved,
-        "split_fields": benchmark.split_fields,
-        "columns": tuple(columns),
-        "score_definitions": tuple(score.definition for score in benchmark.scores),
-        "ranked_by": (*benchmark.ranked_by, benchmark.main_score),
-        "ranking_source": benchmark.ranking_source,
-        "headline": benchmark.headline,
-        "benchmark": benchmark,
-        "soft_scores": judged.soft if judged else "",
-        "soft_noun": judged.noun if judged else "",
-        "judged": judged.columns if judged else (),
-        "counts": tuple(counts.values()),
-        "means": means,
-        "codes": codes,
-        "open_columns": open_columns,
-        "all_parsers": others,
-        # Tables of published figures are found by the family's module.
-        "__module__": f"{__package__.rpartition('.')[0]}.{family}",
-    }
-    made = make_dataclass(
-        f"{benchmark.name.title().replace('-', '')}Metric",
-        [(each.name, str, field(default="")) for each in benchmark.options if each.name != SOFT],
-        bases=(base,),
-        namespace=declared,
-        frozen=True,
-        slots=True,
-        kw_only=True,
-    )
-    return cast("type[_MetricT]", made)

@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..framework.results import ItemResult, Outcome
-from .answers_metric import metric_of
 from .closed_questions import ClosedQuestions
+from .declared_metrics import metric_of
 
 # Aliases that are text at run time, so that ``|`` can't be applied to them.
 _ALIASES = dict.fromkeys(("Unfold", "AnswerParser", "SpecialItem"), Callable)

@@ -8,6 +8,7 @@ count, statistics also say what of the main score's counts is theirs, for a note
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -168,6 +169,30 @@ class OtherParsers:
 
 def _quotient(above: float, below: float) -> str:
     return f"{above / below:.4f}" if below else "undefined"
+
+
+# A sentence of a thought, or a line.
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
+
+
+def disagrees(parse: AnswerParser, answer: Answer, thought: str) -> bool | None:
+    """Return whether a thought's last clear answer, by its sentences, is another one.
+
+    Args:
+        parse: A parser that can tell an answer from other text.
+        answer: The answer.
+        thought: What came before it.
+
+    Returns:
+        None if one of the two has no clear answer.
+    """
+    said = None if answer.response is None else parse(answer).value
+    if said is None:
+        return None
+    sentences = (text.strip() for text in reversed(_SENTENCE.findall(thought)))
+    values = (parse(answer._replace(response=text)).value for text in sentences)
+    last = next((value for value in values if value is not None), None)
+    return None if last is None else last != said
 
 
 def other_parsers(benchmark: ClosedQuestions) -> OtherParsers | None:

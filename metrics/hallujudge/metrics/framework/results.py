@@ -227,6 +227,10 @@ class ItemResult:
         line = self.head()
         line["scores"] = dict(self.scores)
         line["evidence"] = self.evidence.to_json() if self.evidence is not None else {}
+        if self.traits:
+            line["traits"] = dict(sorted(self.traits.items()))
+        if self.kept:
+            line["kept"] = list(self.kept)
         return line
 
     def head(self) -> dict[str, JsonValue]:

@@ -53,7 +53,7 @@ from ..answers.answer_scores import (
     share,
 )
 from ..answers.answer_text import number_of
-from ..answers.answers_metric import AnswersMetric, metric_with
+from ..answers.answers_metric import AnswersMetric
 from ..answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -67,6 +67,7 @@ from ..answers.closed_questions import (
     compared_by,
     of_first,
 )
+from ..answers.declared_metrics import metric_with
 from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
 from ..framework.asking import Asking

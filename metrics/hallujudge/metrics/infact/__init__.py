@@ -44,7 +44,6 @@ from ..answers.answer_scores import (
     share,
     unparsed_rate,
 )
-from ..answers.answers_metric import metric_of
 from ..answers.choices import parse_as_labelled
 from ..answers.closed_questions import (
     Answer,
@@ -55,6 +54,7 @@ from ..answers.closed_questions import (
     Keys,
     of_first,
 )
+from ..answers.declared_metrics import metric_of
 from ..framework.asking import ONE_LETTER, Asking, Conditions, plain
 from ..framework.metric import OptionDefinition, Paper
 from .mode_analyses import OVERCONFIDENCE_SCORES

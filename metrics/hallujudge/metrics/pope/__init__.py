@@ -29,7 +29,6 @@ answer is wrong.
 from __future__ import annotations
 
 from ..answers.answer_scores import count, share
-from ..answers.answers_metric import metric_of
 from ..answers.closed_questions import (
     AnswerVariant,
     ClosedQuestions,
@@ -39,6 +38,7 @@ from ..answers.closed_questions import (
     compared_by,
     one_answer,
 )
+from ..answers.declared_metrics import metric_of
 from ..answers.yes_no import YES_NO_PARSERS, object_scores
 from ..framework.metric import Paper
 

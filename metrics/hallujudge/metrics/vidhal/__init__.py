@@ -42,7 +42,6 @@ from ..answers.answer_scores import (
     is_right,
     share,
 )
-from ..answers.answers_metric import metric_of
 from ..answers.choices import parse_as_labelled
 from ..answers.closed_questions import (
     Answer,
@@ -53,6 +52,7 @@ from ..answers.closed_questions import (
     Keys,
     Parsed,
 )
+from ..answers.declared_metrics import metric_of
 from ..answers.orders import (
     ndcg_of,
     ordered_by,

@@ -36,7 +36,6 @@ from typing import TypeAlias
 
 from ..answers.answer_scores import all_right, unparsed_rate
 from ..answers.answer_text import remembered
-from ..answers.answers_metric import metric_of
 from ..answers.choices import all_chosen
 from ..answers.closed_questions import (
     Answer,
@@ -49,6 +48,7 @@ from ..answers.closed_questions import (
     Parsed,
     compared_by,
 )
+from ..answers.declared_metrics import metric_of
 from ..answers.orders import order_of_two
 from ..answers.yes_no import first_yes_no
 from ..framework.asking import Asking, plain

@@ -13,8 +13,8 @@ import typer
 
 from hallujudge.judge_service.engine.registry import LLM_JUDGES, metric_entry
 from hallujudge.metrics import AnswersItem
-from hallujudge.metrics.answers.answers_metric import metric_of
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.answers.variant_comparison import VariantComparison
 from hallujudge.metrics.errors import warn_deprecated
 from hallujudge.metrics.families import benchmarks_of

@@ -17,7 +17,6 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.responses import ResponseCheck
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.answers.answer_scores import all_right
-from hallujudge.metrics.answers.answers_metric import metric_of
 from hallujudge.metrics.answers.choices import parse_as_labelled
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -27,6 +26,7 @@ from hallujudge.metrics.answers.closed_questions import (
     ClosedQuestions,
     Keys,
 )
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.families import FAMILIES, benchmarks_of
 from hallujudge.metrics.framework.results import UnscoredReason
 

@@ -16,7 +16,6 @@ from hallujudge.metrics.answers.answer_scores import (
     named,
     share,
 )
-from hallujudge.metrics.answers.answers_metric import metric_of
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswerVariant,
@@ -25,6 +24,7 @@ from hallujudge.metrics.answers.closed_questions import (
     compared_by,
     one_answer,
 )
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 
 ALL = count("answered", "answers", named(""))

@@ -10,7 +10,6 @@ from support.hallusion_bench_samples import items_of, record
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics import AnswersItem, Report
 from hallujudge.metrics.answers.answer_scores import count, is_right, share
-from hallujudge.metrics.answers.answers_metric import metric_of
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswerVariant,
@@ -19,6 +18,7 @@ from hallujudge.metrics.answers.closed_questions import (
     compared_by,
     one_answer,
 )
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.answers.other_parsers import READ, other_parsers
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.metrics.pope import BENCHMARK as POPE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,3 +182,11 @@ LMMS_EVAL = {
 @pytest.mark.parametrize("text", LMMS_EVAL)
 def test_the_rule_of_lmms_eval_is_its_own(text: str) -> None:
     assert lmms_eval_division(text).answer == LMMS_EVAL[text]
+
+
+def test_the_page_lists_every_mark_with_its_source() -> None:
+    page = Path(__file__).resolve().parents[4] / "docs/how-to/models-that-think.md"
+    text = page.read_text(encoding="utf-8")
+    for form in (*MARKS, *ANSWER_MARKS):
+        row = f"| `{form.opening}` … `{form.closing}` | {form.families} | {form.source} |\n"
+        assert row in text, form.name

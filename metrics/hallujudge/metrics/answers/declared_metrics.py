@@ -1,0 +1,125 @@
+"""Metrics of declared benchmarks: a class for each, made of its declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, make_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from ..framework.columns_and_scores import Column
+from ..framework.metric import SOFT, WITHOUT_PROBABILITY
+from .answer_bounds import end_columns, open_columns_of
+from .answer_scores import column_within, count, lacks_probability
+from .answers_metric import OPEN, UNSCORED, AnswersMetric
+from .closed_questions import AnswersItem, ClosedQuestions
+from .other_parsers import missing_counts, other_parsers
+
+if TYPE_CHECKING:
+    from ..framework.columns_and_scores import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeansMetric(AnswersMetric):
+    """Base class of the metrics with means over a field, whose values have columns of their own."""
+
+    def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
+        """Return the place of an item that does not count: a mean needs it for its bounds."""
+        places = self.places(item)
+        return (*(0,) * (len(self.columns) - 1 - len(places)), 1, *places)
+
+    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Return the columns of each value of the means' fields."""
+        return {
+            column_within(name, value): items[name] * (items[score.over] == code)
+            for score in self.means
+            for value, code in self.codes[score.over].items()
+            for name in [each.name for each in score.counts]
+        }
+
+    def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
+        """Return the columns with every unscored bundle right, or wrong, at its place."""
+        known = AnswersMetric.resolve(self, items, best=best)
+        # The columns of all bundles get theirs from `extreme`.
+        end = self._ends()[best]
+        decided = {name: known[name] + items[UNSCORED] * end[name] for name in end}
+        return {**known, **self.expand({**known, **decided})}
+
+
+_MetricT = TypeVar("_MetricT", bound=AnswersMetric)
+
+
+def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
+    """Return the metric of a benchmark: a class of its own, with a field for each option."""
+    shared = MeansMetric if any(score.over for score in benchmark.scores) else AnswersMetric
+    base: Any = benchmark.base or shared
+    return cast("type[AnswersMetric]", metric_with(base, benchmark))
+
+
+@cache
+def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_MetricT]:
+    """Return the metric of a benchmark that counts more than its questions.
+
+    Args:
+        base: Class of what is special.
+        benchmark: The benchmark.
+    """
+    of_scores = (each for score in benchmark.scores for each in score.counts)
+    counts = {each.name: each for each in (*of_scores, *missing_counts(benchmark))}
+    if (judged := benchmark.judged) is not None:
+        note = f"soft: {judged.noun} that count by verdict"
+        counts[WITHOUT_PROBABILITY] = count(WITHOUT_PROBABILITY, note, lacks_probability)
+    means = tuple(score for score in benchmark.scores if score.over)
+    codes = {score.over: {v: n for n, v in enumerate(score.values, start=1)} for score in means}
+    columns = [
+        Column(name=each.name, meaning=each.meaning, integral=each.integral, label=each.label)
+        for each in counts.values()
+    ]
+    others = other_parsers(benchmark)
+    columns += others.columns if others is not None else ()
+    if open_columns := open_columns_of(benchmark):
+        columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
+        columns += end_columns(counts, open_columns)
+    if means:
+        columns.append(Column(name=UNSCORED, meaning=f"{benchmark.unit} that do not count"))
+        columns += [Column(name=name, meaning=f"{name}, as a number", label=True) for name in codes]
+    columns += base.place_columns
+    family = benchmark.family or benchmark.name.replace("-", "_")
+    declared = {
+        "name": benchmark.name,
+        "summary": benchmark.summary,
+        "papers": benchmark.papers,
+        "variants": benchmark.variant_definitions,
+        "options": benchmark.options,
+        "unit": benchmark.unit,
+        # Columns of single values are made from whole tables, so rows must stay as they are.
+        "folds": not (means or any(each.label for each in counts.values())),
+        "unresolved": OPEN if open_columns else UNSCORED if means else base.unresolved,
+        "split_fields": benchmark.split_fields,
+        "columns": tuple(columns),
+        "score_definitions": tuple(score.definition for score in benchmark.scores),
+        "ranked_by": (*benchmark.ranked_by, benchmark.main_score),
+        "ranking_source": benchmark.ranking_source,
+        "headline": benchmark.headline,
+        "benchmark": benchmark,
+        "soft_scores": judged.soft if judged else "",
+        "soft_noun": judged.noun if judged else "",
+        "judged": judged.columns if judged else (),
+        "counts": tuple(counts.values()),
+        "means": means,
+        "codes": codes,
+        "open_columns": open_columns,
+        "all_parsers": others,
+        # Tables of published figures are found by the family's module.
+        "__module__": f"{__package__.rpartition('.')[0]}.{family}",
+    }
+    made = make_dataclass(
+        f"{benchmark.name.title().replace('-', '')}Metric",
+        [(each.name, str, field(default="")) for each in benchmark.options if each.name != SOFT],
+        bases=(base,),
+        namespace=declared,
+        frozen=True,
+        slots=True,
+        kw_only=True,
+    )
+    return cast("type[_MetricT]", made)
