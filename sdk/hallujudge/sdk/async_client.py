@@ -307,9 +307,11 @@ class AsyncClient:
             graph: As for :meth:`score`.
             options: As for :meth:`score`.
         """
+        from .archives.plain_values import plain
+
         run = ScoreRun(metric, responses=(), variant=variant, graph=graph, options=options)
         backend = await self._connected()
-        return await backend.extract(run.spec(), texts)
+        return await backend.extract(run.spec(), plain(texts))
 
     @called_with(ScoreRun)
     async def judge(self, run: ScoreRun) -> list[ItemResult]:
@@ -345,10 +347,11 @@ class AsyncClient:
         self, words: Sequence[str], *, graph: str = "coco"
     ) -> dict[str, tuple[str, ...]]:
         """Map each word to its roots in a graph; an unknown word has none."""
+        from .archives.plain_values import plain
         from .runs.score_run import graph_source
 
         backend = await self._connected()
-        return await backend.normalize(graph_source(graph), words)
+        return await backend.normalize(graph_source(graph), plain(words))
 
     async def server_info(self) -> ServerInfo:
         """Return the release and the graphs of the server, or of this process."""

@@ -17,6 +17,7 @@ from typing import Any, Self
 from hallujudge.judge_service.installation import __version__
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 
+from .archives.plain_values import plain
 from .archives.records import Record
 from .backends import RunHeader, metric_of
 from .errors import InvalidInputError
@@ -44,6 +45,8 @@ def scored_records(
         outcome, reason, statistics and evidence, as a line of ``items.jsonl``; and the metric with
         its signature, unless the service failed.
     """
+    # The group of a response depends on the values, whatever type they come in.
+    response, reference = plain(response), plain(reference)
     [found] = scorer([response], [reference])
     result = _result(found, group or _content_key(response, reference))
     line: dict[str, Any] = {**result.to_json(), "reason": str(result.reason), "statistics": {}}
@@ -210,6 +213,8 @@ class RunningScores:
         Returns:
             The scores of each response.
         """
+        if references is not None:
+            responses, references = list(map(plain, responses)), list(map(plain, references))
         found = self.scorer(responses, references)
         if groups is None:
             groups = (

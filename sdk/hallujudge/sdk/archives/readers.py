@@ -10,6 +10,7 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
@@ -40,8 +41,8 @@ from .layouts.archive_reader import ArchiveReader
 from .local_files import STDIN
 from .named_keys import key_paths, mapped_keys, refuse_unused_keys, with_named_keys
 from .own_thoughts import with_own_thoughts
+from .plain_values import plain, plain_source
 from .records import Record, Records, read_records, unwrapped
-from .table_files import read_frame
 
 # How many records are searched for the keys that an error lists.
 _RECORDS_LOOKED_AT = 100
@@ -89,11 +90,12 @@ def read_items(
     family = None if declared is not None else family_module(metric)
     if declared is None and family is None:
         raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
-    responses = _single(responses) if isinstance(responses, list) else responses
-    references = _single(references) if isinstance(references, list) else references
+    responses = _single(plain_source(responses, "responses"))
+    references = _single(plain_source(references, "references"))
     if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
         raise ArchiveError("both responses and references are standard input; give one as a file")
     options = options or InputOptions()
+    options = replace(options, own=plain(options.own))
     if declared is not None:
         key_map = mapped_keys(declared, options.key_map, (*metric_groups, *group_by))
         own_keys = (key for key in declared.input_keys if key.name in options.own)
@@ -169,8 +171,8 @@ def _files_of(family: ModuleType | ClosedQuestions | None, path: Path) -> tuple[
     return () if reads is None else reads(path)
 
 
-def _single(source: list[object]) -> Responses:
-    """Return the only file of a list with one file; other lists as they are.
+def _single(source: Any) -> Any:
+    """Return the only file of a list with one file; anything else as it is.
 
     Raises:
         ArchiveError: A file is given twice.
@@ -246,7 +248,7 @@ def open_responses(responses: Responses, metric: str) -> Opened:
         return _opened_files(files, ", ".join(map(str, responses)), metric, are_named=True)
     if isinstance(responses, (str, Path)):
         return _opened_path(responses, metric)
-    return _opened_records(_listed(responses, "responses"), metric)
+    return _opened_records(responses, metric)
 
 
 def open_references(references: References | None) -> Opened:
@@ -265,9 +267,7 @@ def open_references(references: References | None) -> Opened:
         raise ArchiveError(
             f"{references}: {len(files)} files, where one file of references is needed; name it"
         )
-    if references is None or isinstance(references, Mapping):
-        return Opened(source=references)
-    return Opened(source=_listed(references, "references"))
+    return Opened(source=references)
 
 
 def _opened_path(source: str | Path, metric: str) -> Opened:
@@ -293,13 +293,6 @@ def _opened_files(
         notes=(*notes, *(note for archive in archives for note in archive.content.notes)),
         names=names,
     )
-
-
-def _listed(source: Iterable[object], role: str) -> list[object] | Records:
-    """Return records that can be read twice, also from a DataFrame."""
-    rows = read_frame(source, role)
-    records: Iterable[object] = source if rows is None else rows
-    return records if isinstance(records, Records) else list(records)
 
 
 def _plain_file(file: FoundFile) -> Opened:
@@ -361,7 +354,7 @@ def _other_protocol(archive: ArchiveFile, metric: str) -> tuple[str, ...]:
     return (f"{name} looks like {reader.name}; for those, use `{reader.command(name)}`",)
 
 
-def _opened_records(records: list[object] | Records, metric: str) -> Opened:
+def _opened_records(records: Iterable[object], metric: str) -> Opened:
     first = next(read_records(records), None)
     reader = None if first is None else recognised(first.values)
     if reader is None or reader.convert is None:

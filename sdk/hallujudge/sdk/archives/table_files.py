@@ -1,4 +1,4 @@
-"""Records from tables: CSV, TSV and XLSX files, and DataFrames."""
+"""Records from tables: CSV, TSV and XLSX files."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import ast
 import csv
 import io
 import json
-import math
 import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from ..errors import ArchiveError, MissingExtraError
 from .json_files import named
@@ -36,31 +34,6 @@ _DECLARED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\r?\n')
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 # Excel silently truncates longer cells.
 EXCEL_CELL_CHARS = 32_767
-
-
-def read_frame(frame: object, name: str) -> list[Record] | None:
-    """Return the rows of a pandas or polars DataFrame as records; None if it is neither.
-
-    Args:
-        frame: A possible DataFrame.
-        name: Name of the argument, for messages.
-    """
-    if isinstance(frame, (str, Path, Mapping, list, tuple)) or not hasattr(frame, "columns"):
-        return None
-    if hasattr(frame, "to_dicts"):
-        rows = frame.to_dicts()
-    elif hasattr(frame, "to_dict"):
-        rows = frame.to_dict("records")
-    else:
-        return None
-    return [
-        Record(
-            values={str(key): _plain(value) for key, value in row.items()},
-            position=position,
-            place=f"{name} row {position}",
-        )
-        for position, row in enumerate(rows)
-    ]
 
 
 def structured(value: object) -> object:
@@ -94,12 +67,6 @@ def _listed(text: str) -> object:
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return text
     return value if repr(value) == text else text
-
-
-def _plain(value: Any) -> object:
-    """Return a DataFrame's value as a plain one: NaN becomes None, numpy scalars plain numbers."""
-    value = value.item() if hasattr(value, "item") and not hasattr(value, "__len__") else value
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def decoded(data: bytes) -> tuple[str, str]:

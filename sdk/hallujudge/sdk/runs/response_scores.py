@@ -17,6 +17,7 @@ from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..archives.inputs import InputOptions, family_module
+from ..archives.plain_values import is_plain, plain, plain_source
 from ..archives.question_files import id_of
 from ..archives.readers import open_references, read_items
 from ..archives.records import canonical_id, read_records
@@ -82,9 +83,9 @@ class ReferenceItems:
         """Score -> its definition."""
         self.scores = _known_scores(metric, scores)
         """Names of the scores that are wanted."""
-        self._run = run
+        self._run = replace(run, references=plain_source(run.references, "references"))
         self._metric = metric
-        self._items = _items_of(run) if run.references is not None else None
+        self._items = _items_of(self._run) if run.references is not None else None
         self._kept: dict[bytes, Item | str] = {}
 
     def filled(
@@ -151,6 +152,7 @@ class ReferenceItems:
 
     def _given(self, references: Sequence[object]) -> list[Item | str]:
         """Return an item of each reference; equal references are read once."""
+        references = list(map(plain, references))
         keys = list(map(_key_of, references))
         if len(self._kept) > _KEPT:
             self._kept = {}
@@ -160,18 +162,14 @@ class ReferenceItems:
         return [kept[key] for key in keys]
 
 
-def _listed(value: Any) -> object:
-    """Return an array as a list, and what no reader takes as text."""
-    return value.tolist() if hasattr(value, "tolist") else repr(value)
-
-
-_encode = msgspec.msgpack.Encoder(enc_hook=_listed).encode
+_encode = msgspec.msgpack.Encoder().encode
 
 
 def _key_of(reference: object) -> bytes:
-    """Return a key that only equal references share."""
+    """Return a key that only equal references share. They are plain values."""
     try:
-        return _encode(reference)
+        # The encoder would write a date as its text, and a data class as its object.
+        return _encode(reference) if is_plain(reference) else repr(reference).encode()
     except (ValueError, OverflowError):  # half a surrogate pair, or a number above 64 bits
         return repr(reference).encode()
 
@@ -194,12 +192,20 @@ def pairs_of(
         InvalidInputError: Responses and references differ in number.
     """
     if references is None:
-        return [(str(name), response) for name, response in responses]
+        return [(_id_of(name), plain(response)) for name, response in responses]
     if len(references) != len(responses):
         raise InvalidInputError(
             f"{len(responses)} responses, but {len(references)} references; give one for each"
         )
-    return [(str(at), response) for at, response in enumerate(responses)]
+    return [(str(at), plain(response)) for at, response in enumerate(responses)]
+
+
+def _id_of(name: object) -> str:
+    """Return an id as archives have it; a value that is not an id as its text, which none has."""
+    try:
+        return canonical_id(plain(name), "responses")
+    except ArchiveError:
+        return str(name)
 
 
 def _with_response(item: Item, name: str, response: Response) -> Item:

@@ -145,7 +145,10 @@ class ScoreRun:
 
 def _text(value: object) -> str:
     """Return an option's value as messages and signatures hold it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    from ..archives.plain_values import plain
+
+    found = plain(value)
+    return str(found).lower() if isinstance(found, bool) else str(value)
 
 
 def called_with(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -117,21 +117,8 @@ MAPPINGS: list[dict[str, object]] = [
 ]
 
 
-class PolarsFrame:
-    """What is used of a polars DataFrame."""
-
-    columns = ("image_id", "caption")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-    def to_dicts(self) -> list[dict[str, object]]:
-        return [dict(row) for row in MAPPINGS]
-
-
 CONTAINERS: dict[str, Callable[[], Iterable[object]]] = {
     "DataFrame": lambda: pd.DataFrame([MAPPINGS[0], {"image_id": 2}]),
-    "DataFrame of polars": PolarsFrame,
     "list": lambda: MAPPINGS,
     "tuple": lambda: tuple(MAPPINGS),
     "generator": lambda: (row for row in MAPPINGS),
