@@ -6,27 +6,24 @@
     trainer = GRPOTrainer(..., reward_funcs=[trl_reward(reward, references="objects")])
 
 A reward is None where there is nothing to judge: an unscored response, an undefined score, a
-reference that is missing. It is never NaN. The adapters return what each trainer calls; none of
-them imports the trainer.
+reference that is missing. It is never NaN. A warning names references that can't be read, once of
+each kind; a batch without one that can be read is an error. The adapters return what each trainer
+calls; none of them imports the trainer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import re
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
-from hallujudge.judge_service.threads import renew_after_fork
-from hallujudge.metrics.responses.keyed_thoughts import message_text
 from hallujudge.metrics.responses.leftovers import response_in
 
 from .errors import InvalidInputError
+from .gathered_rewards import Gathered, Rewarding, finite
+from .reward_batches import REFUSED, Column, Guards, Problems, RewardBatch, compiled
 from .scorer import Scorer
 
 if TYPE_CHECKING:
@@ -44,12 +41,6 @@ __all__ = [
 
 Direction: TypeAlias = Literal["auto", "higher", "lower"]
 """Which end of the score is better; ``auto`` is what the metric declares."""
-Rewarding: TypeAlias = "Callable[..., list[float | None]]"
-"""A reward: called with responses and their references, or with pairs of an id and a response."""
-
-_NGRAM = 4
-# A batch ends after a pause of this part of its longest wait: who calls at once has called then.
-_PAUSES = 10
 
 
 class Reward:
@@ -106,7 +97,8 @@ class Reward:
         (self.score,) = self.scorer.scores
         """The score's name."""
         self.low, self.high = low, high
-        self._guards = _Guards(min_words, max_repetition, _compiled(pattern))
+        self._guards = Guards(min_words, max_repetition, compiled(pattern))
+        self._problems = Problems(metric)
         self._definition = self._ranged(direction, limits)
 
     def _ranged(self, direction: Direction, limits: tuple[float, float] | None) -> ScoreDefinition:
@@ -132,24 +124,28 @@ class Reward:
 
         Args:
             responses: Pairs of a reference's id and a response; with ``references``, the responses
-                alone.
+                alone. A response is a text, or the messages of a conversation.
             references: The reference of each response; see :meth:`Scorer.__call__`.
+
+        Raises:
+            InvalidInputError: No reference of all can be used. Of fewer, a warning tells.
         """
-        if not self._guards.any:
-            found = self.scorer(responses, references)
-            return [self._reward(one.scores[self.score]) for one in found]
-        pairs = list(responses) if references is None else [("", text) for text in responses]
-        texts = [self._guards.admitted(text) for _, text in pairs]
-        kept = [at for at, text in enumerate(texts) if text is not _REFUSED]
-        rewards: list[float | None] = [self.low] * len(pairs)
-        scored = (
-            self.scorer([(pairs[at][0], texts[at]) for at in kept])
-            if references is None
-            else self.scorer([texts[at] for at in kept], [references[at] for at in kept])
-        )
-        for at, one in zip(kept, scored, strict=True):
+        batch = RewardBatch.of(responses, references)
+        texts = list(map(self._guards.admitted, batch.texts))
+        kept = [at for at, text in enumerate(texts) if text is not REFUSED]
+        rewards: list[float | None] = [self.low] * len(texts)
+        if not kept:
+            return rewards
+        scored = batch.only(kept, texts)
+        found = self.scorer(*scored.arguments)
+        self._problems.say(scored, found)
+        for at, one in zip(kept, found, strict=True):
             rewards[at] = self._reward(one.scores[self.score])
         return rewards
+
+    def refuses(self, response: Any) -> bool:
+        """Return whether a guard gives a response the lowest reward without scoring it."""
+        return self._guards.admitted(response) is REFUSED
 
     def _reward(self, score: float | None) -> float | None:
         if score is None or not math.isfinite(score):
@@ -157,57 +153,11 @@ class Reward:
         return self.low + (self.high - self.low) * self._definition.share(score)
 
 
-_REFUSED: Any = object()
-
-
-@dataclass(frozen=True, slots=True)
-class _Guards:
-    """What a response must be like to be scored."""
-
-    min_words: int
-    max_repetition: float
-    pattern: re.Pattern[str] | None
-
-    @property
-    def any(self) -> bool:
-        """Return whether a response may be refused."""
-        return self.min_words > 0 or self.max_repetition < 1 or self.pattern is not None
-
-    def admitted(self, response: Any) -> Any:
-        """Return what is scored of a response, or ``_REFUSED``."""
-        if not isinstance(response, str):
-            return response
-        if self.pattern is not None:
-            match = self.pattern.fullmatch(response)
-            if match is None:
-                return _REFUSED
-            response = match.groupdict().get("response") or response
-        words = response.lower().split() if self.min_words or self.max_repetition < 1 else []
-        if len(words) < self.min_words or _repetition(words) > self.max_repetition:
-            return _REFUSED
-        return response
-
-
-def _finite(rewards: Sequence[float | None]) -> list[float | None]:
-    """Return rewards without NaN and infinity, which a function of a user's may return."""
-    return [None if one is None or not math.isfinite(one) else one for one in rewards]
-
-
-def _compiled(pattern: str) -> re.Pattern[str] | None:
-    try:
-        return re.compile(pattern, re.DOTALL) if pattern else None
-    except re.error as err:
-        raise InvalidInputError(f"pattern={pattern!r} is not a regular expression: {err}") from err
-
-
-def _repetition(words: Sequence[str]) -> float:
-    """Return the share of the sequences of four words that occurred before."""
-    found = [tuple(words[at : at + _NGRAM]) for at in range(len(words) - _NGRAM + 1)]
-    return 1 - len(set(found)) / len(found) if found else 0.0
-
-
 class WeightedReward:
     """The weighted mean of several rewards; None where one of them is None.
+
+    A response that the guard of one part refuses gets the lowest reward of all parts, and is not
+    scored. Of a part that is a function of yours, whose range is not known, it has the value.
 
     Args:
         parts: Rewards with their weights, such as ``[(few_hallucinations, 0.7), (recall, 0.3)]``.
@@ -226,136 +176,64 @@ class WeightedReward:
         self, responses: Sequence[Any], references: Sequence[object] | None = None
     ) -> list[float | None]:
         """Return the reward of each response, in order."""
-        columns = [_finite(reward(responses, references)) for reward, _ in self._parts]
-        weights = [weight for _, weight in self._parts]
-        return [
-            None if None in row else math.fsum(w * v for w, v in zip(weights, row, strict=True))
-            for row in zip(*columns, strict=True)
+        ranged = any(_has_range(reward) for reward, _ in self._parts)
+        batch = RewardBatch.of(responses, references) if ranged else None
+        texts = responses if batch is None else batch.texts
+        refused = list(map(self.refuses, texts))
+        columns = [
+            _part(reward, batch, refused)
+            if batch is not None and _has_range(reward)
+            else finite(reward(responses, references))
+            for reward, _ in self._parts
         ]
+        rows = zip(*columns, strict=True)
+        return [self._mean(row, refused=one) for row, one in zip(rows, refused, strict=True)]
+
+    def refuses(self, response: Any) -> bool:
+        """Return whether a guard of a part refuses a response."""
+        return any(reward.refuses(response) for reward, _ in self._parts if _has_range(reward))
+
+    @property
+    def low(self) -> float:
+        """The lowest reward, of the parts whose range is known."""
+        return _mean_of([(w, reward.low) for reward, w in self._parts if _has_range(reward)])
+
+    def _mean(self, row: Sequence[float | None], *, refused: bool) -> float | None:
+        known = [(w, v) for (_, w), v in zip(self._parts, row, strict=True) if v is not None]
+        if len(known) == len(row):
+            return math.fsum(weight * value for weight, value in known)
+        return _mean_of(known) if refused else None
 
 
-class Gathered:
-    """Gathers single calls of many threads and tasks into batches of a reward.
-
-    A batch begins with the first call. It is scored when it is full, when it has as many calls as
-    the last one, when no call came for a tenth of ``max_wait``, or when ``max_wait`` has passed.
-    While one batch is scored, the next one is gathered.
-
-    Args:
-        reward: The reward.
-        max_size: The most responses of a batch.
-        max_wait: The most seconds that a batch waits for further calls.
-    """
-
-    def __init__(self, reward: Rewarding, *, max_size: int = 256, max_wait: float = 0.005) -> None:
-        if max_size < 1 or not 0 <= max_wait < math.inf:
-            raise InvalidInputError(
-                f"max_size={max_size!r} must be at least 1 and max_wait={max_wait!r} at least 0"
-            )
-        self._reward = reward
-        self._max_size = max_size
-        self._max_wait = max_wait
-        self._begin()
-        renew_after_fork(self._begin)
-
-    def _begin(self) -> None:
-        self._waiting: list[tuple[Any, object, Future[float | None]]] = []
-        self._changed = threading.Condition(threading.Lock())
-        self._thread: threading.Thread | None = None
-        # Callers come back after a batch, so that it is complete with as many as the last had.
-        self._enough = self._max_size
-        self._closed = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy in another process needs."""
-        return {"reward": self._reward, "size": self._max_size, "wait": self._max_wait}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Gather in this process."""
-        self.__init__(state["reward"], max_size=state["size"], max_wait=state["wait"])  # type: ignore[misc]
-
-    def __call__(self, response: Any, reference: object) -> float | None:
-        """Return the reward of one response."""
-        return self._submit(response, reference).result()
-
-    def many(self, responses: Sequence[Any], references: Sequence[object]) -> list[float | None]:
-        """Return the reward of each response; those of other threads may share their batches."""
-        futures = list(map(self._submit, responses, references))
-        return [future.result() for future in futures]
-
-    async def reward(self, response: Any, reference: object) -> float | None:
-        """Return the reward of one response without blocking the event loop."""
-        return await asyncio.wrap_future(self._submit(response, reference))
-
-    def close(self) -> None:
-        """Score what waits, and end the thread."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
-        if self._thread is not None:
-            self._thread.join()
-        self._begin()
-
-    def _submit(self, response: Any, reference: object) -> Future[float | None]:
-        future: Future[float | None] = Future()
-        with self._changed:
-            self._waiting.append((response, reference, future))
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._serve, name="hallujudge-rewards", daemon=True
-                )
-                self._thread.start()
-            # Waking a thread at every call takes longer than the rest of this method.
-            if len(self._waiting) in (1, self._enough):
-                self._changed.notify()
-        return future
-
-    def _serve(self) -> None:
-        while taken := self._next():
-            # A caller that was cancelled waits no longer.
-            batch = [one for one in taken if one[2].set_running_or_notify_cancel()]
-            try:
-                found = self._reward([one[0] for one in batch], [one[1] for one in batch])
-                rewards = _finite(found)
-            except BaseException as err:
-                for *_, future in batch:
-                    future.set_exception(err)
-                continue
-            for (*_, future), reward in zip(batch, rewards, strict=True):
-                future.set_result(reward)
-
-    def _next(self) -> list[tuple[Any, object, Future[float | None]]]:
-        """Return the next batch; an empty one when there will be no more."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed)
-            self._gather()
-            batch = self._waiting[: self._max_size]
-            del self._waiting[: self._max_size]
-            self._enough = len(batch)
-            return batch
-
-    def _gather(self) -> None:
-        """Wait for further calls, until the batch is full or no call came for a while."""
-        end = time.monotonic() + self._max_wait
-        count = 0
-        while count < len(self._waiting) < self._enough and time.monotonic() < end:
-            count = len(self._waiting)
-            self._changed.wait_for(
-                lambda: len(self._waiting) >= self._enough or self._closed,
-                self._max_wait / _PAUSES,
-            )
+def _mean_of(known: Sequence[tuple[float, float]]) -> float:
+    """Return the mean of values with weights; 0 without any."""
+    total = math.fsum(weight for weight, _ in known)
+    return math.fsum(weight * value for weight, value in known) / total if known else 0.0
 
 
-def _text_of(completion: object) -> object:
-    """Return the text of a completion: a text, or the messages of a conversation."""
-    if not isinstance(completion, (list, tuple)):
-        return completion
-    messages = [message for message in completion if isinstance(message, Mapping)]
-    return message_text(messages[-1]) if messages else None
+def _has_range(reward: Rewarding) -> TypeGuard[Reward | WeightedReward]:
+    """Return whether a reward has guards and a lowest value; a function of a user's has none."""
+    return isinstance(reward, Reward | WeightedReward)
+
+
+def _part(
+    reward: Reward | WeightedReward, batch: RewardBatch, refused: Sequence[bool]
+) -> list[float | None]:
+    """Return the rewards of one part; refused responses get its lowest one without being scored."""
+    kept = [at for at, one in enumerate(refused) if not one]
+    rewards: list[float | None] = [reward.low] * len(refused)
+    found = finite(reward(*batch.only(kept, batch.texts).arguments))
+    for at, one in zip(kept, found, strict=True):
+        rewards[at] = one
+    return rewards
 
 
 def trl_reward(
-    reward: Rewarding, *, references: str, asynchronous: bool = False
+    reward: Rewarding,
+    *,
+    references: str,
+    asynchronous: bool = False,
+    unscored: float | None = None,
 ) -> Callable[..., Any]:
     """Return a reward function for TRL's ``GRPOTrainer(reward_funcs=…)``.
 
@@ -363,6 +241,7 @@ def trl_reward(
         reward: The reward.
         references: The column of the dataset that has each prompt's reference.
         asynchronous: Whether TRL awaits the function with the other asynchronous ones.
+        unscored: What a response without a reward gets; with None, TRL leaves it out.
     """
 
     def rewarded(completions: Sequence[object], **columns: Any) -> list[float | None]:
@@ -371,7 +250,9 @@ def trl_reward(
             raise InvalidInputError(
                 f"the dataset has no column {references!r}; trl passes on: {known}"
             )
-        return _finite(reward(list(map(_text_of, completions)), list(columns[references])))
+        column = Column(columns[references], f"the column {references!r}")
+        found = finite(reward(list(completions), column))
+        return [unscored if one is None else one for one in found]
 
     async def awaited(completions: Sequence[object], **columns: Any) -> list[float | None]:
         return await asyncio.to_thread(rewarded, completions, **columns)
@@ -395,7 +276,7 @@ def verl_reward(
         max_size: The most responses of a batch.
         max_wait: Seconds that a batch waits for further calls.
     """
-    gathered = Gathered(reward, max_size=max_size, max_wait=max_wait)
+    gathered = Gathered(reward, max_size=max_size, max_wait=max_wait, name="ground_truth")
 
     async def compute_score(
         data_source: object,  # noqa: ARG001 - verl's signature
@@ -429,7 +310,7 @@ def openrlhf_reward(
         max_size: The most responses of a batch.
         max_wait: Seconds that a batch waits for further calls.
     """
-    gathered = Gathered(reward, max_size=max_size, max_wait=max_wait)
+    gathered = Gathered(reward, max_size=max_size, max_wait=max_wait, name="the labels")
 
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[object], **_: object
@@ -444,7 +325,11 @@ def openrlhf_reward(
 
 
 def swift_reward(
-    reward: Rewarding, *, references: str, asynchronous: bool = False
+    reward: Rewarding,
+    *,
+    references: str,
+    asynchronous: bool = False,
+    unscored: float | None = None,
 ) -> Callable[..., Callable[..., Any]]:
     """Return what ms-swift's ``orms`` hold: called with its arguments, it gives the function.
 
@@ -452,5 +337,8 @@ def swift_reward(
         reward: The reward.
         references: The column of the dataset that has each prompt's reference.
         asynchronous: Whether ms-swift awaits the function with the other asynchronous ones.
+        unscored: What a response without a reward gets; with None, ms-swift leaves it out.
     """
-    return lambda *_, **__: trl_reward(reward, references=references, asynchronous=asynchronous)
+    return lambda *_, **__: trl_reward(
+        reward, references=references, asynchronous=asynchronous, unscored=unscored
+    )

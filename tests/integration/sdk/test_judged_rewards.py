@@ -86,11 +86,16 @@ async def test_all_claims_of_a_batch_are_judged_at_once() -> None:
         await asyncio.to_thread(reward.scorer.close)
 
 
-async def test_a_budget_leaves_the_rest_without_a_reward() -> None:
+async def test_a_budget_leaves_the_rest_without_a_reward(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with llm.ScriptedLlm() as model:
         reward = await asyncio.to_thread(judged, model.url, max_calls=5)
         found = await asyncio.to_thread(reward, ANSWERS[:8], [GRAPH] * 8)
         assert (found.count(0.0), found.count(None)) == (5, 3)
+        [said] = [one.getMessage() for one in caplog.records if "can't score" in one.getMessage()]
+        assert "3 of 8 responses" in said
+        assert "JUDGE_BUDGET_EXHAUSTED" in said
         scored = await asyncio.to_thread(reward.scorer, ANSWERS[8:10], [GRAPH] * 2)
         assert [one.reason for one in scored] == ["NO_VERDICTS"] * 2
         assert "JUDGE_BUDGET_EXHAUSTED" in scored[0].detail

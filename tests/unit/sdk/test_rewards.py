@@ -6,10 +6,12 @@ import asyncio
 import doctest
 import math
 import pickle
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,6 +123,101 @@ def test_a_number_that_is_none_never_leaves_a_reward() -> None:
     gathered.close()
 
 
+def test_a_response_that_one_guard_refuses_gets_the_lowest_reward_of_all_parts() -> None:
+    few = Reward("chair", "chair_i", min_words=3, low=-1.0)
+    recall = Reward("chair", "recall", low=-2.0)
+    mixed = WeightedReward([(few, 0.75), (recall, 0.25)])
+    texts = ["", "A cat.", "A cat is on a sofa."]
+    lowest = 0.75 * -1.0 + 0.25 * -2.0
+    assert mixed(texts, CAT[:3]) == [lowest, lowest, 0.75 * 0.0 + 0.25 * 1.0]
+    assert mixed.low == lowest
+    nested = WeightedReward(
+        [(mixed, 1.0), (lambda given, _: [float(len(one)) for one in given], 1)]
+    )
+    assert nested(texts[:2], CAT[:2]) == [lowest / 2, (lowest + 6) / 2]
+    unknown = WeightedReward([(few, 1.0), (lambda given, _: [None] * len(given), 1.0)])
+    assert unknown(texts, CAT[:3]) == [-1.0, -1.0, None]
+
+
+def test_refused_responses_are_not_scored_by_any_part() -> None:
+    few = Reward("chair", "chair_i", min_words=3, references={"1": ["cat"]})
+    recall = Reward("chair", "recall", references={"1": ["cat"]})
+    mixed = WeightedReward([(few, 0.5), (recall, 0.5)])
+    # The id that is unknown would be an error if its response were scored.
+    assert mixed([("2", "A cat.")]) == [0.0]
+    assert mixed([("1", "A cat is here.")]) == [1.0]
+
+
+WRONG = ["cat, couch", {"a": 1}, [1, 2], 5, b"cat"]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_a_reference_that_can_not_be_read_is_said_once(wrong: object) -> None:
+    reward = Reward("chair", "chair_i")
+    said = rf"can't score 1 of 2 responses, such as number 1 with {re.escape(repr(wrong))} in"
+    with pytest.warns(RuntimeWarning, match=said):
+        assert reward(TEXTS[:2], [["cat"], wrong]) == [1.0, None]
+    assert reward(TEXTS[:2], [["cat"], wrong]) == [1.0, None]
+    reward.scorer.close()
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_a_batch_of_references_that_can_not_be_read_is_an_error(wrong: object) -> None:
+    reward = Reward("chair", "chair_i", min_words=2)
+    called = trl_reward(reward, references="shown")
+    said = rf"2 of 2 responses.* {re.escape(repr(wrong))} in the column 'shown'"
+    with pytest.raises(InvalidInputError, match=said):
+        called(completions=[*TEXTS[:2], ""], shown=[wrong] * 3, prompts=[])
+    assert called(completions=TEXTS[:2], shown=[None] * 2, prompts=[]) == [None, None]
+    assert called(completions=[""], shown=[wrong], prompts=[]) == [0.0]
+    reward.scorer.close()
+
+
+@pytest.mark.parametrize("label", [True, 1, "perhaps", ["yes"]])
+def test_a_label_that_is_not_an_answer_is_said(label: object) -> None:
+    reward = Reward("pope", "accuracy")
+    called = swift_reward(reward, references="label")()
+    with pytest.raises(InvalidInputError, match="in the column 'label': labels are neither yes"):
+        called(["Yes.", "No."], label=[label, label])
+    with pytest.warns(RuntimeWarning, match=re.escape(f"number 1 with {label!r}")):
+        assert called(["Yes.", "No."], label=["yes", label]) == [1.0, None]
+
+
+def test_an_id_without_a_reference_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    reward = Reward("chair", "chair_i", references={"1": ["cat"]})
+    for _ in range(2):
+        assert reward([("1", "A cat."), ("7", "A cat.")]) == [1.0, None]
+        assert reward([("7", "A cat.")]) == [None]
+    [record] = caplog.records
+    assert "number 1 with the id '7': no reference has the id '7'" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        (5, r"response 1 is a number, not a text \(5\)"),
+        (["A cat."], "response 1 is a list, not a text"),
+        ({"content": 5}, "response 1 is an object, not a text"),
+        ({"content": "A cat."}, "response 1 is an object .*where one text is scored"),
+        ([{"content": 5}], "response 1 is a number, not a text"),
+    ],
+)
+def test_a_response_that_is_not_a_text_is_named(reward: Reward, response: Any, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        reward(["A cat.", response], CAT[:2])
+
+
+def test_messages_are_responses_of_every_reward(reward: Reward) -> None:
+    mixed = WeightedReward([(reward, 1.0)])
+    every: list[Any] = [reward, mixed, reward.scorer]
+    for one in every:
+        found = one([*CONVERSATIONS, []], CAT[:3])
+        assert [getattr(each, "scores", {}).get("chair_i", each) for each in found] in (
+            [1.0, 0.5, None],
+            [0.0, 0.5, None],
+        )
+
+
 def test_weights_must_be_above_zero() -> None:
     for parts in ([], [(len, 0.0)], [(len, math.nan)]):
         with pytest.raises(InvalidInputError):
@@ -214,6 +311,8 @@ def test_trl_passes_completions_and_columns(reward: Reward) -> None:
     assert asyncio.run(awaited(completions=TEXTS[:2], **columns)) == [1.0, 0.5]
     with pytest.raises(InvalidInputError, match="prompts"):
         called(completions=[], prompts=[])
+    numbers = trl_reward(reward, references="objects", unscored=-1.0)
+    assert numbers(completions=["", "A cat."], **columns) == [-1.0, 1.0]
 
 
 async def test_verl_calls_for_one_response_at_a_time(reward: Reward) -> None:
@@ -222,6 +321,9 @@ async def test_verl_calls_for_one_response_at_a_time(reward: Reward) -> None:
         *[compute_score("set", text, ["cat"], {"index": 1}) for text in TEXTS]
     )
     assert scored == [1.0, 0.5, 0.0, -1.0, -1.0]
+    assert await compute_score("set", "A cat.", np.array(["cat"], dtype=object)) == 1.0
+    with pytest.raises(InvalidInputError, match="'cat, couch' in ground_truth: "):
+        await compute_score("set", "A cat.", "cat, couch")
 
 
 def test_openrlhf_passes_queries_prompts_and_labels(reward: Reward) -> None:
@@ -236,5 +338,7 @@ def test_openrlhf_passes_queries_prompts_and_labels(reward: Reward) -> None:
 def test_swift_makes_an_orm_and_calls_it_with_columns(reward: Reward) -> None:
     orm = swift_reward(reward, references="objects")(args=None)
     assert orm(TEXTS, objects=CAT, messages=[]) == [1.0, 0.5, 0.0, None, None]
+    numbers = swift_reward(reward, references="objects", unscored=-1.0)()
+    assert numbers(TEXTS, objects=CAT) == [1.0, 0.5, 0.0, -1.0, -1.0]
     awaited = swift_reward(reward, references="objects", asynchronous=True)()
     assert asyncio.run(awaited(TEXTS, objects=CAT)) == [1.0, 0.5, 0.0, None, None]

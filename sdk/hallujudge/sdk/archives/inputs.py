@@ -22,8 +22,8 @@ from .json_lines import Mark, Marks, Span
 from .local_files import is_plain, open_binary
 
 Responses: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
-"""A file, folder, pattern or URL (``-`` is standard input), a mapping id -> text, records, or a table
-of pandas, polars or pyarrow."""
+"""A file, folder, pattern or URL (``-`` is standard input), a mapping id -> text, records, or a
+table of pandas, polars or pyarrow."""
 References: TypeAlias = "str | Path | Mapping[str, object] | Iterable[object]"
 """A file, a mapping id -> reference, records, or a table of pandas, polars or pyarrow."""
 

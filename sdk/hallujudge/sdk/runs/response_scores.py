@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -13,10 +14,13 @@ import msgspec
 from hallujudge.metrics import Item, Outcome
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 from hallujudge.metrics.families import benchmark_named
+from hallujudge.metrics.framework.claims import json_kind
 from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.results import UnscoredReason
+from hallujudge.metrics.responses.keyed_thoughts import message_text
 
 from ..archives.inputs import InputOptions, family_module
+from ..archives.json_files import shown
 from ..archives.plain_values import is_plain, plain, plain_source
 from ..archives.question_files import id_of
 from ..archives.readers import open_references, read_items
@@ -192,12 +196,39 @@ def pairs_of(
         InvalidInputError: Responses and references differ in number.
     """
     if references is None:
-        return [(_id_of(name), plain(response)) for name, response in responses]
+        return [(_id_of(name), response_of(one, at)) for at, (name, one) in enumerate(responses)]
     if len(references) != len(responses):
         raise InvalidInputError(
             f"{len(responses)} responses, but {len(references)} references; give one for each"
         )
-    return [(str(at), plain(response)) for at, response in enumerate(responses)]
+    return [(str(at), response_of(response, at)) for at, response in enumerate(responses)]
+
+
+def response_of(given: object, at: int) -> Response:
+    """Return a response as the plain text that is scored.
+
+    Args:
+        given: A text; None, or an object with several answers by name; or the messages of a
+            conversation, whose last one counts.
+        at: Its position, for the message.
+
+    Raises:
+        InvalidInputError: It is none of these.
+    """
+    if type(given) is str:
+        return given
+    found = plain(given)
+    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+        found = message_text(found[-1]) if found else None
+    if isinstance(found, float) and math.isnan(found):
+        return "nan"  # What tables have in place of a failed call, which scoring recognises.
+    texts = found.values() if isinstance(found, dict) else (found,)
+    if not all(text is None or isinstance(text, str) for text in texts):
+        raise InvalidInputError(
+            f"response {at} is {json_kind(found)}, not a text ({shown(found)}); give the text that "
+            "the model wrote"
+        )
+    return found  # type: ignore[no-any-return]  # texts, as was checked
 
 
 def _id_of(name: object) -> str:
@@ -210,6 +241,11 @@ def _id_of(name: object) -> str:
 
 def _with_response(item: Item, name: str, response: Response) -> Item:
     if not isinstance(item, AnswersItem):
+        if isinstance(response, Mapping):
+            raise InvalidInputError(
+                f"response {name} is an object ({shown(response)}), where one text is scored; give "
+                "what the model wrote"
+            )
         item_type: Any = type(item)
         return _refill(item_type)(item, name, response)
     given = response

@@ -1,0 +1,150 @@
+"""Single calls of many threads and tasks, gathered into batches of a reward."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeAlias
+
+from hallujudge.judge_service.threads import renew_after_fork
+
+from .errors import InvalidInputError
+from .reward_batches import Column
+
+Rewarding: TypeAlias = "Callable[..., list[float | None]]"
+"""A reward: called with responses and their references, or with pairs of an id and a response."""
+
+# A batch ends after a pause of this part of its longest wait: who calls at once has called then.
+_PAUSES = 10
+
+
+def finite(rewards: Sequence[float | None]) -> list[float | None]:
+    """Return rewards without NaN and infinity, which a function of a user's may return."""
+    return [None if one is None or not math.isfinite(one) else one for one in rewards]
+
+
+class Gathered:
+    """Gathers single calls of many threads and tasks into batches of a reward.
+
+    A batch begins with the first call. It is scored when it is full, when it has as many calls as
+    the last one, when no call came for a tenth of ``max_wait``, or when ``max_wait`` has passed.
+    While one batch is scored, the next one is gathered.
+
+    Args:
+        reward: The reward.
+        max_size: The most responses of a batch.
+        max_wait: The most seconds that a batch waits for further calls.
+        name: What messages call the references.
+    """
+
+    def __init__(
+        self,
+        reward: Rewarding,
+        *,
+        max_size: int = 256,
+        max_wait: float = 0.005,
+        name: str = "the references",
+    ) -> None:
+        if max_size < 1 or not 0 <= max_wait < math.inf:
+            raise InvalidInputError(
+                f"max_size={max_size!r} must be at least 1 and max_wait={max_wait!r} at least 0"
+            )
+        self._reward = reward
+        self._max_size = max_size
+        self._max_wait = max_wait
+        self._name = name
+        self._begin()
+        renew_after_fork(self._begin)
+
+    def _begin(self) -> None:
+        self._waiting: list[tuple[Any, object, Future[float | None]]] = []
+        self._changed = threading.Condition(threading.Lock())
+        self._thread: threading.Thread | None = None
+        # Callers come back after a batch, so that it is complete with as many as the last had.
+        self._enough = self._max_size
+        self._closed = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy in another process needs."""
+        sizes = {"max_size": self._max_size, "max_wait": self._max_wait}
+        return {"reward": self._reward, "name": self._name, **sizes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Gather in this process."""
+        self.__init__(**state)  # type: ignore[misc]
+
+    def __call__(self, response: Any, reference: object) -> float | None:
+        """Return the reward of one response."""
+        return self._submit(response, reference).result()
+
+    def many(self, responses: Sequence[Any], references: Sequence[object]) -> list[float | None]:
+        """Return the reward of each response; those of other threads may share their batches."""
+        futures = list(map(self._submit, responses, references))
+        return [future.result() for future in futures]
+
+    async def reward(self, response: Any, reference: object) -> float | None:
+        """Return the reward of one response without blocking the event loop."""
+        return await asyncio.wrap_future(self._submit(response, reference))
+
+    def close(self) -> None:
+        """Score what waits, and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+        self._begin()
+
+    def _submit(self, response: Any, reference: object) -> Future[float | None]:
+        future: Future[float | None] = Future()
+        with self._changed:
+            self._waiting.append((response, reference, future))
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._serve, name="hallujudge-rewards", daemon=True
+                )
+                self._thread.start()
+            # Waking a thread at every call takes longer than the rest of this method.
+            if len(self._waiting) in (1, self._enough):
+                self._changed.notify()
+        return future
+
+    def _serve(self) -> None:
+        while taken := self._next():
+            # A caller that was cancelled waits no longer.
+            batch = [one for one in taken if one[2].set_running_or_notify_cancel()]
+            try:
+                references = Column([one[1] for one in batch], self._name)
+                found = self._reward([one[0] for one in batch], references)
+                rewards = finite(found)
+            except BaseException as err:
+                for *_, future in batch:
+                    future.set_exception(err)
+                continue
+            for (*_, future), reward in zip(batch, rewards, strict=True):
+                future.set_result(reward)
+
+    def _next(self) -> list[tuple[Any, object, Future[float | None]]]:
+        """Return the next batch; an empty one when there will be no more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            self._gather()
+            batch = self._waiting[: self._max_size]
+            del self._waiting[: self._max_size]
+            self._enough = len(batch)
+            return batch
+
+    def _gather(self) -> None:
+        """Wait for further calls, until the batch is full or no call came for a while."""
+        end = time.monotonic() + self._max_wait
+        count = 0
+        while count < len(self._waiting) < self._enough and time.monotonic() < end:
+            count = len(self._waiting)
+            self._changed.wait_for(
+                lambda: len(self._waiting) >= self._enough or self._closed,
+                self._max_wait / _PAUSES,
+            )
