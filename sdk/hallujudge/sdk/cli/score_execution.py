@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING
 import typer
 
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.llm.cache_file import kept_replies
 from hallujudge.metrics import Outcome, Report
+from hallujudge.metrics.framework.results import UnscoredReason
 
+from ..archives.json_files import amount, named
 from ..client import Client
 from ..errors import InvalidInputError
 from ..runs import RunFolder
 from ..runs.manifest import VERDICTS
 from ..runs.parts import Part, UnscoredCounts
+from ..runs.passing_reasons import passing_reasons
 from ..runs.progress_bar import Progress, shown_progress, shown_reading
 from ..runs.run_inputs import PreparedRun
 from ..runs.score_run import ScoreRun, graph_notes
@@ -89,6 +93,7 @@ class ScoreExecution:
             return ExitCode.FAILED
         self._show(report, where_written(self.command.out, before))
         self.command.note(*_claim_notes(report), *unscored_notes(unscored))
+        self.command.note(*_passing_notes(unscored, self._replies))
         return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
     def _score_both(self) -> ExitCode:
@@ -100,7 +105,8 @@ class ScoreExecution:
             report = ScoreExecution(_by_variant(self.command, variant))._score(unscored)
             if report is None:
                 return ExitCode.FAILED
-            self.command.note(*(f"{variant}: {note}" for note in unscored_notes(unscored)))
+            notes = (*unscored_notes(unscored), *_passing_notes(unscored, self._replies))
+            self.command.note(*(f"{variant}: {note}" for note in notes))
             reports.append(report)
         places = [
             where_written(self.command.out / variant, time) for variant, time in before.items()
@@ -136,7 +142,8 @@ class ScoreExecution:
                     again=self.command.batch_replies is not None,
                 )
             )
-            kept = partial(_kept, output, prepared.items)
+            paid = kept_replies(self._replies)
+            kept = partial(_kept, output, prepared.items, self._replies)
             try:
                 with self._progress(prepared.items) as progress:
                     watch = _Watch(self.command, unscored, progress)
@@ -145,7 +152,7 @@ class ScoreExecution:
                 typer.echo(f"stopped by {stopped_by(err)}: {kept()}", err=True)
                 return None
             except BaseException:
-                if output.written:
+                if output.written or kept_replies(self._replies) > paid:
                     typer.echo(kept(), err=True)
                 raise
 
@@ -222,6 +229,11 @@ class ScoreExecution:
         }
         batch = {name: str(path) for name, path in files.items() if path is not None}
         return {**self.command.judges, **batch}
+
+    @property
+    def _replies(self) -> Path:
+        """The file that keeps the replies of this run's judges."""
+        return Path(str(self.command.judges.get("verdict_cache") or self.command.out / VERDICTS))
 
     def _prepared(self, spec: ScoreSpec, workers: EarlyWorkers | None = None) -> PreparedRun:
         """Read the inputs and print notes on them."""
@@ -326,9 +338,31 @@ def _list_unscored(lines: bytes) -> None:
             typer.echo(reason, err=True)
 
 
-def _kept(output: RunFolder, items: Sized) -> str:
+def _kept(output: RunFolder, items: Sized, replies: Path) -> str:
     """Return what a run that ended early has kept, and how it goes on."""
-    return f"{output.kept(len(items))}. To go on, repeat the command with --resume"
+    paid = _paid(replies)
+    more = f"; {paid}, and only calls that were under way may be paid for again" if paid else ""
+    return f"{output.kept(len(items))}{more}. To go on, repeat the command with --resume"
+
+
+def _paid(replies: Path) -> str:
+    """Return how many replies of judges a file keeps; empty if there are none."""
+    count = kept_replies(replies)
+    held = amount(count, "reply that was paid for is", "replies that were paid for are")
+    return f"{held} kept in {replies}" if count else ""
+
+
+def _passing_notes(unscored: UnscoredCounts, replies: Path) -> tuple[str, ...]:
+    """Return how to complete a run of which something is unscored for a reason that may pass."""
+    if not (reasons := passing_reasons(unscored)):
+        return ()
+    budget = UnscoredReason.JUDGE_BUDGET_EXHAUSTED in reasons
+    raised = " and a higher --max-calls or --max-cost" if budget else " when the cause is gone"
+    paid = _paid(replies)
+    return (
+        f"what {named(reasons)} left without a score or verdict is scored again by the same "
+        f"command with --resume{raised}{f'; {paid} and used again' if paid else ''}",
+    )
 
 
 def _claim_notes(report: Report) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The folder that a run writes to, and its lock.
+"""The folder that a run writes to.
 
 Lines go to ``items.partial.jsonl`` and records to ``journal.partial.bin`` while the run scores.
 The other files are staged at the end and replaced one by one, ``report.json`` last.
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import errno
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Self
 
 from hallujudge.metrics import Report
 
 from ..errors import InvalidInputError, OutputError
+from .folder_lock import FolderLock
 from .item_lines import signed_lines
 from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
 from .manifest import (
@@ -34,87 +34,12 @@ from .manifest import (
     staged,
 )
 from .parts import Part
+from .passing_reasons import EarlierRun
 from .saved_items import about_of, render_page
 
-# A viewer holds the lock for a moment to see whether a run is under way.
-_TRIES = 4
-_SECONDS = 0.05
 # After a power loss, at most so many bytes of lines are checked against their CRC and scored again.
 _SYNC_BYTES = 32 << 20
 _PIECE = 1 << 20
-
-
-class FolderLock:
-    """Holds a folder until it is released, or this process ends.
-
-    A lock that is held is tried again for a moment, because :func:`is_locked` holds it that long.
-
-    Args:
-        folder: The folder.
-        wait: Waits between two tries.
-
-    Raises:
-        OutputError: Another run holds the lock.
-    """
-
-    def __init__(self, folder: Path, *, wait: Callable[[float], object] = time.sleep) -> None:
-        for _ in range(_TRIES - 1):
-            try:
-                self._descriptor = _locked(folder)
-            except OutputError:
-                wait(_SECONDS)
-            else:
-                return
-        self._descriptor = _locked(folder)
-
-    def release(self) -> None:
-        """Let other runs write to the folder."""
-        if self._descriptor is not None:
-            _unlock(self._descriptor)
-            self._descriptor = None
-
-
-def is_locked(folder: Path) -> bool | None:
-    """Return whether a run writes to a folder now, or None if the system has no such locks."""
-    try:
-        descriptor = _locked(folder)
-    except OutputError:
-        return True
-    except OSError:
-        return None
-    if descriptor is None:
-        return None
-    _unlock(descriptor)
-    return False
-
-
-def _locked(folder: Path) -> int | None:
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such locks.
-        return None
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as err:
-        os.close(descriptor)
-        raise OutputError(
-            f"another run writes to {folder}; wait for it to end, or give another folder",
-            metadata={"path": str(folder)},
-        ) from err
-    except OSError:
-        # Some network file systems have no locks.
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _unlock(descriptor: int) -> None:
-    """Release a lock; closing it alone would leave it to processes forked meanwhile."""
-    import fcntl
-
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +50,8 @@ class Started:
     """The parts that are kept, in order."""
     complete: bool = False
     """Whether the run was complete already."""
+    earlier: EarlierRun | None = None
+    """The complete run whose other parts are kept, if some items are scored again."""
     notes: tuple[str, ...] = ()
     """Notes for the user."""
 
@@ -184,15 +111,24 @@ class RunFolder:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def start(self, manifest: Manifest, *, resume: bool = False, marks: bytes = b"") -> Started:
+    def start(
+        self,
+        manifest: Manifest,
+        *,
+        resume: bool = False,
+        marks: bytes = b"",
+        completes: bool = False,
+    ) -> Started:
         """Begin a run, or go on with the one that the folder holds.
 
-        A complete run of the same inputs and settings stays as it is.
+        A complete run of the same inputs and settings stays as it is, unless it is resumed and
+        items lack a verdict for a reason that may pass.
 
         Args:
             manifest: What is scored, and how.
             resume: Whether to go on where an earlier run stopped.
             marks: Places of the archive at which a resumed run can begin to read.
+            completes: Whether items of a complete run can be scored again.
 
         Raises:
             InvalidInputError: The folder holds a run of other inputs or settings, and resuming
@@ -207,20 +143,25 @@ class RunFolder:
                 "ScoreRun(resume=True) and ScoreRun(overwrite=True) are both given; choose one"
             )
         if resume and self.journal_path.exists():
-            return self._resumed(manifest)
+            return self._resumed(manifest, self._earlier(manifest) if completes else None)
+        earlier = None
         if (self.folder / REPORT).exists() and not self._overwrite:
             complete = self._complete(manifest)
-            if resume or not self._again:
+            earlier = self._earlier(manifest) if completes else None
+            if (resume and earlier is None) or not (resume or self._again):
                 self._take(complete.kept)
-                return complete
+                more = f"{earlier}; ScoreRun(resume=True) scores them again" if earlier else ""
+                return replace(complete, notes=(*complete.notes, *filter(None, [more])))
+            earlier = earlier if resume else None
         nothing = ("there is no run to resume; it starts from the beginning",)
-        notes: tuple[str, ...] = nothing if resume else self._discarded()
+        again = (f"{earlier}; the batches that hold them are scored again",)
+        notes = (again if earlier else nothing) if resume else self._discarded()
         with self._errors(self.folder):
             self._write(partial(self.folder, MANIFEST), manifest.to_text())
             write_marks(self.folder, manifest, marks)
             # The journal is created last: a folder that has one can be resumed.
             self._open("wb")
-        return Started(kept=KeptParts(), notes=notes)
+        return Started(kept=KeptParts(), notes=notes, earlier=earlier)
 
     def add(self, part: Part) -> None:
         """Append a part.
@@ -310,7 +251,18 @@ class RunFolder:
         note = "the run is there already; nothing is scored or written"
         return Started(kept=kept, complete=True, notes=(note,))
 
-    def _resumed(self, manifest: Manifest) -> Started:
+    def _earlier(self, manifest: Manifest) -> EarlierRun | None:
+        """Return the complete run of the folder, if it is the same and some reasons may pass."""
+        path = self.folder / MANIFEST
+        if not path.exists() or not (self.folder / REPORT).exists():
+            return None
+        with self._errors(self.folder):
+            kept = read_kept(self.folder / JOURNAL, self.folder / ITEMS, trust=True)
+            if kept.items != manifest.items or Manifest.read(path).differences(manifest):
+                return None
+            return EarlierRun.of(self.folder)
+
+    def _resumed(self, manifest: Manifest, earlier: EarlierRun | None) -> Started:
         path = partial(self.folder, MANIFEST)
         Manifest.read(path).refuse_other(manifest, self.folder)
         with self._errors(self.folder):
@@ -329,7 +281,7 @@ class RunFolder:
             else "",
             f"resumed: {kept.items} of {manifest.items} items were scored before",
         )
-        return Started(kept=kept, notes=tuple(filter(None, notes)))
+        return Started(kept=kept, notes=tuple(filter(None, notes)), earlier=earlier)
 
     def _take(self, kept: KeptParts) -> None:
         self._offset = self._synced = kept.lines_end

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from hallujudge.judge_service.engine.registry import metric_entry
@@ -74,13 +76,16 @@ async def score_into_folder(
         # Hashing reads every file; other work on the event loop goes on.
         manifest = await asyncio.to_thread(manifest_of, prepared, header, keeping.origin())
         marks = items.slices.marks.to_bytes() if items.slices is not None else b""
-        started = folder.start(manifest, resume=run.resume, marks=marks)
+        started = folder.start(manifest, resume=run.resume, marks=marks, completes=True)
         if paid and not started.complete:
             note = f"{VERDICTS} holds {paid:,} replies that were paid for; they are used again"
             started = replace(started, notes=(*started.notes, note))
         if watch is not None:
             watch.started(started)
-        source = _source(keeping, prepared, header, watch)
+        if started.earlier is not None:
+            # Early workers end with the first items that they score, and there may be more.
+            prepared = replace(prepared, workers=None)
+        source = partial(_source, keeping, prepared, header, watch)
         report = await score_parts(folder, started, source, items, spec, header, watch)
     if not started.complete:
         await asyncio.to_thread(folder.finish, report, html=run.html)
@@ -126,7 +131,7 @@ def _source(
 async def score_parts(
     folder: RunFolder,
     started: Started,
-    source: PartSource,
+    source: Callable[[], PartSource],
     items: ItemSource,
     spec: ScoreSpec,
     header: RunHeader,
@@ -137,7 +142,7 @@ async def score_parts(
     Args:
         folder: Where the parts go.
         started: What the folder holds already.
-        source: Scores items.
+        source: Makes what scores items.
         items: All items of the run.
         spec: How they are scored.
         header: What is known of the run.
@@ -151,17 +156,42 @@ async def score_parts(
     if watch is not None and not started.complete:
         watch.judged(total.judging, kept=True)
     if folder.written < len(items):
-        async with aclosing(source.parts(items, folder.written)) as parts:
-            async for part in parts:
+        missing = _missing_parts(started, source, items, folder.written)
+        async with aclosing(missing) as parts:
+            async for part, made in parts:
                 folder.add(part)
                 total.merge_bytes(part.tally)
                 if watch is not None:
-                    watch.scored(part)
+                    watch.scored(made or part)
                     watch.judged(total.judging, kept=False)
     if folder.written != len(items):
         raise InternalError(f"{folder.written} of {len(items)} items were scored")
     # Intervals of many items take seconds; a thread keeps the event loop free.
     return await asyncio.to_thread(header.report, total, spec.interval)
+
+
+async def _missing_parts(
+    started: Started, source: Callable[[], PartSource], items: ItemSource, first: int
+) -> AsyncGenerator[tuple[Part, Entry | None], None]:
+    """Yield the parts from an item on; with its entry, a part that an earlier run made."""
+    whole: Iterable[tuple[Entry, Part] | range] = [range(first, len(items))]
+    if started.earlier is not None:
+        whole = started.earlier.pieces(first)
+    for piece in whole:
+        if not isinstance(piece, range):
+            entry, kept = piece
+            yield kept, entry
+            continue
+        async with aclosing(source().parts(_up_to(items, piece.stop), piece.start)) as parts:
+            async for scored in parts:
+                yield scored, None
+
+
+def _up_to(items: ItemSource, end: int) -> ItemSource:
+    """Return the items before a position."""
+    if end == len(items):
+        return items
+    return replace(items, count=end, make=lambda: islice(items.make(), end), slices=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -326,7 +326,7 @@ async def fetch_job(
     maker = PartMaker(header.metric, content.spec.group_by, options)
     source = _JobParts(jobs=jobs, job_id=info.id, maker=maker, header=header)
     items = ItemSource(count=info.items, make=lambda: iter(()))
-    report = await score_parts(folder, started, source, items, content.spec, header, watch)
+    report = await score_parts(folder, started, lambda: source, items, content.spec, header, watch)
     if not started.complete:
         await asyncio.to_thread(folder.finish, report, html=html)
     return report
