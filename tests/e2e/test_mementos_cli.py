@@ -67,6 +67,37 @@ def test_embedded_equals_remote(
     }
 
 
+RELEASED = {"man": {"": ["man"]}, "ball": {"": ["ball"]}, "sofa": {"": ["couch"]}}
+
+
+@pytest.mark.parametrize(
+    ("graphs", "variant", "mapped", "noted"),
+    [
+        ((), "published", "both", True),
+        ((), "corrected", "both", False),
+        (("objects",), "published", "both+responses", True),
+        (("objects", "behaviors"), "published", "responses", False),
+        (("objects", "behaviors"), "corrected", "both", False),
+    ],
+)
+def test_the_signature_and_a_note_say_whose_words_are_mapped(
+    files: tuple[Path, Path],
+    tmp_path: Path,
+    graphs: tuple[str, ...],
+    variant: str,
+    mapped: str,
+    noted: bool,
+) -> None:
+    released = tmp_path / "released.json"
+    released.write_text(json.dumps(RELEASED))
+    flags = {"objects": "--object-graph", "behaviors": "--behavior-graph"}
+    given = [text for kind in graphs for text in (flags[kind], str(released))]
+    report = score(*files, tmp_path / "out", "--variant", variant, *given)
+    assert f"|match:keywords-1,map={mapped}|" in report["signature"]
+    told = expected_message("judge_service.engine.families.mementos:human-keywords-are-mapped-too")
+    assert any(told in note for note in report["notes"]) == noted
+
+
 def test_extract_and_normalize_are_the_same_at_a_server(server: str) -> None:
     from hallujudge.sdk import Client
     from hallujudge.sdk.errors import InvalidInputError

@@ -20,7 +20,7 @@ from .files.json_layouts import released_json
 from .files.released_pickles import is_pickle, read_released_pickle
 from .graph import QualifierRule, SuppressRule, SynonymGraph
 from .keyword_lookup import KeywordCounts, KeywordMatch, KeywordPair, KeywordVariant, NearMiss
-from .keyword_matcher import KeywordMatcher, compile_keywords
+from .keyword_matcher import KeywordMatcher, compile_keywords, maps_references
 from .object_lexicon import Variant
 from .object_matcher import Mention, ObjectMatcher, compile_matcher
 from .word_forms import clean_word
@@ -49,6 +49,7 @@ __all__ = [
     "graph_from_bytes",
     "is_pickle",
     "load_graph",
+    "maps_references",
     "parse_graph",
     "read_released_pickle",
     "released_json",

@@ -41,7 +41,9 @@ class KeywordMatcher:
     unmatched reference keyword that is one of the prediction's roots. With ``pairs``, the roots of
     the prediction together with the next one count as well. The script's known bugs are kept:
 
-    * Synonymy is directional: ``couch`` may lead to ``sofa`` but not ``sofa`` to ``couch``.
+    * Synonymy is directional: ``couch`` may lead to ``sofa`` but not ``sofa`` to ``couch``. In a
+      released graph every reference keyword is a root. In other graphs it need not be, so that
+      reference keywords count as their roots there, as in ``corrected``.
     * Matching is greedy: an early prediction may match the only keyword that a later one names.
     * Once every reference keyword is matched, all remaining predictions count as *one* wrong
       prediction, which inflates precision.
@@ -66,6 +68,7 @@ class KeywordMatcher:
 
     __slots__ = (
         "_corrected",
+        "_maps_references",
         "_nearness",
         "_notes",
         "_pairs",
@@ -83,6 +86,7 @@ class KeywordMatcher:
         self.variant = variant
         """``published`` or ``corrected``."""
         self._corrected: Final = variant == "corrected"
+        self._maps_references: Final = maps_references(graph, variant)
         self._tables: Final = tables_of(graph)
         self._pairs: Final = pairs
         self._spelling: Final = Spelling(graph, self._tables)
@@ -185,9 +189,13 @@ class KeywordMatcher:
         layout = (self._references if keep else self._reference_of)(reference)
         if layout is not None:
             return layout
-        keywords = map(self._spelling.canonical, reference)
+        keywords = self._spelled(reference)
         roots = tuple(self._spelling.as_root(keyword, predicted) for keyword in keywords)
         return lay_out(roots, reference, self._tables, pairs=self._pairs)
+
+    def _spelled(self, reference: tuple[str, ...]) -> tuple[str, ...]:
+        """Return reference keywords as written; ``corrected``: in the graph's spelling."""
+        return tuple(map(self._spelling.canonical, reference)) if self._corrected else reference
 
     def _notes_of(self, reference: tuple[str, ...]) -> ReferenceNotes:
         keep = len(reference) <= _LONGEST_KEPT
@@ -200,13 +208,11 @@ class KeywordMatcher:
 
     def _reference_of(self, reference: tuple[str, ...]) -> ReferenceLayout | None:
         """Return the layout of a reference; None if some roots depend on the predictions."""
-        keywords = reference
-        if self._corrected:
-            spelling = self._spelling
-            keywords = tuple(map(spelling.canonical, reference))
-            if any(map(spelling.is_open, keywords)):
+        keywords = self._spelled(reference)
+        if self._maps_references:
+            if any(map(self._spelling.is_open, keywords)):
                 return None
-            keywords = tuple(spelling.as_root(keyword, ()) for keyword in keywords)
+            keywords = tuple(self._spelling.as_root(keyword, ()) for keyword in keywords)
         return lay_out(keywords, reference, self._tables, pairs=self._pairs)
 
 
@@ -232,6 +238,19 @@ def _sides(
         named = {layout.keywords[place] for _, _, place in right}
         missing = bytearray(map(not_, map(named.__contains__, layout.keywords)))
     return matched, wrong, missing
+
+
+def maps_references(graph: SynonymGraph, variant: KeywordVariant) -> bool:
+    """Return whether reference keywords are mapped to their roots, as predictions always are.
+
+    ``published`` does not do so with a released graph, whose roots are the reference's own words.
+
+    Args:
+        graph: The graph to match by.
+        variant: ``published`` or ``corrected``; see ``KeywordMatcher``.
+    """
+    # Only released graphs have entries as they were written.
+    return variant == "corrected" or not graph.pairs
 
 
 @lru_cache(maxsize=64)

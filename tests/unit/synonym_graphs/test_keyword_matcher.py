@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from hallujudge.synonym_graphs import (
+    KeywordVariant,
     clean_word,
     compile_keywords,
     load_graph,
+    maps_references,
     parse_graph,
 )
 
@@ -19,6 +23,39 @@ def test_the_root_that_the_reference_contains_wins() -> None:
     for root in ("baby", "child", "person"):
         assert matcher.counts([root], ["toddler"]).hits == 1
     assert matcher.counts(["baby"], ["person"]).hits == 0, "a kind is not its members"
+
+
+@pytest.mark.parametrize("variant", ["published", "corrected"])
+@pytest.mark.parametrize("lists", [(["couch"], ["sofa"]), (["sofa"], ["couch"])])
+def test_graphs_of_ours_map_the_words_of_both_sides(
+    variant: KeywordVariant, lists: tuple[list[str], list[str]]
+) -> None:
+    graph = load_graph("daily_life_objects")
+    assert maps_references(graph, variant)
+    matcher = compile_keywords(graph, variant=variant)
+    assert matcher.counts(*lists) == matcher.match(*lists).counts == (1, 0, 0)
+    # A word with several roots stands for the one that the model names, and else for the first.
+    for said in ("baby", "child", "person"):
+        assert matcher.counts(["toddler"], [said]).hits == 1
+    long = [f"w{number}" for number in range(70)]
+    assert matcher.counts([*long, *lists[0]], lists[1]) == (1, 0, 70)
+
+
+def test_a_released_graph_maps_the_models_words_alone_as_published() -> None:
+    graph = parse_graph(json.dumps(WORDS), name="g")
+    published = compile_keywords(graph, variant="published")
+    assert not maps_references(graph, "published")
+    assert published.counts(["sofa"], ["couch"]) == (1, 0, 0)
+    assert published.counts(["couch"], ["sofa"]) == (0, 1, 1)
+    assert maps_references(graph, "corrected")
+    assert compile_keywords(graph, variant="corrected").counts(["couch"], ["sofa"]) == (1, 0, 0)
+
+
+def test_published_compares_words_as_they_are_written_with_any_graph() -> None:
+    graph = load_graph("daily_life_objects")
+    lists = (["Couch"], ["sofa"])
+    assert compile_keywords(graph, variant="published").counts(*lists) == (0, 1, 1)
+    assert compile_keywords(graph, variant="corrected").counts(*lists) == (1, 0, 0)
 
 
 def test_unicode_forms_of_one_word_are_one_word() -> None:

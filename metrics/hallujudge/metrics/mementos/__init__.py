@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 from ..framework.asking import Asking, AskingProtocol, AskingStep
 from ..framework.claims import InvalidEntry, invalid_note, invalid_to_json
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
-from ..framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
+from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
 from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
@@ -287,6 +287,10 @@ class MementosMetric(Metric):
     * an empty list ``[]`` is parsed as one empty keyword, so that two empty lists score 1; here
       they are empty, and the item scores 0.
 
+    The released script maps the model's keywords alone to roots, because every human keyword is a
+    root of the released graphs. With other graphs, such as those that are shipped, both sides are
+    mapped; the signature's ``map`` says which.
+
     ``corrected`` counts every wrong prediction, and leaves 0/0 undefined (see
     :func:`keyword_scores`).
 
@@ -315,7 +319,12 @@ class MementosMetric(Metric):
         ),
     )
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
-        PUBLISHED,
+        VariantDefinition(
+            name="published",
+            meaning="Reproduces the released script exactly, including its known bugs. With graphs "
+            "other than the released ones, whose roots need not be the human words, both sides' "
+            "keywords are mapped to roots.",
+        ),
         VariantDefinition(
             name="corrected",
             meaning="Counts every wrong prediction, and leaves 0/0 undefined.",

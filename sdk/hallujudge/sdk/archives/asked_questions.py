@@ -404,7 +404,9 @@ def held_table(
     if source is not None and table.form == "in order":
         return _in_order(declared, source, f"{table.noun}s")
     if source is not None and table.form == "lines":
-        lines = source if isinstance(source, (list, tuple)) else read_text(Path(source)).splitlines()
+        lines = (
+            source if isinstance(source, (list, tuple)) else read_text(Path(source)).splitlines()
+        )
         return dict.fromkeys(text for line in lines if (text := line.strip()))
     if source is not None:
         what = f"{table.noun or table.name}s"

@@ -24,6 +24,7 @@ from hallujudge.synonym_graphs import (
     KeywordVariant,
     SynonymGraph,
     compile_keywords,
+    maps_references,
 )
 
 from ...errors import InvalidInputError
@@ -53,6 +54,11 @@ EXTRACTORS = ("rules", "llm", GIVEN)
 
 _ROLES = ("objects", "behaviors")
 _MATCHER = "keywords-1"
+_BOTH, _RESPONSES = "both", "responses"
+_MAPPED_NOTE = (
+    "published: the human keywords are mapped to roots too, as the model's are, because they need "
+    "not be roots of these graphs; in the released graphs they are, and only the model's are mapped"
+)
 _MAX_KEYWORD_CHARS = 200
 _MAX_KEYWORDS = 2_000
 
@@ -117,11 +123,13 @@ class MementosPipeline:
         self._responses = responses
         self._graphs = (objects, behaviors)
         self._source = source
-        self.notes = (keywords_note(source.name),)
-        variant: KeywordVariant = "published" if metric.variant == "published" else "corrected"
+        variant = _variant(metric.variant)
         # Two predictions in a row are read together for behaviours only, as the release does.
         self._objects = _matchers(objects, variant, pairs=False)
         self._behaviors = _matchers(behaviors, variant, pairs=True)
+        mapped = _BOTH in _mapped_sides(variant, objects, behaviors)
+        departs = (_MAPPED_NOTE,) if variant == "published" and mapped else ()
+        self.notes = (keywords_note(source.name), *departs)
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -199,6 +207,20 @@ class MementosPipeline:
         )
         scored = self.metric.score_description(objects.counts, behaviors.counts, evidence.invalid)
         return scored_result(item, scored.statistics, scored.scores, evidence)
+
+
+def _variant(name: str) -> KeywordVariant:
+    return "published" if name == "published" else "corrected"
+
+
+def _mapped_sides(variant: KeywordVariant, *graphs: _Graphs) -> str:
+    """Return whose keywords are mapped to roots: ``both``, or only those of the ``responses``.
+
+    With graphs of several kinds, it depends on the item: ``both+responses``.
+    """
+    every = [graph for one in graphs for graph in one.by_domain.values()]
+    sides = {_BOTH if maps_references(graph, variant) else _RESPONSES for graph in every}
+    return "+".join(sorted(sides))
 
 
 def _matchers(
@@ -379,7 +401,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
     metric = MementosMetric(
         variant=spec.variant,
         responses=responses.signature,
-        matcher=_MATCHER,
+        matcher=f"{_MATCHER},map={_mapped_sides(_variant(spec.variant), objects, behaviors)}",
         object_graph=objects.label,
         behavior_graph=behaviors.label,
         extractor=source.label,
