@@ -10,7 +10,6 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
@@ -90,8 +89,10 @@ def read_items(
     family = None if declared is not None else family_module(metric)
     if declared is None and family is None:
         raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
-    responses = _single(plain_source(responses, "responses"))
-    references = _single(plain_source(references, "references"))
+    responses = plain_source(responses, "responses")
+    references = plain_source(references, "references")
+    responses = _single(responses) if isinstance(responses, list) else responses
+    references = _single(references) if isinstance(references, list) else references
     if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
         raise ArchiveError("both responses and references are standard input; give one as a file")
     options = options or InputOptions()
@@ -171,8 +172,8 @@ def _files_of(family: ModuleType | ClosedQuestions | None, path: Path) -> tuple[
     return () if reads is None else reads(path)
 
 
-def _single(source: Any) -> Any:
-    """Return the only file of a list with one file; anything else as it is.
+def _single(source: list[object]) -> Responses:
+    """Return the only file of a list with one file; other lists as they are.
 
     Raises:
         ArchiveError: A file is given twice.
