@@ -34,6 +34,7 @@ _OF_RESPONSES = frozenset(
         UnscoredReason.RESPONSE_TOO_LONG,
         UnscoredReason.LANGUAGE_UNSUPPORTED,
         UnscoredReason.ANSWER_UNPARSED,
+        UnscoredReason.THOUGHT_UNFINISHED,
         UnscoredReason.NO_CLAIMS,
         UnscoredReason.KEYWORDS_MISSING,
         UnscoredReason.KEYWORD_TOO_LONG,
