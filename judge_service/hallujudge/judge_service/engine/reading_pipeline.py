@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from hallujudge.metrics import AnswersItem, Item, ItemResult, Metric, Outcome
+from hallujudge.metrics import Answer, AnswersItem, Item, ItemResult, Metric, Outcome
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.framework.thought_scores import (
     scores_texts,
@@ -18,7 +18,12 @@ from hallujudge.metrics.framework.thought_scores import (
     with_thought_scores,
 )
 from hallujudge.metrics.framework.trait_sums import SCORED
-from hallujudge.metrics.responses.reader import READER_OPTIONS, Reading, ResponseReader
+from hallujudge.metrics.responses.reader import (
+    READER_OPTIONS,
+    Reading,
+    ResponseReader,
+    is_plain,
+)
 from hallujudge.metrics.responses.thoughts import Division
 from hallujudge.metrics.responses.thoughts import with_thought as joined
 
@@ -78,6 +83,7 @@ class ItemReader:
         closed = replace(reader, division=cast("Division | None", metric.division))
         self._readers = {False: closed, True: replace(closed, is_open=True)}
         self._plain: set[str | None] = set()
+        self._has_own_marks = bool(reader.own)
 
     def is_open(self, item: Item) -> bool:
         """Return whether an item's response is a text of sentences."""
@@ -86,21 +92,22 @@ class ItemReader:
     def marked(self, items: Sequence[Item]) -> dict[int, ReadItem]:
         """Return position -> item, of the items with more than plain answers."""
         found: dict[int, ReadItem] = {}
-        plain = self._plain
+        known, has_own_marks = self._plain, self._has_own_marks
         for at, item in enumerate(items):
-            # Most answers are a few short texts.
-            if type(item) is AnswersItem and len(item.answers) == 1 and not item.thought:
-                if (text := item.answers[0].response) in plain:
-                    continue
-                read = self.read(item)
-                if not read.readings and len(text or "") <= _REPEATING_CHARS:
-                    if len(plain) >= _MOST_REPEATING:
-                        plain.clear()
-                    plain.add(text)
-            else:
-                read = self.read(item)
+            # Most answers are a few short texts, and most captions are sentences without marks.
+            answers: Sequence[Answer] = getattr(item, "answers", ())
+            text = answers[0].response if len(answers) == 1 else getattr(item, "response", None)
+            if not item.thought and (text is None or text in known) and len(answers) < 2:
+                continue
+            if not (has_own_marks or item.thought or len(answers) > 1) and is_plain(text or ""):
+                continue
+            read = self.read(item)
             if read.readings:
                 found[at] = read
+            elif len(answers) == 1 and len(text or "") <= _REPEATING_CHARS:
+                if len(known) >= _MOST_REPEATING:
+                    known.clear()
+                known.add(text)
         return found
 
     def read(self, item: Item) -> ReadItem:

@@ -213,7 +213,7 @@ _REFUSAL = re.compile(
 )
 _REFUSAL_CHARS = 200
 # How refusals begin, in lower case; captions begin otherwise.
-_REFUSALS_BEGIN = frozenset(
+REFUSALS_BEGIN = frozenset(
     [
         *("i ca", "i'm ", "i’m ", "i am", "i ap", "i wo", "i wi", "i mu", "i do", "we c", "we a"),
         *("sorr", "unfo", "as a", "n/a", "n/a.", "na", "na.", "not ", "no a", "no r", "no c"),
@@ -227,6 +227,6 @@ def is_refusal(text: str) -> bool:
     """Return whether a model declines to answer, or says that there is nothing to describe."""
     if text[:1] in _MARKUP:
         text = text.lstrip(_MARKUP)
-    if text[:4].lower() not in _REFUSALS_BEGIN:
+    if text[:4].lower() not in REFUSALS_BEGIN:
         return False
     return _REFUSAL.match(text[:_REFUSAL_CHARS].replace("’", "'")) is not None

@@ -22,7 +22,7 @@ from ..framework.trait_sums import (
     WORDS,
 )
 from .forms import Form, own_forms
-from .leftovers import cleaned, is_cut, is_refusal, without_cut_sentence
+from .leftovers import REFUSALS_BEGIN, cleaned, is_cut, is_refusal, without_cut_sentence
 from .thoughts import Division, Said, divided, without_keyed_thought
 
 THOUGHTS, MARKS = "thoughts", "thought_marks"
@@ -80,9 +80,16 @@ _PLAIN: Mapping[str, int] = {}
 _BEGINNINGS = ("analysis", "system\n", "user\n")
 
 
-def _is_plain(text: str) -> bool:
-    """Return whether a response can have no marks of thoughts, answers or templates."""
-    # Six searches in C, which take less time than one pattern; nearly all responses end here.
+def is_plain(text: str) -> bool:
+    """Return whether a response is an answer as it is, as nearly all are.
+
+    It has no marks of thoughts, answers or templates, ends a sentence, and is no refusal.
+    """
+    # Searches in C, which take less time than one pattern or than a function for each question.
+    return text[-1:] == "." and text[:4].lower() not in REFUSALS_BEGIN and _has_no_marks(text)
+
+
+def _has_no_marks(text: str) -> bool:
     return not (
         "<" in text
         or ":" in text
@@ -129,7 +136,7 @@ class ResponseReader:
         """Return a response as it is scored."""
         if text is None:
             return Reading(None)
-        if _is_plain(text) and not self.own:
+        if _has_no_marks(text) and not self.own:
             traits = dict[str, int]()
             return Reading(self._checked(text, traits), traits=traits or _PLAIN)
         return self._read(text)

@@ -50,6 +50,10 @@ def with_own_thoughts(
     return thoughts.joined(source) if thoughts.are_in(source) else source
 
 
+def _has_records(source: Mapping[str, object]) -> bool:
+    return any(isinstance(value, (Mapping, list)) for value in source.values())
+
+
 class _Thoughts:
     """Joins the thoughts of records with their responses.
 
@@ -71,7 +75,7 @@ class _Thoughts:
                 start = file.read(_BYTES_LOOKED_AT)
             if not any(key in start for key in _QUOTED):
                 return False
-        elif are_paths(source):
+        elif are_paths(source) or (isinstance(source, Mapping) and not _has_records(source)):
             return False
         first = islice(read_records(source), _RECORDS_LOOKED_AT)
         return any(self._joined(record.values) is not record.values for record in first)
