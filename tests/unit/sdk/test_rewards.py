@@ -342,3 +342,34 @@ def test_swift_makes_an_orm_and_calls_it_with_columns(reward: Reward) -> None:
     assert numbers(TEXTS, objects=CAT) == [1.0, 0.5, 0.0, -1.0, -1.0]
     awaited = swift_reward(reward, references="objects", asynchronous=True)()
     assert asyncio.run(awaited(TEXTS, objects=CAT)) == [1.0, 0.5, 0.0, None, None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>A dog? A horse?</think>A cat.",
+        "<think>A dog?</think><answer>A cat.</answer>",
+        "A dog, or a horse?\n</think>\nA cat.",
+        "[THINK]A dog?[/THINK]A cat.",
+    ],
+)
+def test_the_reward_of_a_completion_is_that_of_its_answer(text: str) -> None:
+    reward = Reward("chair", "chair_i")
+    plain = reward(["A cat."], [["cat"]])
+    assert reward([text], [["cat"]]) == plain
+    message = [{"role": "assistant", "content": text}]
+    apart = [{"role": "assistant", "content": "A cat.", "reasoning_content": "A dog, a horse?"}]
+    trl = trl_reward(reward, references="objects")
+    found = trl(prompts=["p"] * 3, completions=[text, message, apart], objects=[["cat"]] * 3)
+    assert found == [plain[0]] * 3
+    swift = swift_reward(reward, references="objects")()
+    assert swift([text], objects=[["cat"]]) == plain
+    openrlhf = openrlhf_reward(reward, tensor=tuple)
+    assert openrlhf([f"Describe.{text}"], ["Describe."], [["cat"]]) == tuple(plain)
+
+
+def test_the_reward_of_a_thought_without_an_end_is_none() -> None:
+    reward = Reward("chair", "chair_i")
+    assert reward(["<think>A cat, a"], [["cat"]]) == [None]
+    swift = swift_reward(reward, references="objects", unscored=0.0)()
+    assert swift(["<think>A cat, a"], objects=[["cat"]]) == [0.0]
