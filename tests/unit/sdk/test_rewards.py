@@ -365,7 +365,7 @@ def test_the_reward_of_a_completion_is_that_of_its_answer(text: str) -> None:
     swift = swift_reward(reward, references="objects")()
     assert swift([text], objects=[["cat"]]) == plain
     openrlhf = openrlhf_reward(reward, tensor=tuple)
-    assert openrlhf([f"Describe.{text}"], ["Describe."], [["cat"]]) == tuple(plain)
+    assert openrlhf([f"Describe.{text}"], ["Describe."], [["cat"]])["rewards"] == tuple(plain)
 
 
 def test_the_reward_of_a_thought_without_an_end_is_none() -> None:
