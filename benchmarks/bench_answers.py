@@ -406,8 +406,8 @@ def print_parts(metric: str, folder: Path) -> None:
 
     results = asyncio.run(scored())
     done = time.process_time()
-    names = tuple(column.name for column in metric_entry(metric).metric.columns)
-    item_lines(zip(items, results, strict=True), names, keep_text=True)
+    columns = metric_entry(metric).metric.columns
+    item_lines(zip(items, results, strict=True), columns, keep_text=True)
     written = time.process_time()
     print(
         f"reading {read - started:.2f}, hashing, scoring and the report {done - read:.2f}, "

@@ -121,13 +121,12 @@ def plain(captions: Path, objects: Path, out: Path) -> None:
     from hallujudge.sdk.runs.run_inputs import PreparedRun
 
     run = ScoreRun("chair", responses=captions, references=objects)
-    names = tuple(column.name for column in ChairMetric.columns)
     with Client.embedded() as client, out.open("wb") as file:
         spec = run.spec()
 
         def write(batch: BatchResult) -> None:
             pairs = zip(batch.items, batch.results, strict=True)
-            file.write(item_lines(pairs, names, keep_text=True))
+            file.write(item_lines(pairs, ChairMetric.columns, keep_text=True))
 
         report = client.score_items(spec, PreparedRun.of(run).items, on_batch=write)
     with out.open("rb") as lines, out.with_suffix(".signed").open("wb") as final:

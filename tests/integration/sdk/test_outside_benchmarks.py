@@ -13,7 +13,7 @@ from support.running import ServerProcess, cli, here
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import FAMILIES, benchmarks_of, remove_benchmarks
-from hallujudge.sdk import Client, add_benchmarks
+from hallujudge.sdk import Client, add_benchmarks, read_run
 
 FILE = Path(__file__).resolve().parents[3] / "examples" / "my_benchmark.py"
 ANSWERS = [
@@ -147,6 +147,23 @@ def test_an_error_of_its_parser_names_line_and_response(
     said = f"the parser of my-sides raised {error} (boom) for the response 'Perhaps.'"
     assert f"error: {file}:{place}: {said}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_count_of_fractions_is_declared_as_such_or_refused(answers: Path, tmp_path: Path) -> None:
+    points = 'count("right", "points", lambda a: 1 if a.right else -0.25{})'
+    file, whole = tmp_path / "points.py", 'count("right", "right answers", is_right)'
+    score = ("score", "my-sides", "-r", answers, "--benchmark", file, "-o", tmp_path / "out")
+    file.write_text(changed(whole, points.format("")), encoding="utf-8")
+    refused = cli(*score)
+    assert refused.returncode == 2, refused.stderr
+    assert "my-sides: the count right is -0.25" in refused.stderr
+    assert "integral=False" in refused.stderr
+    file.write_text(changed(whole, points.format(", integral=False")), encoding="utf-8")
+    assert cli(*score).returncode == 0
+    add_benchmarks([file])
+    read = [each.statistics[0] for each in read_run(tmp_path / "out").results()]
+    assert read == [1, -0.25, -0.25]
+    remove_benchmarks()
 
 
 def test_its_plain_records_are_known_by_their_keys(answers: Path, tmp_path: Path) -> None:

@@ -78,6 +78,8 @@ class OtherParsers:
                     name=name,
                     meaning=f"what these would add to the {side} of {self.score}",
                     integral=self.integral,
+                    # Another parser may find fewer right answers than this one.
+                    signed=True,
                 )
                 for name, side in ((ABOVE, "numerator"), (BELOW, "denominator"))
                 if self.ratio is not None

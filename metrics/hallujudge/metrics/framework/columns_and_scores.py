@@ -24,6 +24,8 @@ Direction: TypeAlias = Literal["higher", "lower", "neither"]
 Sums: TypeAlias = "Mapping[str, FloatArray]"
 """Column name -> sums: over all clusters, and over all but one of them, one entry for each."""
 
+# A tally has four bytes for a whole number.
+_MOST = 2**31
 # Step of the numerical derivative; the cube root of a float's precision is best for a central one.
 _STEP = 6e-6
 
@@ -40,6 +42,20 @@ class Column:
     """Whether it is always a whole number below 2**31, which is kept in four bytes."""
     label: bool = False
     """Whether the value is a label, such as the given order, so that its sum has no meaning."""
+    signed: bool = False
+    """Whether it may be negative, as a difference is; a label may always be."""
+
+    def problem(self, number: float) -> str:
+        """Return why a finite number can't be this statistic; empty if it can.
+
+        What writes items and what reads them ask this, so that no run is written that can't be
+        read.
+        """
+        if not self.integral:
+            return ""
+        least = -_MOST if self.signed or self.label else 0
+        is_held = number == int(number) and least <= number < _MOST
+        return "" if is_held else f"{self.name} is {number:.17g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,9 +130,8 @@ class Tally:
             self._put((only,))
 
     def _put(self, results: Sequence[ItemResult]) -> None:
-        # An item that the variant leaves out has no statistics, and counts in no number of items.
         if self._signed:
-            self._data.add([each for each in results if each.statistics or each.reason])
+            self._data.add([each for each in results if not each.left_out])
         for result in results:
             if result.outcome is Outcome.UNSCORED:
                 self._reasons[result.reason] += 1

@@ -15,7 +15,7 @@ from ..comparison.compared_runs import RunSource, check_distinct, run_keys, run_
 from ..errors import ArchiveError, InvalidInputError
 from ..report.table_pages import Cell
 from ..runs.manifest import ITEMS
-from ..runs.result_files import records_of
+from ..runs.result_files import is_counted, records_of
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run
 from .analysis_tables import AnalysisTable
@@ -142,7 +142,7 @@ class AnalyzedRun:
 
     @classmethod
     def _in_memory(cls, report: RunReport, keys: Mapping[str, str]) -> AnalyzedRun:
-        if len(report.items) != report.coverage.items:
+        if not report.holds_items:
             raise InvalidInputError(
                 f"the report holds {len(report.items)} of its {report.coverage.items} items; "
                 "score with keep_items=True to analyze it"
@@ -203,7 +203,7 @@ class AnalyzedRun:
         """
         count = 0
         for record in self.lines():
-            count += 1
+            count += is_counted(record.values)
             outcome = record.values.get("outcome")
             if not isinstance(outcome, str) or outcome not in _OUTCOMES:
                 raise ArchiveError(

@@ -98,7 +98,7 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
     claims_of = _CLAIMS_OF[name]
     for record in records_of(run.folder / ITEMS, run.signature):
         result = result_of(record, run.metric.columns)
-        if result.outcome is Outcome.SCORED:
+        if result.outcome is Outcome.SCORED and not result.left_out:
             names = (column.name for column in run.metric.columns)
             statistics = dict(zip(names, map(float, result.statistics), strict=True))
             with ArchiveError.of_content(

@@ -209,10 +209,12 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
         return ExitCode.FAILED
     except Exception as err:
         # The code of a user's own benchmark may raise anything, such as an OSError.
-        if place := declaring_line(err):
-            known = isinstance(err, BenchmarkError)
+        place, known = declaring_line(err), isinstance(err, BenchmarkError)
+        if place:
             problem = str(err) if known else f"{type(err).__name__}: {err}"
             return fail(f"{place}: {problem}. Correct the benchmark there", ExitCode.BAD_INPUT)
+        if known:
+            return fail(str(err), ExitCode.BAD_INPUT)
         if not isinstance(err, OSError):
             raise
         return fail(f"{err.strerror or err}: check the disk and where output goes", ExitCode.FAILED)

@@ -195,7 +195,7 @@ class _Head(NamedTuple):
     @classmethod
     def of(cls, source: RunSource) -> _Head:
         if isinstance(source, RunReport):
-            if len(source.items) != source.coverage.items:
+            if not source.holds_items:
                 raise InvalidInputError(
                     f"the report holds {len(source.items)} of its {source.coverage.items} items; "
                     "score with keep_items=True to compare it"
@@ -209,7 +209,8 @@ class _Head(NamedTuple):
         return cls(str(run.folder), run.metric, run.signature, run.results, run.calibration)
 
     def data(self, name: str) -> RunData:
-        results = _by_id(self.results(), self.source or name)
+        counted = (result for result in self.results() if not result.left_out)
+        results = _by_id(counted, self.source or name)
         label = RunLabel(
             name=name,
             source=self.source,

@@ -301,8 +301,7 @@ class PartMaker:
     def __init__(self, metric: Metric, group_by: Sequence[str], options: SaveOptions) -> None:
         self._metric = metric
         self._group_by = tuple(group_by)
-        names = tuple(column.name for column in metric.columns)
-        self._lines = ItemLines(names, keep_text=options.keep_text)
+        self._lines = ItemLines(metric.columns, keep_text=options.keep_text)
         self._options = options
 
     def make(self, batch: BatchResult, first: int) -> Part:

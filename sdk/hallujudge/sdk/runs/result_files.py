@@ -35,8 +35,6 @@ from .manifest import CALIBRATION
 # The interval in signatures and manifests: jackknife-wilson-0.95, or with the number of groups
 # jackknife-wilson-0.95-12-groups.
 _INTERVAL = re.compile(r"jackknife-wilson-(?P<confidence>\d[\d.e-]*\d)(-\d+-groups)?")
-# A tally has four bytes for a whole number.
-_MOST = 2**31
 _MOST_ITEMS = 2**63
 _HUGE = 1e300
 _KINDS = {
@@ -187,9 +185,8 @@ def result_of(record: Record, columns: Sequence[Column]) -> ItemResult:
     names = {column.name for column in columns}
     try:
         outcome = _outcome(line["outcome"])
-        # Only unscored items may have none.
-        needed = bool(statistics) or outcome is Outcome.SCORED
-        if not isinstance(statistics, Mapping) or (needed and set(statistics) != names):
+        # Unscored items may have none, and items that the variant leaves out.
+        if not isinstance(statistics, Mapping) or (statistics and set(statistics) != names):
             raise ValueError(f"the statistics are {json.dumps(statistics)[:80]}")
         return ItemResult(
             id=_text(line, "id"),
@@ -224,6 +221,14 @@ def _kept(line: Mapping[str, Any], columns: Sequence[Column]) -> tuple[float, ..
     return tuple(float(_number(number, "kept")) for number in numbers)
 
 
+def is_counted(line: Mapping[str, object]) -> bool:
+    """Return whether a line of ``items.jsonl`` counts among the report's items.
+
+    An item that the variant leaves out has neither statistics nor a reason.
+    """
+    return bool(line.get("statistics", True) or line.get("reason"))
+
+
 def _text(line: Mapping[str, object], key: str, where: str = "") -> str:
     value = line[key]
     if not isinstance(value, str):
@@ -252,9 +257,8 @@ def _statistic(column: Column, value: object) -> int | float:
         ValueError: It is not a number, or no count that a tally can hold.
     """
     number = _number(value, column.name)
-    least = -_MOST if column.label else 0
-    if column.integral and (number != int(number) or not least <= number < _MOST):
-        raise ValueError(f"{column.name} is {shown(value)}")
+    if problem := column.problem(number):
+        raise ValueError(problem)
     return int(number) if column.integral else float(number)
 
 

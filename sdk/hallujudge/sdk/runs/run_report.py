@@ -327,6 +327,11 @@ class RunReport(Report):
         values = {entry.name: getattr(report, entry.name) for entry in fields(Report)}
         return cls(**values, items=items, inputs=inputs)
 
+    @property
+    def holds_items(self) -> bool:
+        """Whether all items of the run are here; some variants leave out further ones."""
+        return len(self.items) >= self.coverage.items
+
     def save(
         self,
         folder: str | Path,
@@ -450,7 +455,7 @@ class RunReport(Report):
         return render_csv(self)
 
     def _need_items(self, doing: str) -> None:
-        if len(self.items) != self.coverage.items:
+        if not self.holds_items:
             raise InvalidInputError(
                 f"the report holds {len(self.items)} of its {self.coverage.items} items; score "
                 f"with keep_items=True to {doing}"

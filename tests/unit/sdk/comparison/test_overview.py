@@ -12,8 +12,9 @@ import fsspec
 import pytest
 from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS, QUESTIONS
 from support.messages import expected_message
+from support.qa_samples import write_lines
 
-from hallujudge.sdk import Client
+from hallujudge.sdk import Client, RunReport
 from hallujudge.sdk.cli import main
 from hallujudge.sdk.comparison.overview import Overview, score_all
 from hallujudge.sdk.derived_runs import rescore_run
@@ -44,6 +45,20 @@ def tree(tmp_path: Path) -> Path:
 def overview_of(folder: str | Path, out: Path, **more: Any) -> Overview:
     with Client.embedded() as client:
         return score_all(folder, out, client=client, **more)
+
+
+def asked(*answers: str | None) -> list[dict[str, Any]]:
+    """Questions with a label and an answer, alternately yes and no."""
+    return [
+        {
+            "question_id": number,
+            "image": f"{number}.jpg",
+            "question": "Is there a dog in the image?",
+            "label": "no" if number % 2 else "yes",
+            "answer": text,
+        }
+        for number, text in enumerate(answers)
+    ]
 
 
 def test_every_run_is_scored_like_its_command(tree: Path, tmp_path: Path) -> None:
@@ -155,6 +170,31 @@ def test_several_files_of_a_metric_are_named_apart(tmp_path: Path) -> None:
     found = [(run.model, run.name) for run in overview_of(logs, tmp_path / "out").runs]
     assert len(set(found)) == len(found) == 4
     assert {name for _, name in found} >= {"pope model_POPE", "pope model_POPE 2"}
+
+
+def test_one_bad_run_does_not_cost_the_overview_of_the_others(tmp_path: Path) -> None:
+    logs, out = tmp_path / "logs", tmp_path / "out"
+    logs.mkdir()
+    for model in ("good", "torn", "odd"):
+        write_lines(logs / f"{model}.jsonl", asked("Yes", None))
+    (torn,) = (r for r in overview_of(logs, out).runs if "torn" in r.archive)
+    items = torn.folder / "items.jsonl"
+    items.write_text(items.read_text().replace('"statistics":{"', '"statistics":{"no ', 1))
+    with Client.embedded() as client, pytest.MonkeyPatch.context() as patch:
+        score = client.score
+
+        def failing(*args: Any, **more: Any) -> RunReport:
+            if "odd" in str(more["responses"]):
+                raise ValueError("a defect")
+            return score(*args, **more)
+
+        patch.setattr(client, "score", failing)
+        overview = score_all(logs, out, client=client)
+    assert [run.model for run in overview.runs] == ["good"]
+    reasons = {Path(each.archive).stem: each.reason for each in overview.left_out}
+    assert "not a line of items.jsonl" in reasons["torn"]
+    assert "ValueError('a defect')" in reasons["odd"]
+    assert "not a line of items.jsonl" in (out / "overview.md").read_text()
 
 
 def test_runs_of_different_sizes_are_noted(tree: Path, tmp_path: Path) -> None:

@@ -13,7 +13,15 @@ from support.messages import expected_message
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.engine.spec import ScoreSpec
-from hallujudge.metrics import ChairEvidence, ChairItem, Item, ItemResult, MentionVerdict, Outcome
+from hallujudge.metrics import (
+    ChairEvidence,
+    ChairItem,
+    Column,
+    Item,
+    ItemResult,
+    MentionVerdict,
+    Outcome,
+)
 from hallujudge.sdk.backends.embedded import EmbeddedBackend
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.runs.item_lines import item_lines, signed_lines
@@ -35,8 +43,12 @@ def result(statistic: float = 1.0, score: float | None = 0.1) -> ItemResult:
     )
 
 
+def columns(*names: str) -> list[Column]:
+    return [Column(name=name, integral=False) for name in names]
+
+
 def test_a_line_holds_the_result_and_the_response() -> None:
-    line = item_lines([(ITEM, result())], ("mentioned", "words"), keep_text=True)
+    line = item_lines([(ITEM, result())], columns("mentioned", "words"), keep_text=True)
     assert line.count(b"\n") == 1
     plain = result().to_json()
     values = json.loads(line)
@@ -51,7 +63,8 @@ def test_a_line_holds_the_result_and_the_response() -> None:
 
 
 def test_a_number_of_numpy_is_a_number() -> None:
-    line = item_lines([(ITEM, result(np.float64(2), np.float64(0.25)))], ("a", "b"), keep_text=True)
+    numbers = result(np.float64(2), np.float64(0.25))
+    line = item_lines([(ITEM, numbers)], columns("a", "b"), keep_text=True)
     assert json.loads(line)["scores"] == {"chair_i": 0.25, "recall": None}
 
 
@@ -59,11 +72,18 @@ def test_a_number_of_numpy_is_a_number() -> None:
 def test_a_number_that_json_lacks_is_refused(number: float) -> None:
     for wrong in (result(statistic=number), result(score=number)):
         with pytest.raises(ValueError, match="'1'"):
-            item_lines([(ITEM, wrong)], ("a", "b"), keep_text=True)
+            item_lines([(ITEM, wrong)], columns("a", "b"), keep_text=True)
+
+
+@pytest.mark.parametrize("number", [-1.0, 0.5, 2.0**31])
+def test_a_statistic_that_readers_would_refuse_is_not_written(number: float) -> None:
+    held = [Column(name="mentioned"), Column(name="words", integral=False)]
+    with pytest.raises(ValueError, match=f"item '1': the statistic mentioned is {number:.17g}"):
+        item_lines([(ITEM, result(statistic=number))], held, keep_text=True)
 
 
 def test_a_signature_ends_every_line() -> None:
-    line = item_lines([(ITEM, result())], ("a", "b"), keep_text=True)
+    line = item_lines([(ITEM, result())], columns("a", "b"), keep_text=True)
     both = signed_lines(line * 2, 'chair|"x"').splitlines()
     assert [json.loads(each).get("signature") for each in both] == ['chair|"x"'] * 2
     assert json.loads(both[0])["response"] == ITEM.response
@@ -133,8 +153,8 @@ def test_lines_with_the_same_outcome_are_those_of_a_plain_loop() -> None:
         for number in range(30)
     ]
     names = ("mentioned", "words")
-    lines = item_lines(((ITEM, each) for each in alike), names, keep_text=True).splitlines()
-    for line, each in zip(lines, alike, strict=True):
+    lines = item_lines([(ITEM, each) for each in alike], columns(*names), keep_text=True)
+    for line, each in zip(lines.splitlines(), alike, strict=True):
         plain = json.loads(json.dumps(each.to_json()))
         statistics = dict(zip(names, each.statistics, strict=True))
         assert json.loads(line) == {**plain, "statistics": statistics, "response": ITEM.response}

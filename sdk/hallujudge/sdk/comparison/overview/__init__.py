@@ -70,6 +70,8 @@ class ScoredRun:
     """The run's folder, with its report and items."""
     report: Report
     """The report, without items."""
+    next_step: str = ""
+    """An example of an unscored item with its next step; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +187,10 @@ def score_all(
                 client, planned, out / planned.folder, own, workers, overwrite
             )
         except HallujudgeError as err:
-            why = str(err)
-            for copy, name in {str(planned.archive): planned.source, **planned.copies}.items():
-                why = why.replace(copy, name)
-            done = LeftOut(archive=planned.source, reason=why, command=planned.command)
+            done = _failed(planned, str(err))
+        except Exception as err:
+            # A defect in one run must not cost the overview of the others.
+            done = _failed(planned, f"internal error, which you can report: {err!r:.200}")
         if isinstance(done, ScoredRun):
             runs.append(done)
         else:
@@ -198,6 +200,13 @@ def score_all(
     overview = Overview(runs=tuple(runs), left_out=tuple(left_out), beside=plan.beside)
     _write(overview, out)
     return overview
+
+
+def _failed(planned: PlannedRun, why: str) -> LeftOut:
+    """Return a run that could not be scored, with the names of files that the user knows."""
+    for copy, name in {str(planned.archive): planned.source, **planned.copies}.items():
+        why = why.replace(copy, name)
+    return LeftOut(archive=planned.source, reason=why, command=planned.command)
 
 
 def _scored(
@@ -227,6 +236,7 @@ def _scored(
         archive=planned.source,
         folder=folder,
         report=report,
+        next_step=_next_step(folder, report) if report.coverage.unscored else "",
     )
 
 
@@ -317,16 +327,16 @@ def _unscored_notes(runs: Iterable[ScoredRun]) -> Iterable[str]:
             reasons = ", ".join(f"{why} {count:,}" for why, count in coverage.reasons.items())
             yield (
                 f"{run.model}, {run.name}: {coverage.unscored:,} of "
-                f"{counted(coverage.items, 'item')} unscored ({reasons}){_next_step(run)}"
+                f"{counted(coverage.items, 'item')} unscored ({reasons}){run.next_step}"
             )
 
 
-def _next_step(run: ScoredRun) -> str:
+def _next_step(folder: Path, report: Report) -> str:
     """Return an example of an unscored item and its next step, with options of the metric."""
-    found = (each for each in read_run(run.folder).results() if each.reason)
+    found = (each for each in read_run(folder).results() if each.reason)
     if (first := next(found, None)) is None or first.reason not in UnscoredReason.__members__:
         return ""
     why, step = first.detail.rstrip("."), UnscoredReason[first.reason].next_step
     text = f". Example: item {first.id}: {why}. Next step: {step}"
     # A command for one metric takes its options by their names alone.
-    return text.replace("the option ", f"the option {run.report.metric}.")
+    return text.replace("the option ", f"the option {report.metric}.")
