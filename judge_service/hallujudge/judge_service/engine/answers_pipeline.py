@@ -192,14 +192,17 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         if how.partial:
             return self._partial_problem(answers)
         names = [answer.name for answer in answers]
-        for name in how.names or names:
+        for name in how.needed or names:
             if names.count(name) != 1:
                 return _miscounted(name, names.count(name))
             if problem := self.problem_within(item, answers[names.index(name)]):
                 return problem
-        if how.names and (others := sorted(set(names) - set(how.names))):
-            detail = f"the answer {others[0]!r} is not one of {', '.join(how.names)}"
+        if how.needed and (others := sorted(set(names) - set(how.needed))):
+            detail = f"the answer {others[0]!r} is not one of {', '.join(how.needed)}"
             return UnscoredReason.PLACE_INVALID, detail
+        if answers and len(answers) < how.every:
+            detail = f"the bundle has {len(answers)} of {how.every} answers"
+            return UnscoredReason.RESPONSE_MISSING, detail
         return None if answers else _NO_ANSWERS
 
     def place_problem(self, item: AnswersItem) -> Problem | None:

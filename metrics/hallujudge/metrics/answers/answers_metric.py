@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from ..errors import BenchmarkError, OptionError
-from ..framework.columns_and_scores import Column
+from ..errors import OptionError
+from ..framework.columns_and_scores import Column, checked_counts
 from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem
 from ..responses.thoughts import Division
@@ -286,15 +286,8 @@ class AnswersMetric(SoftMetric):
 
     def _row(self, bundle: Bundle, *, readable: bool) -> tuple[float, ...]:
         # A condition is a truth value; the plus makes it a number.
-        row = tuple([+each.of(bundle) if readable or each.unread else 0 for each in self.counts])
-        # The columns of a class begin with its counts.
-        for column, number in zip(self.columns, row, strict=False):
-            if problem := column.problem(number):
-                raise BenchmarkError(
-                    f"{self.name}: the count {problem}, which is not a number of things. In the "
-                    "benchmark's file, declare the count with integral=False"
-                )
-        return row
+        row = [+each.of(bundle) if readable or each.unread else 0 for each in self.counts]
+        return checked_counts(self.name, self.columns, row)
 
     def _elsewhere(self, bundle: Bundle, row: Sequence[float]) -> tuple[float, ...]:
         if self._others is None:

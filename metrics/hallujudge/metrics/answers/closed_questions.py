@@ -215,7 +215,8 @@ class Bundling:
     names_are_ids: bool = False
     """Whether names are ids of the archive, so that neither parsers nor counts look at them."""
     known: Mapping[str, str] = field(default_factory=dict)
-    """The names that records may have, however they are written -> meaning; empty if any."""
+    """The names that records may have, however they are written -> meaning; empty if any. A bundle
+    needs all of them, unless it is ``partial``."""
     same: tuple[str, ...] = ()
     """Fields, ``label`` or ``media`` that must agree within a bundle; a record may lack a field."""
     partial: bool = False
@@ -223,6 +224,11 @@ class Bundling:
     required: tuple[str, ...] = ()
     """Names of answers without which a partial bundle does not count. It has no score of its own of
     answers that it lacks."""
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Names of the answers that a bundle may not lack; empty if they are not known."""
+        return self.required or self.names or (() if self.partial else tuple(self.known))
 
     @property
     def alone(self) -> bool:

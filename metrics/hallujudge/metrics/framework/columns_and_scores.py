@@ -8,9 +8,11 @@ kept, so that intervals and groups never need an item to be judged again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ..errors import BenchmarkError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,6 +58,28 @@ class Column:
         least = -_MOST if self.signed or self.label else 0
         is_held = number == int(number) and least <= number < _MOST
         return "" if is_held else f"{self.name} is {number:.17g}"
+
+
+def checked_counts(
+    metric: str, columns: Sequence[Column], counts: Sequence[float]
+) -> tuple[float, ...]:
+    """Return the counts of an item, which may be those of a declaration from outside.
+
+    Args:
+        metric: Name of the metric.
+        columns: Its columns, the counted ones first.
+        counts: The counts.
+
+    Raises:
+        BenchmarkError: A count is none that its column can hold.
+    """
+    for column, number in zip(columns, counts, strict=False):
+        if problem := column.problem(number):
+            raise BenchmarkError(
+                f"{metric}: the count {problem}, which is not a number of things. In the "
+                "benchmark's file, declare the count with integral=False"
+            )
+    return tuple(counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

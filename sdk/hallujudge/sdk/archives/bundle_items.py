@@ -51,7 +51,12 @@ class BundleItems:
         self._columns = AnswerColumns(declared, asked, maker)
         self._group_by = group_by
         self._of_first = of_first
-        self._needed = () if options.allow_missing else self._bundle.required or self._bundle.names
+        self._needed = () if options.allow_missing else self._bundle.needed
+        may_lack = ", or pass InputOptions(allow_missing=True) to leave them unscored"
+        self._remedy = (
+            f"Give every one its answers {' and '.join(self._needed)}"
+            f"{may_lack * declared.question_files}"
+        )
         self._media = MediaCheck(() if self._keys.own_media else self._keys.media)
 
     def of(self, bundles: Iterable[Sequence[Entry]], *, with_ids: bool) -> list[AnswersItem]:
@@ -136,7 +141,7 @@ class BundleItems:
         lacking = [name for name in self._needed if name not in answers]
         if lacking and len(entries) >= every:
             fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
-            self._faults.add(fault, first.bundle)
+            self._faults.add(fault, first.bundle, remedy=self._remedy)
         names = self._bundle.names
         in_order = [answers[name] for name in names if name in answers] if names else ()
         # Some questions are duplicates with the halves of a video in the other order.

@@ -209,8 +209,7 @@ class _Head(NamedTuple):
         return cls(str(run.folder), run.metric, run.signature, run.results, run.calibration)
 
     def data(self, name: str) -> RunData:
-        counted = (result for result in self.results() if not result.left_out)
-        results = _by_id(counted, self.source or name)
+        results = _by_id((r for r in self.results() if not r.left_out), self.source or name)
         label = RunLabel(
             name=name,
             source=self.source,

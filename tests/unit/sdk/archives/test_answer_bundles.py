@@ -92,6 +92,18 @@ def test_rows_with_equal_fields_are_a_bundle() -> None:
     assert [(item.id, len(item.answers)) for item in read(SETS, rows)] == [("a", 3), ("b", 1)]
 
 
+def test_half_a_pair_is_refused_or_allowed_to_lack_an_answer() -> None:
+    known = {"true": "what is shown", "false": "what is not shown"}
+    pairs = replace(SETS, bundle=replace(SETS.bundle, known=known))
+    rows = [row(n, name, "Yes", set=f"pair {n}") for n in (1, 2) for name in known]
+    assert [len(item.answers) for item in read(pairs, rows)] == [2, 2]
+    with pytest.raises(ArchiveError, match=r"have no false answer: pair 2 \(1 in all\)") as caught:
+        read(pairs, rows[:-1])
+    assert "its answers true and false, or pass InputOptions(allow_missing" in str(caught.value)
+    _, half = read(pairs, rows[:-1], allow_missing=True)
+    assert [answer.name for answer in half.answers] == ["true"]
+
+
 def test_questions_have_what_rows_leave_out() -> None:
     rows = [{"question_id": 1, "operator": "base", "response": "Yes"}]
     [item] = read(ROWS, rows, [{"question_id": 1, "label": 0, "video": "v"}])
