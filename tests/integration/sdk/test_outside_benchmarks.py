@@ -13,7 +13,7 @@ from support.running import ServerProcess, cli, here
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import FAMILIES, benchmarks_of, remove_benchmarks
-from hallujudge.sdk import Client, add_benchmarks, read_run
+from hallujudge.sdk import Client, add_benchmarks
 
 FILE = Path(__file__).resolve().parents[3] / "examples" / "my_benchmark.py"
 ANSWERS = [
@@ -152,18 +152,17 @@ def test_an_error_of_its_parser_names_line_and_response(
 def test_a_count_of_fractions_is_declared_as_such_or_refused(answers: Path, tmp_path: Path) -> None:
     points = 'count("right", "points", lambda a: 1 if a.right else -0.25{})'
     file, whole = tmp_path / "points.py", 'count("right", "right answers", is_right)'
-    score = ("score", "my-sides", "-r", answers, "--benchmark", file, "-o", tmp_path / "out")
+    score = ("score", "my-sides", "-r", answers, "--benchmark", file, "-o")
     file.write_text(changed(whole, points.format("")), encoding="utf-8")
-    refused = cli(*score)
+    refused = cli(*score, tmp_path / "refused")
     assert refused.returncode == 2, refused.stderr
     assert "my-sides: the count right is -0.25" in refused.stderr
     assert "integral=False" in refused.stderr
     file.write_text(changed(whole, points.format(", integral=False")), encoding="utf-8")
-    assert cli(*score).returncode == 0
-    add_benchmarks([file])
-    read = [each.statistics[0] for each in read_run(tmp_path / "out").results()]
-    assert read == [1, -0.25, -0.25]
-    remove_benchmarks()
+    runs = [tmp_path / "one", tmp_path / "two"]
+    assert [cli(*score, run).returncode for run in runs] == [0, 0]
+    compared = cli("compare", *runs, "--benchmark", file)
+    assert (compared.returncode, "3 items are scored in both" in compared.stdout) == (0, True)
 
 
 def test_its_plain_records_are_known_by_their_keys(answers: Path, tmp_path: Path) -> None:
