@@ -46,7 +46,7 @@ def test_several_metrics_and_keys(runs: Path) -> None:
     given = ("--rows", "score", "--columns", "metric,model", "--no-tests", "-f", "csv")
     told = here("table", "a", "pope", "--name", "x", "--name", "x", *given, cwd=runs)
     assert told.returncode == 0, told.stderr
-    assert told.stdout.splitlines()[0] == "score,chair,pope"
+    assert told.stdout.splitlines()[0] == "score,chair,pope,notes"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class Column:
             return ""
         least = -_MOST if self.signed or self.label else 0
         is_held = number == int(number) and least <= number < _MOST
-        return "" if is_held else f"{self.name} is {number:.17g}"
+        return "" if is_held else f"{self.name} is {number!s:.40}"
 
 
 def checked_counts(
@@ -133,6 +133,11 @@ class ScoreDefinition:
         unit = "" if self.unit == "fraction" else f" ({self.unit})"
         better = "" if self.direction == "neither" else f"; {self.direction} is better"
         return f"{self.meaning}{unit}{better}"
+
+    @property
+    def is_unparsed_rate(self) -> bool:
+        """Whether it is a share of answers that could not be parsed, which other scores hide."""
+        return self.name.endswith("unparsed_rate")
 
     def share(self, value: float) -> float:
         """Return where a value lies between the worst end of the range, 0, and the best, 1."""

@@ -16,7 +16,8 @@ from typing import Any
 from hallujudge.metrics import UnknownVariantError
 
 from ..archives.stored_files import read_stored
-from ..comparison.compared_runs import RunSource
+from ..comparison.results import notes_of_runs
+from ..comparison.run_names import RunSource
 from ..errors import ArchiveError, UnsupportedError
 from ..report.table_pages import Cell
 from ..runs.manifest import ANALYSIS
@@ -80,7 +81,7 @@ def analyze(
     return Analysis(
         runs=tuple(map(described, given)),
         tables=tuple(tables),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=(*dict.fromkeys(notes), *notes_of_runs((r.name, r.report.notes) for r in given)),
     )
 
 

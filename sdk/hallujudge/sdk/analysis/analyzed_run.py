@@ -11,7 +11,7 @@ from hallujudge.metrics import Metric, Outcome, Report
 
 from ..archives.records import Record
 from ..backends import metric_of
-from ..comparison.compared_runs import RunSource, check_distinct, run_keys, run_name
+from ..comparison.run_names import RunSource, check_distinct, run_keys, run_name
 from ..errors import ArchiveError, InvalidInputError
 from ..report.table_pages import Cell
 from ..runs.manifest import ITEMS

@@ -13,7 +13,7 @@ from random import Random
 from ..archives.formats import read_format
 from ..archives.json_files import amount, named, shown
 from ..archives.records import Record, read_records
-from ..comparison.compared_runs import RunSource
+from ..comparison.run_names import RunSource
 from ..errors import ArchiveError, InvalidInputError
 from ..report.export_formats import csv_cell
 from .analyzed_run import AnalyzedRun, analyzed_runs

@@ -168,7 +168,10 @@ def message_page(title: str, text: str) -> str:
 
 
 def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
-    """Return the runs of a metric, with a form that compares two of them."""
+    """Return the runs of a metric, with a form that compares two of them, and their notes."""
+    # Imported here because the comparisons load numpy.
+    from ..comparison.results import notes_of_runs
+
     reports = [run.report for run in runs if run.report is not None]
     names = list(dict.fromkeys(name for report in reports for name in report.scores))
     differing = _differing(reports)
@@ -181,7 +184,9 @@ def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
     button = element("button", "Compare A with B", type="submit")
     content: list[Markup] = [scroll, *([button] if len(runs) > 1 else [])]
     form = element("form", *content, action="/compare", method="get")
-    return element("section", element("h2", metric), form, data_key=metric)
+    noted = notes_of_runs((run.name, run.report.notes) for run in runs if run.report is not None)
+    notes = [element("p", f"Note: {note}") for note in noted]
+    return element("section", element("h2", metric), form, *notes, data_key=metric)
 
 
 def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bool) -> Markup:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from .compared_runs import CompareOptions, RunSource
+from .compared_runs import CompareOptions
 from .differences import compare
 from .gates import Gate, GateCheck, GateLimits, gate
 from .item_pairs import ItemChange, changed_items
-from .leaderboards import (
-    Leaderboard,
-    LeaderboardRow,
-    Leaderboards,
-    PairTest,
-    leaderboard,
-    leaderboards,
-)
+from .leaderboard_tables import Leaderboard, LeaderboardRow, Leaderboards, PairTest
+from .leaderboards import leaderboard, leaderboards
 from .paper_tables import PaperTable, paper_table
 from .results import (
     Comparison,
@@ -24,6 +18,7 @@ from .results import (
     ScoreChanges,
     ScoreDifference,
 )
+from .run_names import RunSource
 from .table_cells import TableCell, TableLayout
 
 __all__ = [

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from hallujudge.metrics import (
     IntervalSettings,
@@ -34,13 +33,10 @@ from ..errors import ArchiveError, InvalidInputError
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run
 from .results import RunLabel
+from .run_names import RunSource, run_names
 
 # Fields such as answer parsers may be long; a message shows their beginning.
 _VALUE_CHARS = 120
-
-MODEL, METRIC = "model", "metric"
-RunSource: TypeAlias = "str | Path | RunReport"
-"""The folder of a run, or a report that holds its items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +82,8 @@ class RunData:
     """The fields of the signature."""
     results: Mapping[str, ItemResult] = field(repr=False)
     """Item id in the first run -> result, in the order of the responses."""
+    original: Report = field(repr=False)
+    """The report of the run, over all its items."""
     pairing: tuple[str, ...] = ()
     """Notes on how its items were paired with those of the first run."""
     calibration: Calibration | None = None
@@ -188,7 +186,7 @@ class _Head(NamedTuple):
 
     source: str
     metric: Metric
-    signature: str
+    report: Report
     results: Callable[[], Iterable[ItemResult]]
     calibration: Callable[[], Calibration | None]
 
@@ -202,26 +200,26 @@ class _Head(NamedTuple):
                 )
             metric = metric_of(source.metric, source.variant, source.settings)
             items = source.items
-            return cls(
-                "", metric, source.signature, lambda: (i.result for i in items), lambda: None
-            )
+            return cls("", metric, source, lambda: (i.result for i in items), lambda: None)
         run = read_run(source)
-        return cls(str(run.folder), run.metric, run.signature, run.results, run.calibration)
+        return cls(str(run.folder), run.metric, run.report, run.results, run.calibration)
 
     def data(self, name: str) -> RunData:
         results = _by_id((r for r in self.results() if not r.left_out), self.source or name)
         label = RunLabel(
             name=name,
             source=self.source,
-            signature=self.signature,
+            signature=self.report.signature,
             items=len(results),
             scored=sum(result.outcome is Outcome.SCORED for result in results.values()),
+            notes=self.report.notes,
         )
         return RunData(
             label=label,
             metric=self.metric,
-            fields=parsed_signature(self.signature),
+            fields=parsed_signature(self.report.signature),
             results=results,
+            original=self.report,
             calibration=self.calibration(),
         )
 
@@ -401,7 +399,7 @@ def _refuse_other(first: _Head, second: _Head, names: Sequence[str], allow: Sequ
             f"{names[0]} and {names[1]} can't be compared: the metrics are {first.metric.name} "
             f"and {second.metric.name}; give runs of one metric"
         )
-    one, other = parsed_signature(first.signature), parsed_signature(second.signature)
+    one, other = (parsed_signature(each.report.signature) for each in (first, second))
     if different := [key for key in differing_fields(one, other) if key not in allow]:
         fields = "; ".join(_in_words(key, one, other) for key in different)
         raise InvalidInputError(
@@ -414,107 +412,3 @@ def _in_words(key: str, one: Mapping[str, str], other: Mapping[str, str]) -> str
     word = f"{SIGNATURE_FIELDS[key]} ({key})" if key in SIGNATURE_FIELDS else key
     values = (fields.get(key, "none")[:_VALUE_CHARS] for fields in (one, other))
     return f"{word} {' and '.join(values)}"
-
-
-def run_names(
-    sources: Sequence[RunSource], given: Sequence[str], *, distinct: bool = True
-) -> list[str]:
-    """Return a name for each run: as given, or of its folder.
-
-    Args:
-        sources: The runs.
-        given: Their names; empty for those of their folders.
-        distinct: Whether two runs may not have one name.
-
-    Raises:
-        InvalidInputError: The names do not fit the runs.
-    """
-    if given and len(given) != len(sources):
-        raise InvalidInputError(
-            f"{len(given)} name{'s' * (len(given) != 1)} for {len(sources)} runs; give one name "
-            "for each run"
-        )
-    names = list(given) or _folder_names(sources)
-    folders = [_real(source) for source in sources if not isinstance(source, RunReport)]
-    if twice := [folder for folder in folders if folders.count(folder) > 1]:
-        raise InvalidInputError(f"{twice[0]} is given twice; give different runs")
-    if distinct:
-        check_distinct(names)
-    return names
-
-
-def check_distinct(names: Sequence[str]) -> None:
-    """Check that runs have different names.
-
-    Raises:
-        InvalidInputError: Two have one name.
-    """
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise InvalidInputError(
-            f"two runs have the name {repeated[0]!r:.80}; give each run once, under its own name"
-        )
-
-
-def run_keys(sources: Sequence[RunSource], given: Sequence[str]) -> list[dict[str, str]]:
-    """Return the keys of each run's name with their values.
-
-    Args:
-        sources: The runs.
-        given: Their names; empty for those of their folders.
-
-    Raises:
-        InvalidInputError: The names do not fit the runs, or their keys differ.
-    """
-    # Runs of several metrics may be of one model, so that names may be equal.
-    keys = [keys_of(name) for name in run_names(sources, given, distinct=False)]
-    for each in keys[1:]:
-        if lacking := sorted(each.keys() ^ keys[0].keys()):
-            raise InvalidInputError(
-                f"the runs {run_name(keys[0])!r:.80} and {run_name(each)!r:.80} do not both have "
-                f"the key {lacking[0]!r:.40}; give each run the same keys"
-            )
-    return keys
-
-
-def keys_of(name: str) -> dict[str, str]:
-    """Return the keys of a run's name: of ``llava``, or of ``model=llava,split=random``.
-
-    Raises:
-        InvalidInputError: A key has no value.
-    """
-    if "=" not in name:
-        return {MODEL: name}
-    pairs = [part.partition("=") for part in name.split(",")]
-    if not all(key.strip() and value.strip() for key, _, value in pairs):
-        raise InvalidInputError(
-            f"the name {name!r:.80}: give a name, or keys with values, such as "
-            "model=llava,split=random"
-        )
-    return {MODEL: "", **{key.strip(): value.strip() for key, _, value in pairs}}
-
-
-def run_name(keys: Mapping[str, str]) -> str:
-    """Return the name of a run: the values of its keys, without that of its metric."""
-    metric = keys.get(METRIC)
-    return "/".join(value for value in keys.values() if value and value != metric)
-
-
-def _real(folder: str | Path) -> Path:
-    # Path.resolve raises a RuntimeError for links that go around in a circle.
-    return Path(os.path.realpath(folder))
-
-
-def _folder_names(sources: Sequence[RunSource]) -> list[str]:
-    """Return the folders' names, with as many parents as make them distinct."""
-    parts = [
-        (f"run {place}",) if isinstance(source, RunReport) else _real(source).parts
-        for place, source in enumerate(sources, start=1)
-    ]
-    if len(set(parts)) < len(parts):
-        # One folder is given twice. The caller refuses it and shows the path as it was given.
-        return list(map(str, sources))
-    for depth in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(part[-depth:]) for part in parts]
-        if len(set(names)) == len(names):
-            break
-    return names

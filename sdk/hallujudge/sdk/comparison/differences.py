@@ -24,17 +24,19 @@ from hallujudge.metrics.framework.signature import LABELS, REFERENCES, signature
 from hallujudge.metrics.framework.significance import holm
 
 from ..runs.manifest import JOURNAL, partial
-from .compared_runs import (
-    CompareOptions,
-    RunData,
-    RunSource,
-    checked_scores,
-    pairs_of,
-    read_runs,
-)
+from .compared_runs import CompareOptions, RunData, checked_scores, pairs_of, read_runs
 from .item_pairs import PairedRuns
 from .label_scores import order_notes
-from .results import Comparison, CorrectedDifference, Finding, Pair, RunLabel, ScoreDifference
+from .results import (
+    Comparison,
+    CorrectedDifference,
+    Finding,
+    Pair,
+    RunLabel,
+    ScoreDifference,
+    notes_of_runs,
+)
+from .run_names import RunSource
 
 
 def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparison:
@@ -74,6 +76,7 @@ def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparis
             *data_notes(data, options),
             *order_notes(data, [each.name for each in scores if each.direction != "neither"]),
             *_notes(pairs),
+            *own_notes(data),
         ),
     )
 
@@ -257,6 +260,11 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
                 f"The runs differ in {key}: {', '.join(values)}. This may explain a difference as "
                 "well as the models do."
             )
+
+
+def own_notes(runs: Sequence[RunData]) -> Iterable[str]:
+    """Yield what the runs' own reports note, which limits their scores in other tables too."""
+    return notes_of_runs((run.name, run.label.notes) for run in runs)
 
 
 def _label_notes(runs: Sequence[RunData]) -> Iterable[str]:

@@ -12,10 +12,11 @@ from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
 from ..report.table_pages import Grid, Page, Shown, interval_heading, show_number, show_range
-from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
-from .differences import coverage_notes, data_notes, tested_pairs
+from .compared_runs import CompareOptions, RunData, checked_scores, read_runs
+from .differences import coverage_notes, data_notes, own_notes, tested_pairs
 from .item_pairs import PairedRuns
-from .results import Pair, RunLabel, ScoreDifference, sources_of
+from .results import Pair, RunLabel, ScoreDifference, notes_of_row, sources_of
+from .run_names import RunSource
 
 Decision: TypeAlias = Literal["shown", "observed", "possible"]
 """When a check fails: if its whole interval is beyond the limit (``shown``), if its value is
@@ -185,6 +186,7 @@ class Gate(Shown):
             rows=tuple(map(_shown, self.checks)),
             keys=("kind", "score", "limit", "value", "ci_low", "ci_high", "passed"),
             values=tuple(tuple(asdict(check).values()) for check in self.checks),
+            notes=(notes_of_row(self.runs),) * len(self.checks),
         )
         return Page(
             title=f"{self.metric} ({self.variant}): gate",
@@ -227,7 +229,11 @@ def _gate_runs(runs: Sequence[RunData], limits: GateLimits, options: CompareOpti
         decide=limits.decide,
         confidence=settings.confidence,
         method=settings.text,
-        notes=(*data_notes(runs, options), *(coverage_notes(pair) if pair else ())),
+        notes=(
+            *data_notes(runs, options),
+            *(coverage_notes(pair) if pair else ()),
+            *own_notes(runs),
+        ),
     )
 
 

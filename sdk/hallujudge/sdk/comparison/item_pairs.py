@@ -15,8 +15,9 @@ from hallujudge.metrics.framework.results import JsonValue
 from ..errors import InvalidInputError
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run
-from .compared_runs import CompareOptions, RunData, RunSource, read_runs
+from .compared_runs import CompareOptions, RunData, read_runs
 from .results import PairCoverage, ScoreChanges
+from .run_names import RunSource
 
 if TYPE_CHECKING:
     from hallujudge.metrics.framework.statistics_table import Clusters

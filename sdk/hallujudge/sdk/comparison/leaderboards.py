@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from hallujudge.metrics import Metric, Outcome, ScoreDefinition
-from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.comparison import ComparisonSettings
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
-from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.significance import compact_letters
 
 from ..archives.stored_files import read_stored
 from ..errors import ArchiveError, InvalidInputError
-from ..report.report_text import counted
-from ..report.table_pages import (
-    Grid,
-    Page,
-    Shown,
-    interval_heading,
-    show_number,
-    show_p,
-    show_range,
-)
-from .compared_runs import CompareOptions, RunData, RunSource, checked_scores, read_runs
-from .differences import data_notes, tested_pairs
+from .compared_runs import CompareOptions, RunData, checked_scores, read_runs
+from .differences import data_notes, own_notes, tested_pairs
 from .item_pairs import PairedRuns, common_items
-from .results import Pair, RunLabel, sources_of
+from .leaderboard_tables import Leaderboard, LeaderboardRow, Leaderboards, PairTest
+from .results import Pair
+from .run_names import RunSource
+from .table_cells import differing_unparsed_rates
 
 OVERVIEW = "overview.json"
 """The file of an overview that names its runs."""
@@ -77,7 +68,13 @@ def leaderboard(
         tests=tests,
         confidence=settings.confidence,
         method=settings.text,
-        notes=(*data_notes(data, options), *ranking.notes, *_notes(ranking.runs, pairs)),
+        notes=(
+            *data_notes(data, options),
+            *ranking.notes,
+            *_notes(ranking.runs, pairs),
+            *own_notes(data),
+        ),
+        unparsed=_unparsed(data, chosen.name),
     )
 
 
@@ -136,188 +133,6 @@ class _Overview(TypedDict):
     """The same of all runs."""
 
     runs: list[_OverviewRun]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaderboard(Shown):
-    """Runs by rank."""
-
-    schema = "leaderboard"
-
-    metric: str
-    """The metric's name."""
-    variant: str
-    """The variant."""
-    score: str
-    """The score by which runs are ranked."""
-    direction: Direction
-    """Which end of the score is better."""
-    items: int
-    """How many items are scored in all runs."""
-    runs: tuple[RunLabel, ...]
-    """The runs, in the order in which they were given."""
-    rows: tuple[LeaderboardRow, ...]
-    """The runs by rank."""
-    tests: tuple[PairTest, ...]
-    """Every pair of runs."""
-    confidence: float
-    """Confidence level of the intervals; 1 minus the level of the tests."""
-    method: str
-    """How intervals and p-values were made."""
-    notes: tuple[str, ...] = ()
-    """Warnings, one sentence each."""
-
-    def page(self) -> Page:
-        """Return the ranks and the tests as tables."""
-        interval = interval_heading(self.confidence)
-        ranks = Grid(
-            title=f"{self.score}, {self.direction} is better, over {self.items:,} items",
-            headings=("rank", "run", self.score, interval, "group", "unscored"),
-            rows=tuple(map(_shown_row, self.rows)),
-            keys=("rank", "run", "value", "ci_low", "ci_high", "groups", "unscored"),
-            values=tuple(tuple(asdict(row).values()) for row in self.rows),
-        )
-        tests = Grid(
-            title="Pairs of runs",
-            headings=("run", "against", "difference", interval, "p", "p (Holm)"),
-            rows=tuple(map(_shown_test, self.tests)),
-            keys=("first", "second", "difference", "ci_low", "ci_high", "p", "p_corrected"),
-            values=tuple(tuple(asdict(test).values()) for test in self.tests),
-            spare=("p",),
-        )
-        return Page(
-            title=f"{self.metric} ({self.variant}): leaderboard",
-            grids=(ranks, tests),
-            sentences=(
-                "Runs that share a letter can't be told apart: p (Holm) of the paired permutation "
-                f"test, corrected for {counted(len(self.tests), 'pair')}, is above "
-                f"{1 - self.confidence:.4g}.",
-            ),
-            notes=self.notes,
-            sources={**sources_of(self.runs), "method": self.method},
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaderboards(Shown):
-    """The leaderboards of all metrics of an overview."""
-
-    schema = "leaderboards"
-
-    boards: Mapping[str, Leaderboard]
-    """Name of the runs, the metric and its task if there are several -> leaderboard."""
-    left_out: tuple[str, ...]
-    """Why other metrics of the overview have none, one sentence each."""
-
-    def __getitem__(self, name: str) -> Leaderboard:
-        return self.boards[name]
-
-    def to_json(self) -> Mapping[str, JsonValue]:
-        """Return the leaderboards as plain values."""
-        boards: dict[str, JsonValue] = {
-            name: dict(board.to_json()) for name, board in self.boards.items()
-        }
-        return {"boards": boards, "left_out": self.left_out}
-
-    def page(self) -> Page:
-        """Return the ranks of all metrics in one table, and the tests in another."""
-        pages = {name: board.page() for name, board in self.boards.items()}
-        sources = [
-            (f"{name}: {key}", text)
-            for name, page in pages.items()
-            for key, text in page.sources.items()
-        ]
-        return Page(
-            title="Leaderboards",
-            grids=(self._grid("Ranks by metric", 0), self._grid("Pairs of runs", 1)),
-            sentences=(
-                "Runs of one metric that share a letter can't be told apart by the paired "
-                "permutation test, corrected by Holm's method for the metric's pairs.",
-            ),
-            notes=(
-                *(f"{name}: {note}" for name, page in pages.items() for note in page.notes),
-                *(f"not ranked: {reason}" for reason in self.left_out),
-            ),
-            sources=dict(sources),
-        )
-
-    def _grid(self, title: str, place: int) -> Grid:
-        """Return a table of all leaderboards as one, with the metric and its score in front."""
-        grids = [
-            ((name, board.score), board.page().grids[place]) for name, board in self.boards.items()
-        ]
-        _, first = grids[0]
-        headings = ["value" if each == grids[0][0][1] else each for each in first.headings]
-        return Grid(
-            title=title,
-            headings=("metric", "score", *headings),
-            rows=tuple((*head, *row) for head, grid in grids for row in grid.rows),
-            keys=("metric", "score", *first.keys),
-            values=tuple((*head, *row) for head, grid in grids for row in grid.values),
-            spare=first.spare,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderboardRow:
-    """A run and its place."""
-
-    rank: int
-    """Rank, counted from 1; equal scores have equal ranks."""
-    run: str
-    """The run's name."""
-    value: float
-    """Its score, over the items that are scored in all runs."""
-    ci_low: float | None
-    """Lower end of the score's interval; None without one."""
-    ci_high: float | None
-    """Upper end of the interval."""
-    groups: str
-    """Letters; runs that share a letter can't be told apart."""
-    unscored: int
-    """How many of the run's items are unscored."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairTest:
-    """Two runs, tested against each other."""
-
-    first: str
-    """The run with the better rank."""
-    second: str
-    """The other run."""
-    difference: float
-    """Second minus first."""
-    ci_low: float | None
-    """Lower end of the difference's interval; None without one."""
-    ci_high: float | None
-    """Upper end of the interval."""
-    p: float
-    """Two-sided p-value of the paired permutation test."""
-    p_corrected: float
-    """The p-value after Holm's correction for all pairs of runs."""
-
-
-def _shown_row(row: LeaderboardRow) -> tuple[str, ...]:
-    return (
-        str(row.rank),
-        row.run,
-        show_number(row.value),
-        show_range(row.ci_low, row.ci_high),
-        row.groups,
-        f"{row.unscored:,}",
-    )
-
-
-def _shown_test(test: PairTest) -> tuple[str, ...]:
-    return (
-        test.second,
-        test.first,
-        show_number(test.difference, signed=True),
-        show_range(test.ci_low, test.ci_high, signed=True),
-        show_p(test.p),
-        show_p(test.p_corrected),
-    )
 
 
 def ranking_scores(metric: Metric, name: str = "") -> tuple[ScoreDefinition, ...]:
@@ -412,6 +227,16 @@ def _ranked(
     out = [run.name for run in data if run not in own]
     notes = [f"not ranked: {each}, whose {score.name} is undefined." for each in out]
     return found._replace(notes=(*notes, *found.notes))
+
+
+def _unparsed(data: Sequence[RunData], ranked_by: str) -> dict[str, dict[str, float | None]]:
+    """Return the rates of unparsed answers that differ, other than the score that ranks."""
+    names = differing_unparsed_rates(data[0].metric, [run.original for run in data])
+    return {
+        name: {run.name: run.original.scores[name].value for run in data}
+        for name in names
+        if name != ranked_by
+    }
 
 
 def _row(

@@ -14,22 +14,12 @@ from ..archives.json_files import named
 from ..errors import InvalidInputError
 from ..report.report_text import counted
 from ..report.table_pages import Page, Shown
-from .compared_runs import (
-    METRIC,
-    MODEL,
-    CompareOptions,
-    RunData,
-    RunSource,
-    checked_scores,
-    keys_of,
-    metrics_of,
-    read_runs,
-    run_name,
-    run_names,
-)
+from .compared_runs import CompareOptions, RunData, checked_scores, metrics_of, read_runs
 from .differences import data_notes, tested_pairs
 from .item_pairs import PairedRuns
 from .leaderboards import OVERVIEW, ranking_scores, runs_of
+from .results import notes_of_runs
+from .run_names import METRIC, MODEL, RunSource, keys_of, run_name, run_names
 from .table_cells import (
     BEST,
     SCORE,
@@ -39,6 +29,7 @@ from .table_cells import (
     Tested,
     best_of,
     different_sizes,
+    differing_unparsed_rates,
     rivals_of,
     shared_signatures,
     table_cells,
@@ -122,6 +113,9 @@ def paper_table(
     shown = (*layout.rows, *layout.columns)
     _refuse_unknown(shown, data, labels, options)
     ranking = {} if options.scores or SCORE in shown else _ranking(data, options)
+    if options.scores and SCORE in shown:
+        unparsed = _unparsed_rates(data)
+        options = replace(options, scores=tuple(dict.fromkeys((*options.scores, *unparsed))))
     entries = [
         entry
         for run, label in zip(data, labels, strict=True)
@@ -139,7 +133,13 @@ def paper_table(
         tests=len(tested),
         confidence=settings.confidence,
         method=settings.text,
-        notes=(*notes, *untested, *_sizes(data, labels), *_unscored(data, labels)),
+        notes=(
+            *notes,
+            *untested,
+            *_sizes(data, labels),
+            *_unscored(data, labels),
+            *_own_notes(data, labels),
+        ),
     )
 
 
@@ -214,13 +214,23 @@ def _read(
     return [found[place] for place in range(len(sources))], tuple(notes)
 
 
-def _ranking(data: Sequence[RunData], options: CompareOptions) -> dict[str, str]:
-    """Return metric -> the first of the scores that rank models that all of its runs have."""
+def _unparsed_rates(data: Sequence[RunData]) -> Iterator[str]:
+    """Yield the rates of unparsed answers that differ between the runs of a metric."""
+    for each in _by_metric(data).values():
+        yield from differing_unparsed_rates(each[0].metric, [run.original for run in each])
+
+
+def _by_metric(data: Sequence[RunData]) -> dict[str, list[RunData]]:
     runs: dict[str, list[RunData]] = {}
     for run in data:
         runs.setdefault(run.metric.name, []).append(run)
+    return runs
+
+
+def _ranking(data: Sequence[RunData], options: CompareOptions) -> dict[str, str]:
+    """Return metric -> the first of the scores that rank models that all of its runs have."""
     found = {}
-    for metric, each in runs.items():
+    for metric, each in _by_metric(data).items():
         *others, last = ranking_scores(each[0].metric)
         reports = [run.report(options.confidence) for run in each] if others else []
         known = (
@@ -247,7 +257,13 @@ def _entries(
         for name, definition in definitions.items():
             if name in scores:
                 keys = {**label, **group, SCORE: name}
-                yield Entry(keys=keys, score=scores[name], definition=definition, data=data)
+                yield Entry(
+                    keys=keys,
+                    score=scores[name],
+                    definition=definition,
+                    data=data,
+                    notes=run.label.notes,
+                )
 
 
 def _known(run: RunData, wanted: Sequence[str]) -> tuple[ScoreDefinition, ...]:
@@ -358,6 +374,15 @@ def _against_best(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
 def _sizes(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> Iterable[str]:
     return different_sizes(
         (label[METRIC], run_name(label), run.label.items)
+        for run, label in zip(data, labels, strict=True)
+    )
+
+
+def _own_notes(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> Iterable[str]:
+    """Return what the runs' reports note, after the metric if there are several."""
+    several = len({label[METRIC] for label in labels}) > 1
+    return notes_of_runs(
+        (f"{label[METRIC]} of {run.name}" if several else run.name, run.label.notes)
         for run, label in zip(data, labels, strict=True)
     )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 from hallujudge.metrics.framework.columns_and_scores import Direction
 
+from ..archives.json_files import named
 from ..report.report_text import ABSENT
 from ..report.table_pages import (
     Grid,
@@ -67,6 +69,7 @@ class Comparison(Shown):
     def page(self) -> Page:
         """Return the comparison as tables and sentences."""
         rows = [(pair, each) for pair in self.pairs for each in pair.differences]
+        labels = {run.name: run for run in self.runs}
         single = len(self.pairs) == 1
         names = (self.pairs[0].first, self.pairs[0].second) if single else ("first", "second")
         differences = Grid(
@@ -85,6 +88,7 @@ class Comparison(Shown):
                 for pair, each in rows
             ),
             spare=("better end", "p", "first", "second"),
+            notes=tuple(notes_of_row((labels[p.first], labels[p.second])) for p, _ in rows),
         )
         return Page(
             title=f"{self.metric} ({self.variant}): comparison",
@@ -127,6 +131,27 @@ class RunLabel:
     """How many items it has."""
     scored: int
     """How many of them are scored."""
+    notes: tuple[str, ...] = ()
+    """What limits the use of its scores, as its own report says."""
+
+
+def notes_of_runs(runs: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
+    """Yield the notes of runs after their names; runs with equal notes share a line.
+
+    Args:
+        runs: The run's name and its notes.
+    """
+    names: dict[str, dict[str, None]] = {}
+    for name, notes in runs:
+        for note in notes:
+            names.setdefault(note, {})[name] = None
+    for note, of in names.items():
+        yield f"{named(list(of))}: {note}"
+
+
+def notes_of_row(runs: Iterable[RunLabel]) -> str:
+    """Return the notes of the runs behind a row of a table, as one text."""
+    return " ".join(notes_of_runs((run.name, run.notes) for run in runs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hallujudge.metrics import Score, ScoreDefinition
+from hallujudge.metrics import Metric, Report, Score, ScoreDefinition
 
 from ..archives.json_files import named
 from ..errors import InvalidInputError
 from ..report.report_text import ABSENT
 from ..report.table_pages import Grid, show_number
-from .compared_runs import MODEL, RunData
+from .compared_runs import RunData
+from .run_names import MODEL
 
 SCORE = "score"
 BEST = "The best model of each score is in bold."
@@ -100,6 +101,8 @@ class TableCell:
     """The same after Holm's correction for all tests of the table."""
     differs: bool = False
     """Whether the corrected p-value is at most 1 minus the confidence."""
+    notes: tuple[str, ...] = ()
+    """What limits the use of the value, as the report of its run says."""
 
 
 class Entry(NamedTuple):
@@ -111,6 +114,8 @@ class Entry(NamedTuple):
     definition: ScoreDefinition
     data: RunData | None
     """The items behind it; None if they are not at hand."""
+    notes: tuple[str, ...] = ()
+    """The notes of its run's report."""
 
     @property
     def rivals(self) -> tuple[tuple[str, str], ...]:
@@ -181,6 +186,7 @@ def table_cells(
             p=test and test.p,
             p_corrected=test and test.p_corrected,
             differs=test is not None and test.differs,
+            notes=entry.notes,
         )
 
 
@@ -230,6 +236,10 @@ def table_grid(
         over=("",) * len(rows) + tuple(" ".join(head[:-1]) for head in heads)
         if len(told) > 1
         else (),
+        notes=tuple(
+            " ".join(dict.fromkeys(note for cell in line if cell for note in cell.notes))
+            for line in found
+        ),
     )
 
 
@@ -249,6 +259,17 @@ def _key(cell: TableCell, keys: Sequence[str]) -> _Key:
 
 def _text(cell: TableCell | None) -> str:
     return ABSENT if cell is None else f"{cell.text}{'*' * cell.differs}"
+
+
+def differing_unparsed_rates(metric: Metric, runs: Sequence[Report]) -> tuple[str, ...]:
+    """Return the rates of unparsed answers that differ between reports of one metric."""
+    return tuple(
+        score.name
+        for score in metric.scores
+        if score.is_unparsed_rate
+        and all(score.name in run.scores for run in runs)
+        and len({run.scores[score.name].value for run in runs}) > 1
+    )
 
 
 def different_sizes(runs: Iterable[tuple[str, str, int]]) -> Iterator[str]:

@@ -58,6 +58,9 @@ class Grid:
     """Row and column of each cell that is shown in bold; a terminal marks it by a dot."""
     over: tuple[str, ...] = ()
     """A second heading above each column, which neighbours share; empty for none."""
+    notes: tuple[str, ...] = ()
+    """Notes on the numbers of each row, a further value of it if any row has one; empty for none.
+    """
     chart: Chart | None = None
     """How pages draw the values above the table; None for the table alone."""
     charted: tuple[Mapping[str, Cell], ...] = ()
@@ -68,6 +71,18 @@ class Grid:
         """The headings in one line each, for formats whose headings have one row."""
         over = self.over or ("",) * len(self.headings)
         return tuple(" ".join(filter(None, pair)) for pair in zip(over, self.headings, strict=True))
+
+    @property
+    def noted_keys(self) -> tuple[str, ...]:
+        """Names of the values, and of the notes if there are any."""
+        return (*self.keys, "notes") if any(self.notes) else self.keys
+
+    @property
+    def noted_values(self) -> Iterable[tuple[Cell, ...]]:
+        """The values row by row, with the notes if there are any."""
+        if not any(self.notes):
+            return self.values
+        return ((*row, note) for row, note in zip(self.values, self.notes, strict=True))
 
     def cells(
         self, embolden: Callable[[str], Text], plain: Callable[[str], Text]
@@ -83,7 +98,7 @@ class Grid:
 
     def records(self) -> list[dict[str, Cell]]:
         """Return the values as one mapping for each row."""
-        return [dict(zip(self.keys, row, strict=True)) for row in self.values]
+        return [dict(zip(self.noted_keys, row, strict=True)) for row in self.noted_values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +265,7 @@ def _markdown(page: Page) -> str:
 
 def _csv(page: Page) -> str:
     """Return the first table with all digits."""
-    return csv_text(page.grids[0].keys, page.grids[0].values)
+    return csv_text(page.grids[0].noted_keys, page.grids[0].noted_values)
 
 
 def _latex(page: Page) -> str:

@@ -84,6 +84,8 @@ def test_the_overview_has_every_run_and_what_differs(address: str, runs: Path) -
     assert HOSTILE in text
     assert "<b>run<" not in page
     assert "var:corrected" in text
+    assert "Note: " in text
+    assert "Intervals are unreliable" in text
     assert "connect-src" not in Page(page, plain=True).policy
     day = datetime.fromtimestamp((runs / "llava" / REPORT).stat().st_mtime, tz=UTC)
     assert f"llava{day:%Y-%m-%d}" in text

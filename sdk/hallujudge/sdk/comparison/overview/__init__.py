@@ -17,15 +17,17 @@ from ...errors import HallujudgeError, OutputError
 from ...report.report_text import counted
 from ...report.table_pages import Grid, Page, Shown
 from ...runs.stored_runs import read_run
-from ..compared_runs import MODEL
 from ..leaderboards import OVERVIEW
 from ..overview_plan import LeftOut, PlannedRun, plan_of
+from ..results import notes_of_runs
+from ..run_names import MODEL
 from ..table_cells import (
     BEST,
     SCORE,
     Entry,
     TableLayout,
     different_sizes,
+    differing_unparsed_rates,
     shared_signatures,
     table_cells,
     table_grid,
@@ -123,6 +125,7 @@ class Overview(Shown):
                     (run.name, run.model, run.report.coverage.items) for run in self.runs
                 ),
                 *_unscored_notes(self.runs),
+                *notes_of_runs((f"{run.model}, {run.name}", run.report.notes) for run in self.runs),
                 *more,
             ),
             sources=shared_signatures(
@@ -290,6 +293,7 @@ def _run_to_json(run: ScoredRun) -> dict[str, JsonValue]:
             name: {"value": score.value, "ci_low": score.ci_low, "ci_high": score.ci_high}
             for name, score in run.report.scores.items()
         },
+        "notes": list(run.report.notes),
         "signature": run.report.signature,
     }
 
@@ -301,14 +305,24 @@ def _scores(title: str, runs: Sequence[ScoredRun]) -> Grid:
     return table_grid(title, cells, (MODEL,), columns)
 
 
-def _entries(runs: Iterable[ScoredRun]) -> Iterator[Entry]:
+def _entries(runs: Sequence[ScoredRun]) -> Iterator[Entry]:
     for run in runs:
         metric = metric_of(run.report.metric, run.report.variant, run.report.settings)
         known = {score.name: score for score in metric.scores}
-        for name in _shown_scores(run):
-            keys = {MODEL: run.model, "run": run.name, SCORE: name}
-            score = run.report.scores[name]
-            yield Entry(keys=keys, score=score, definition=known[name], data=None)
+        alike = [
+            each.report
+            for each in runs
+            if (each.name, each.report.metric) == (run.name, run.report.metric)
+        ]
+        shown = (*_shown_scores(run), *differing_unparsed_rates(metric, alike))
+        for name in dict.fromkeys(shown):
+            yield Entry(
+                keys={MODEL: run.model, "run": run.name, SCORE: name},
+                score=run.report.scores[name],
+                definition=known[name],
+                data=None,
+                notes=tuple(f"{run.name}: {note}" for note in run.report.notes),
+            )
 
 
 def _shown_scores(run: ScoredRun) -> list[str]:

@@ -1,0 +1,119 @@
+"""Names of runs, and the keys with values that they may have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from ..errors import InvalidInputError
+from ..runs.run_report import RunReport
+
+MODEL, METRIC = "model", "metric"
+RunSource: TypeAlias = "str | Path | RunReport"
+"""The folder of a run, or a report that holds its items."""
+
+
+def run_names(
+    sources: Sequence[RunSource], given: Sequence[str], *, distinct: bool = True
+) -> list[str]:
+    """Return a name for each run: as given, or of its folder.
+
+    Args:
+        sources: The runs.
+        given: Their names; empty for those of their folders.
+        distinct: Whether two runs may not have one name.
+
+    Raises:
+        InvalidInputError: The names do not fit the runs.
+    """
+    if given and len(given) != len(sources):
+        raise InvalidInputError(
+            f"{len(given)} name{'s' * (len(given) != 1)} for {len(sources)} runs; give one name "
+            "for each run"
+        )
+    names = list(given) or _folder_names(sources)
+    folders = [_real(source) for source in sources if not isinstance(source, RunReport)]
+    if twice := [folder for folder in folders if folders.count(folder) > 1]:
+        raise InvalidInputError(f"{twice[0]} is given twice; give different runs")
+    if distinct:
+        check_distinct(names)
+    return names
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Check that runs have different names.
+
+    Raises:
+        InvalidInputError: Two have one name.
+    """
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise InvalidInputError(
+            f"two runs have the name {repeated[0]!r:.80}; give each run once, under its own name"
+        )
+
+
+def run_keys(sources: Sequence[RunSource], given: Sequence[str]) -> list[dict[str, str]]:
+    """Return the keys of each run's name with their values.
+
+    Args:
+        sources: The runs.
+        given: Their names; empty for those of their folders.
+
+    Raises:
+        InvalidInputError: The names do not fit the runs, or their keys differ.
+    """
+    # Runs of several metrics may be of one model, so that names may be equal.
+    keys = [keys_of(name) for name in run_names(sources, given, distinct=False)]
+    for each in keys[1:]:
+        if lacking := sorted(each.keys() ^ keys[0].keys()):
+            raise InvalidInputError(
+                f"the runs {run_name(keys[0])!r:.80} and {run_name(each)!r:.80} do not both have "
+                f"the key {lacking[0]!r:.40}; give each run the same keys"
+            )
+    return keys
+
+
+def keys_of(name: str) -> dict[str, str]:
+    """Return the keys of a run's name: of ``llava``, or of ``model=llava,split=random``.
+
+    Raises:
+        InvalidInputError: A key has no value.
+    """
+    if "=" not in name:
+        return {MODEL: name}
+    pairs = [part.partition("=") for part in name.split(",")]
+    if not all(key.strip() and value.strip() for key, _, value in pairs):
+        raise InvalidInputError(
+            f"the name {name!r:.80}: give a name, or keys with values, such as "
+            "model=llava,split=random"
+        )
+    return {MODEL: "", **{key.strip(): value.strip() for key, _, value in pairs}}
+
+
+def run_name(keys: Mapping[str, str]) -> str:
+    """Return the name of a run: the values of its keys, without that of its metric."""
+    metric = keys.get(METRIC)
+    return "/".join(value for value in keys.values() if value and value != metric)
+
+
+def _real(folder: str | Path) -> Path:
+    # Path.resolve raises a RuntimeError for links that go around in a circle.
+    return Path(os.path.realpath(folder))
+
+
+def _folder_names(sources: Sequence[RunSource]) -> list[str]:
+    """Return the folders' names, with as many parents as make them distinct."""
+    parts = [
+        (f"run {place}",) if isinstance(source, RunReport) else _real(source).parts
+        for place, source in enumerate(sources, start=1)
+    ]
+    if len(set(parts)) < len(parts):
+        # One folder is given twice. The caller refuses it and shows the path as it was given.
+        return list(map(str, sources))
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-depth:]) for part in parts]
+        if len(set(names)) == len(names):
+            break
+    return names
