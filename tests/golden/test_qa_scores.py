@@ -45,6 +45,36 @@ def test_pope_answers(goldens: Path, tmp_path: Path, split: str) -> None:
     assert report["groups"] == {}, "the questions have no category"
 
 
+def test_the_folder_of_llava_is_scored_as_it_is(goldens: Path, tmp_path: Path) -> None:
+    """LLaVA numbers the questions through, has an instruction after each, and labels apart."""
+    pope, folder = goldens / "pope", tmp_path / "pope"
+    for name in ("coco", "answers"):
+        (folder / name).mkdir(parents=True)
+    questions: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
+    for split in sorted(POPE_FILES):
+        asked = read_rows(pope / f"coco_{split}.questions.jsonl")
+        write_lines(folder / "coco" / f"coco_pope_{split}.json", asked)
+        said = read_rows(pope / f"llava-1.5-7b_coco_{split}_greedy.answers.jsonl")
+        texts = {row["question_id"]: row["text"] for row in said}
+        for row in asked:
+            own = {"question_id": len(questions) + 1}
+            text = f"{row['text']}\nAnswer the question using a single word or phrase."
+            questions.append({**own, "image": row["image"], "text": text, "category": split})
+            answer = {"prompt": text, "text": texts[row["question_id"]], "model_id": "llava"}
+            answers.append({**own, **answer, "answer_id": "a", "metadata": {}})
+    write_lines(folder / "llava_pope_test.jsonl", questions)
+    write_lines(folder / "answers" / "llava.jsonl", answers)
+    done = here("score", "all", folder, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    groups = report_of(tmp_path / "out" / "llava" / "pope")["groups"]["category"]
+    expected = json.loads((pope / "expected_scores.json").read_text())
+    for split in POPE_FILES:
+        wanted = expected[f"llava-1.5-7b_coco_{split}_greedy"]
+        for score in ("accuracy", "precision", "recall", "f1", "yes_ratio"):
+            assert groups[split][score]["value"] == pytest.approx(wanted[score], abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("metric", "file", "key"),
     [

@@ -14,11 +14,12 @@ from shlex import quote, split
 from hallujudge.metrics.answers.closed_questions import InputTable
 from hallujudge.metrics.families import benchmark_named
 
-from ..errors import ArchiveError, HallujudgeError
-from .found_files import is_url
+from ..errors import ArchiveError, HallujudgeError, InvalidInputError
+from .found_files import is_pattern, is_url
 from .inputs import InputOptions, References, declared_inputs
 from .inspection import REFERENCES, ArchiveSummary, usual_files
 from .readers import read_items
+from .set_files import split_of_file
 
 # File names of one run differ in these words.
 _WHAT_IT_HOLDS = re.compile(r"(answer|response|prediction|review|noun)s?", re.IGNORECASE)
@@ -39,6 +40,20 @@ class GivenFiles:
     def __post_init__(self) -> None:
         for metric, own in self.inputs.items():
             declared_inputs(metric).refuse_unused(metric, InputOptions(own=own))
+
+    def refuse_missing(self) -> None:
+        """Refuse files that are not there, before anything is scored.
+
+        Raises:
+            InvalidInputError: A file is missing.
+        """
+        more = {f"{m}.{name}": file for m, own in self.inputs.items() for name, file in own.items()}
+        for name, held in {**self.references, **more}.items():
+            for each in held if isinstance(held, list) else [held]:
+                if not isinstance(each, (str, Path)) or is_url(each):
+                    continue
+                if not Path(each).exists() and not is_pattern(Path(each)):
+                    raise InvalidInputError(f"{name}={each}: no such file; give a file that exists")
 
     def paths(self) -> set[Path]:
         """Return the files."""
@@ -70,7 +85,7 @@ class JoinedArchive:
     """Its references; None if the archive needs none."""
     own: Mapping[str, object] = field(default_factory=dict)
     """Options of the metric's archives by name."""
-    found: Mapping[str, ArchiveSummary] = field(default_factory=dict)
+    found: Mapping[str, Sequence[ArchiveSummary]] = field(default_factory=dict)
     """Those of the files that were found, by option; references are under that name."""
 
     @property
@@ -128,11 +143,13 @@ class ArchiveFolders:
         Raises:
             ArchiveError: Several files of its folder may be one of them, or one is missing.
         """
-        references = self._given.references.get(metric)
+        # An archive with labels of its own is scored with those.
+        takes = summary.needs_references or not summary.metrics
+        references = self._given.references.get(metric) if takes else None
         own = dict(self._given.inputs.get(metric, {}))
-        found: dict[str, ArchiveSummary] = {}
+        found: dict[str, Sequence[ArchiveSummary]] = {}
         errors: list[ArchiveError] = []
-        if summary.needs_references or not summary.metrics:
+        if takes:
             tables = [t.name for t in declared_inputs(metric).own if t.kind == "file"]
             sought = [name for name in tables if name not in own]
             sought += [REFERENCES] if references is None and _takes_references(metric) else []
@@ -141,9 +158,10 @@ class ArchiveFolders:
                     found |= self._found(summary, metric, name)
                 except ArchiveError as err:
                     errors.append(err)
-        if (file := found.get(REFERENCES)) is not None:
-            references = file.path if is_url(file.path) else self._paths[file.path]
-        own |= {name: self._paths[f.path] for name, f in found.items() if name != REFERENCES}
+        if files := found.get(REFERENCES, ()):
+            places = [f.path if is_url(f.path) else self._paths[f.path] for f in files]
+            references = places if len(places) > 1 else places[0]
+        own |= {name: self._paths[f[0].path] for name, f in found.items() if name != REFERENCES}
         joined = JoinedArchive(
             summary=summary, metric=metric, references=references, own=own, found=found
         )
@@ -175,19 +193,41 @@ class ArchiveFolders:
     def _of_answers(self, joined: JoinedArchive) -> list[ArchiveSummary]:
         """Return the files that were found which hold something of one model's answers."""
         own = (t for t in declared_inputs(joined.metric).own if isinstance(t, InputTable))
-        return [joined.found[t.name] for t in own if t.of_answers and t.name in joined.found]
+        names = [t.name for t in own if t.of_answers and t.name in joined.found]
+        return [file for name in names for file in joined.found[name]]
 
-    def _found(self, summary: ArchiveSummary, metric: str, name: str) -> dict[str, ArchiveSummary]:
-        """Return the file of a folder that is a further file of an archive, under its name."""
+    def _found(
+        self, summary: ArchiveSummary, metric: str, name: str
+    ) -> dict[str, Sequence[ArchiveSummary]]:
+        """Return the file of a folder that is a further file of an archive, under its name.
+
+        References of a benchmark in splits may be several files.
+        """
         needed = summary.needs.get(_flag(metric, name), "")
         usual = {*usual_files(metric).get(name, ()), needed}
         suited = [s for s in self._others(summary) if _suits(s, metric, name, usual)]
+        if name == REFERENCES and not suited:
+            suited = self._beside_folder(summary, metric)
         suited = [s for s in suited if _is_named_after(s, summary)] or suited
+        if name == REFERENCES and _are_of_all_splits(metric, suited):
+            return {name: suited}
         if len(suited) > 1:
             either = f"its {_noun(name)} may be {' or '.join(map(_name, suited))}"
             remedy = f"give the right file with {_option(metric, name)}"
             raise ArchiveError(f"{either}; {remedy}")
-        return {name: suited[0]} if suited else {}
+        return {name: suited} if suited else {}
+
+    def _beside_folder(self, summary: ArchiveSummary, metric: str) -> list[ArchiveSummary]:
+        """Return the questions in the parent of an archive's folder, with labels from below it.
+
+        LLaVA's folder of POPE has its questions there, and its answers and labels in folders.
+        """
+        parent = self._paths[summary.path].parent.parent
+        near = [s for s in self._files.get(parent, ()) if _is_references(s, metric)]
+        if not near or not all(map(_lacks_labels, near)):
+            return []
+        below = [files for place, files in self._files.items() if parent in place.parents]
+        return near + [s for files in below for s in files if _is_references(s, metric)]
 
     def _reads(self, summary: ArchiveSummary, metric: str) -> bool:
         """Return whether a metric's reader joins an archive with its references."""
@@ -238,26 +278,26 @@ def _left_out(why: str, summary: ArchiveSummary, metric: str) -> ArchiveError:
     return ArchiveError(why, metadata={_COMMAND: _command(summary, metric, {})})
 
 
-def _command(summary: ArchiveSummary, metric: str, files: Mapping[str, str]) -> str:
+def _command(summary: ArchiveSummary, metric: str, files: Mapping[str, Sequence[str]]) -> str:
     """Return the command that scores an archive with some files, by their options."""
     if metric in summary.metrics[:1]:
         words = split(summary.command)
     else:
         words = ["hallujudge", "score", metric, "--responses", summary.path]
         words += [_REFERENCES_FLAG, "FILE", "--out", "results"]
-    for flag, file in files.items():
+    for flag, given in files.items():
         known = flag in words
         place = words.index(flag if known else "--out")
-        words[place : place + 2 * known] = [flag, file]
+        words[place : place + 2 * known] = [word for file in given for word in (flag, file)]
     return " ".join(map(quote, words))
 
 
-def _shown(joined: JoinedArchive) -> dict[str, str]:
-    """Return option -> file as messages name it; values that are not files are left out."""
+def _shown(joined: JoinedArchive) -> dict[str, list[str]]:
+    """Return option -> files as messages name it; values that are not files are left out."""
     files = {REFERENCES: joined.references, **joined.own}
-    shown = {name: str(file) for name, file in files.items() if isinstance(file, (str, Path))}
-    shown |= {name: file.path for name, file in joined.found.items()}
-    return {_flag(joined.metric, name): file for name, file in shown.items()}
+    shown = {name: [str(file)] for name, file in files.items() if isinstance(file, (str, Path))}
+    shown |= {name: [file.path for file in held] for name, held in joined.found.items()}
+    return {_flag(joined.metric, name): held for name, held in shown.items()}
 
 
 def _flag(metric: str, name: str) -> str:
@@ -281,6 +321,28 @@ def _suits(file: ArchiveSummary, metric: str, name: str, usual: set[str]) -> boo
     if file.role == REFERENCES:
         return metric in file.metrics
     return is_usual and (unknown or (metric in file.metrics and file.also_references))
+
+
+def _is_references(file: ArchiveSummary, metric: str) -> bool:
+    return file.role == REFERENCES and metric in file.metrics
+
+
+def _lacks_labels(file: ArchiveSummary) -> bool:
+    """Return whether a file of questions needs another one with their labels."""
+    return file.role == REFERENCES and file.needs_references
+
+
+def _are_of_all_splits(metric: str, files: Sequence[ArchiveSummary]) -> bool:
+    """Return whether files are one benchmark's references: of questions, and of each split one.
+
+    Questions of all splits in one file tell which split an answer is of.
+    """
+    declared = benchmark_named(metric)
+    labelled = [file for file in files if not _lacks_labels(file)]
+    if declared is None or declared.split_files is None or len(files) != len(labelled) + 1:
+        return False
+    splits = [split_of_file(declared.split_files, Path(file.path)) for file in labelled]
+    return bool(splits) and "" not in splits and len({*splits}) == len(splits)
 
 
 def _is_named_after(file: ArchiveSummary, archive: ArchiveSummary) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -26,6 +26,7 @@ from .app import (
     output_option,
     score_app,
 )
+from .comparison_commands import ModelNames, model_names
 from .declared_options import grouped, option_text
 from .options import ServerOptions
 from .output import Format, NewFolder, in_flags, show_page, show_result, write_lines
@@ -34,6 +35,7 @@ from .run_options import Overwrite, Workers
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
     from ..comparison.overview import LeftOut, Overview, ScoredRun
+    from ..comparison.reruns import RunChoice
 
 
 @score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
@@ -69,6 +71,13 @@ def score_all(
             help="Its variant or option, as in amber.nouns=rules; repeatable.",
         ),
     ] = None,
+    runs: Annotated[
+        str,
+        input_option(
+            metavar="NAME", help="Of several runs of a task: the newest whole, largest, or all."
+        ),
+    ] = "newest",
+    model_name: ModelNames = None,
     out: NewFolder,
     output_format: Format = "table",
     workers: Workers = 0,
@@ -96,6 +105,8 @@ def score_all(
             references=known,
             inputs=further,
             options=settings,
+            runs=cast("RunChoice", runs),
+            model_names=model_names(model_name),
             workers=workers,
             overwrite=overwrite,
             on_run=on_run,

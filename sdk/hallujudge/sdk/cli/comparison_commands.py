@@ -25,6 +25,32 @@ Allow = Annotated[
 ]
 
 
+ModelNames = Annotated[
+    list[str] | None,
+    input_option(
+        "--model-name", metavar="OLD=NEW", help="Another name of a model in tables; repeatable."
+    ),
+]
+
+
+def model_names(given: list[str] | None) -> dict[str, str]:
+    """Return name of a model -> its name in tables, from ``OLD=NEW``.
+
+    Raises:
+        InvalidInputError: A value has another form.
+    """
+    names = {}
+    for pair in given or ():
+        old, _, new = pair.rpartition("=")
+        if not old or not new:
+            raise InvalidInputError(
+                f"--model-name {pair!r:.80}: write the model's name, an equals sign and the name "
+                "that tables show"
+            )
+        names[old] = new
+    return names
+
+
 Runs = Annotated[
     list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or the folder of score all.")
 ]
@@ -37,6 +63,7 @@ class ComparingOptions:
     name: Annotated[
         list[str] | None, input_option(help="Name of a run; one for each, in their order.")
     ] = None
+    model_name: ModelNames = None
     allow: Allow = None
     confidence: Annotated[float, statistics_option(help="Confidence level of the intervals.")] = (
         0.95
@@ -53,6 +80,7 @@ class ComparingOptions:
         return CompareOptions(
             scores=tuple(scores),
             names=tuple(self.name or ()),
+            model_names=model_names(self.model_name),
             # Refusals name several fields with commas.
             allow=tuple(filter(None, ",".join(self.allow or ()).split(","))),
             confidence=self.confidence,

@@ -47,6 +47,8 @@ class CompareOptions:
     """Names of the scores that are compared; empty for all."""
     names: Sequence[str] = ()
     """Names of the runs, one for each; empty for the names of their folders."""
+    model_names: Mapping[str, str] = field(default_factory=dict)
+    """Name of a model, which is that of its runs -> its name in tables."""
     allow: Sequence[str] = ()
     """Fields of the signature that may differ, such as ``v`` for the release."""
     confidence: float = 0.95
@@ -126,7 +128,7 @@ def read_runs(
         raise InvalidInputError(
             f"{len(sources)} run given; a comparison needs at least {least}. Give another folder"
         )
-    names = run_names(sources, options.names)
+    names = run_names(sources, options.names, options.model_names)
     heads = [_Head.of(source) for source in sources]
     for head, name in zip(heads[1:], names[1:], strict=True):
         _refuse_other(heads[0], head, (names[0], name), options.allow)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -20,7 +20,7 @@ from .differences import data_notes, own_notes, tested_pairs
 from .item_pairs import PairedRuns, common_items
 from .leaderboard_tables import Leaderboard, LeaderboardRow, Leaderboards, PairTest
 from .results import Pair
-from .run_names import RunSource
+from .run_names import RunSource, renamed_models
 from .table_cells import differing_unparsed_rates
 
 OVERVIEW = "overview.json"
@@ -95,12 +95,12 @@ def leaderboards(
     options = options or CompareOptions()
     boards: dict[str, Leaderboard] = {}
     left_out: list[str] = []
-    for name, runs in runs_of(Path(folder)).items():
+    for name, runs in runs_of(Path(folder), options.model_names).items():
         if len(runs) == 1:
             left_out.append(f"{name} has the run of {next(iter(runs))} alone")
             continue
         try:
-            named = replace(options, names=options.names or tuple(runs))
+            named = replace(options, names=options.names or tuple(runs), model_names={})
             boards[name] = leaderboard(*runs.values(), score=score, options=named)
         except (InvalidInputError, ArchiveError) as err:
             left_out.append(f"{name}: {err}")
@@ -110,14 +110,32 @@ def leaderboards(
     return Leaderboards(boards=boards, left_out=tuple(left_out))
 
 
-def runs_of(folder: Path) -> dict[str, dict[str, Path]]:
-    """Return name -> model -> folder of the runs of an overview, which may have been moved."""
+def runs_of(
+    folder: Path, model_names: Mapping[str, str] | None = None
+) -> dict[str, dict[str, Path]]:
+    """Return name -> model -> folder of the runs of an overview, which may have been moved.
+
+    Args:
+        folder: The folder of the overview.
+        model_names: Name of a model in the overview -> its name in tables.
+
+    Raises:
+        ArchiveError: The folder does not hold an overview.
+        InvalidInputError: No model has a name that is replaced, or two runs get one name.
+    """
     found: dict[str, dict[str, Path]] = {}
     advice = "give the folder that hallujudge score all wrote"
     overview = read_stored(folder / OVERVIEW, _Overview, "overview", "an overview", advice)
+    names = renamed_models([run["model"] for run in overview["runs"]], model_names or {})
     for run in overview["runs"]:
         place = Path(*Path(run["folder"]).parts[-_RUN_PARTS:])
-        found.setdefault(run["name"], {})[run["model"]] = folder / place
+        model, runs = names[run["model"]], found.setdefault(run["name"], {})
+        if model in runs:
+            raise InvalidInputError(
+                f"{folder}: two runs of {run['name']} get the name {model!r:.80}, one of them of "
+                f"the model {run['model']!r:.80}; give one of them another name"
+            )
+        runs[model] = folder / place
     return found
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..archives.archive_files import aborted_reason
@@ -18,64 +17,14 @@ from ..archives.further_files import (
     command_of,
     file_kind,
 )
-from ..archives.inputs import References
 from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import folder_files
-from ..errors import ArchiveError
+from ..errors import ArchiveError, InvalidInputError
+from .planned_runs import LeftOut, PlannedRun
+from .reruns import RunChoice, chosen_runs
+from .run_names import renamed_models
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """An archive that was not scored."""
-
-    archive: str
-    """The archive."""
-    reason: str
-    """Why it was not scored, and what to do."""
-    command: str = ""
-    """Command that scores it alone, if there is one."""
-
-
-# Names of models come from logs and become folders: slashes and other marks are replaced.
-_UNSAFE = re.compile(r"[^\w.+-]+")
-# File systems allow 255 bytes for a name, and a character may take several of them.
-_MAX_NAME_CHARS = 100
 _UNREAD = "not read: its name is that of notes or output; end it in .jsonl if it holds responses"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRun:
-    """A run: one metric over one archive."""
-
-    model: str
-    """Name of the model."""
-    metric: str
-    """The metric."""
-    name: str
-    """Name of the run among the model's: the metric, and the task or file if there are several."""
-    archive: Path
-    """The file, or a folder that the metric's own reader reads; of a URL, the copy."""
-    source: str
-    """The same for messages: a path or a URL."""
-    layout: str
-    """Name of the archive's layout; empty for plain records."""
-    command: str
-    """Command that scores it alone."""
-    variant: str = ""
-    """The metric's variant; empty for the default."""
-    allow_missing: bool = False
-    """Whether questions without an answer are unscored instead of an error."""
-    references: References | None = None
-    """References of the metric; None where the archive has its own."""
-    own: Mapping[str, object] = field(default_factory=dict)
-    """Options of the metric's archives by name."""
-    copies: Mapping[str, str] = field(default_factory=dict)
-    """Files of a URL -> their names for messages."""
-
-    @property
-    def folder(self) -> Path:
-        """Folder of the run below the output folder."""
-        return Path(_safe(self.model), _safe(self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,19 +37,34 @@ class Plan:
     """Files with responses that no run reads, and why."""
     beside: tuple[LeftOut, ...]
     """Files without responses of their own, and what they are."""
+    other_runs: tuple[LeftOut, ...] = ()
+    """Archives of further runs of a model and task, of which another one is scored."""
 
 
-def plan_of(folder: str | Path, out: Path, given: GivenFiles) -> Plan:
+def plan_of(
+    folder: str | Path,
+    out: Path,
+    given: GivenFiles,
+    *,
+    choice: RunChoice = "newest",
+    model_names: Mapping[str, str] | None = None,
+) -> Plan:
     """Return the runs that a folder holds.
 
     Args:
         folder: The folder, or its URL.
         out: Folder of the results, whose files are left out if it is in the same place.
         given: Further files of metrics, where they are known; they are no archives.
+        choice: Which of several runs of one model and task are scored.
+        model_names: Name of a model in the archives -> its name in the overview.
 
     Raises:
         ArchiveError: It is not a folder, can't be read or has no files.
+        InvalidInputError: The results would be among the archives, a given file is missing, or no
+            model has a name that is replaced.
     """
+    _refuse_same_folder(folder, out)
+    given.refuse_missing()
     own, further = Path(os.path.realpath(out)), given.paths()
     files = [
         file
@@ -123,9 +87,18 @@ def plan_of(folder: str | Path, out: Path, given: GivenFiles) -> Plan:
         ),
         *left_out,
     ]
-    read = {f.path: file_kind(n, j.metric) for j in joined for n, f in j.found.items()}
+    read = {
+        file.path: file_kind(name, each.metric)
+        for each in joined
+        for name, files in each.found.items()
+        for file in files
+    }
     kinds = {**{other.path: _kind(other) for other in others}, **read}
-    runs = [*whole, *(_run(each, paths, root) for each in joined)]
+    found = [*whole, *(_run(each, paths, root) for each in joined)]
+    names = renamed_models([run.model for run in found], model_names or {})
+    runs, others_of_task = chosen_runs(
+        [replace(run, model=names[run.model]) for run in found], choice
+    )
     if not runs and not left_out:
         left_out = [_reason(s) for s in summaries if s.role == "companion" and s.next_step]
     return Plan(
@@ -135,7 +108,17 @@ def plan_of(folder: str | Path, out: Path, given: GivenFiles) -> Plan:
             *(LeftOut(archive=s.path, reason=kinds[s.path]) for s in summaries if s.path in kinds),
             *_unread(folder, own, further),
         ),
+        other_runs=tuple(LeftOut(archive=run.source, reason=why) for run, why in others_of_task),
     )
+
+
+def _refuse_same_folder(folder: str | Path, out: Path) -> None:
+    """Refuse to write results where they would be taken for archives, or archives for results."""
+    archives, results = (Path(os.path.realpath(each)) for each in (folder, out))
+    if not is_url(folder) and (archives == results or results in archives.parents):
+        raise InvalidInputError(
+            f"{out} is the folder of the archives, or holds it; give another folder for the results"
+        )
 
 
 def _unread(folder: str | Path, out: Path, further: Collection[Path]) -> Iterator[LeftOut]:
@@ -160,15 +143,20 @@ def _joined(
         if not found:
             left_out[summary.path] = entry
     # Another archive's references may have the layout of responses.
-    read = {file.path for each in joined for file in each.found.values()}
+    read = _found_paths(joined)
     kept = []
     for each, error in folders.unshared([j for j in joined if j.summary.path not in read]):
         if error is None:
             kept.append(each)
         else:
             left_out[each.summary.path] = _left_out(each.summary, error)
-    read = {file.path for each in kept for file in each.found.values()}
+    read = _found_paths(kept)
     return kept, [entry for path, entry in left_out.items() if path not in read]
+
+
+def _found_paths(joined: Iterable[JoinedArchive]) -> set[str]:
+    """Return the further files of archives."""
+    return {file.path for each in joined for files in each.found.values() for file in files}
 
 
 def _joined_one(
@@ -200,7 +188,7 @@ def _run(joined: JoinedArchive, paths: Mapping[str, Path], root: Path) -> Planne
     """Return the run of an archive."""
     summary = joined.summary
     path = paths[summary.path]
-    files = (summary, *joined.found.values())
+    files = (summary, *(file for held in joined.found.values() for file in held))
     return PlannedRun(
         model=_model(summary.model, path.parent, root) or path.name.partition(".")[0],
         metric=joined.metric,
@@ -214,6 +202,9 @@ def _run(joined: JoinedArchive, paths: Mapping[str, Path], root: Path) -> Planne
         references=joined.references,
         own=joined.own,
         copies={str(paths[file.path]): file.path for file in files},
+        task=summary.task,
+        records=summary.records,
+        first_id=next(iter(summary.ids), ""),
     )
 
 
@@ -363,8 +354,3 @@ def _apart(runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
 
 def _stem(path: Path) -> str:
     return path.name.partition(".")[0]
-
-
-def _safe(name: str) -> str:
-    """Return a name of a folder: letters, digits, dots and dashes."""
-    return _UNSAFE.sub("_", name).strip("._")[:_MAX_NAME_CHARS] or "model"

@@ -19,7 +19,7 @@ from .differences import data_notes, tested_pairs
 from .item_pairs import PairedRuns
 from .leaderboards import OVERVIEW, ranking_scores, runs_of
 from .results import notes_of_runs
-from .run_names import METRIC, MODEL, RunSource, keys_of, run_name, run_names
+from .run_names import METRIC, MODEL, RunSource, keys_of, renamed_models, run_name, run_names
 from .table_cells import (
     BEST,
     SCORE,
@@ -151,7 +151,7 @@ def _labelled(
     if isinstance(only, (str, Path)) and (Path(only) / OVERVIEW).exists():
         named = [
             (folder, {MODEL: model, "task": name})
-            for name, models in runs_of(Path(only)).items()
+            for name, models in runs_of(Path(only), options.model_names).items()
             for model, folder in models.items()
         ]
         sources: list[RunSource] = [folder for folder, _ in named]
@@ -165,6 +165,8 @@ def _labelled(
                 "one name for each run"
             )
         labels = [keys_of(name) for name in options.names or run_names(sources, ())]
+        models = renamed_models([label[MODEL] for label in labels], options.model_names)
+        labels = [label | {MODEL: models[label[MODEL]]} for label in labels]
     keys = {key for label in labels for key in label}
     if lacking := [label for label in labels if label.keys() != keys]:
         key = next(iter(sorted(keys - lacking[0].keys())))
@@ -201,11 +203,11 @@ def _read(
         names = [run_name(labels[place]) for place in places]
         given = [sources[place] for place in places]
         try:
-            data = read_runs(given, replace(options, names=names), least=1)
-            notes += data_notes(data, replace(options, names=names))
+            data = read_runs(given, replace(options, names=names, model_names={}), least=1)
+            notes += data_notes(data, replace(options, names=names, model_names={}))
         except InvalidInputError as err:
             data = tuple(
-                read_runs([each], replace(options, names=[name]), least=1)[0]
+                read_runs([each], replace(options, names=[name], model_names={}), least=1)[0]
                 for each, name in zip(given, names, strict=True)
             )
             notes.append(f"not tested: {err}")

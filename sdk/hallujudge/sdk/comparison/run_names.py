@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,13 +16,18 @@ RunSource: TypeAlias = "str | Path | RunReport"
 
 
 def run_names(
-    sources: Sequence[RunSource], given: Sequence[str], *, distinct: bool = True
+    sources: Sequence[RunSource],
+    given: Sequence[str],
+    model_names: Mapping[str, str] | None = None,
+    *,
+    distinct: bool = True,
 ) -> list[str]:
     """Return a name for each run: as given, or of its folder.
 
     Args:
         sources: The runs.
         given: Their names; empty for those of their folders.
+        model_names: Name -> the name that a run gets in place of it.
         distinct: Whether two runs may not have one name.
 
     Raises:
@@ -34,12 +39,34 @@ def run_names(
             "for each run"
         )
     names = list(given) or _folder_names(sources)
+    if model_names:
+        names = list(map(renamed_models(names, model_names).__getitem__, names))
     folders = [_real(source) for source in sources if not isinstance(source, RunReport)]
     if twice := [folder for folder in folders if folders.count(folder) > 1]:
         raise InvalidInputError(f"{twice[0]} is given twice; give different runs")
     if distinct:
         check_distinct(names)
     return names
+
+
+def renamed_models(models: Iterable[str], names: Mapping[str, str]) -> dict[str, str]:
+    """Return model -> its name in tables.
+
+    Args:
+        models: The models.
+        names: Name of a model -> another name.
+
+    Raises:
+        InvalidInputError: A model that is renamed is not there.
+    """
+    known = list(dict.fromkeys(models))
+    for name in names:
+        if name not in known:
+            raise InvalidInputError(
+                f"no run is of the model {name!r:.80}, which is renamed; models are "
+                f"{', '.join(known)}"
+            )
+    return {model: names.get(model, model) for model in known}
 
 
 def check_distinct(names: Sequence[str]) -> None:

@@ -16,9 +16,10 @@ from support.qa_samples import write_lines
 
 from hallujudge.sdk import Client, RunReport
 from hallujudge.sdk.cli import main
+from hallujudge.sdk.comparison import CompareOptions, leaderboard, leaderboards, paper_table
 from hallujudge.sdk.comparison.overview import Overview, score_all
 from hallujudge.sdk.derived_runs import rescore_run
-from hallujudge.sdk.errors import ArchiveError
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 SCORED = tuple(q for q in QUESTIONS if q.answer and not q.answer.startswith("Failed"))
 
@@ -167,7 +168,8 @@ def test_several_files_of_a_metric_are_named_apart(tmp_path: Path) -> None:
         path.rename(logs / f"2025_samples_{task}.jsonl")
     for suffix in ("json", "tsv"):
         QUESTION_LAYOUTS[f"VLMEvalKit {suffix}"](logs, SCORED)
-    found = [(run.model, run.name) for run in overview_of(logs, tmp_path / "out").runs]
+    overview = overview_of(logs, tmp_path / "out", runs="all")
+    found = [(run.model, run.name) for run in overview.runs]
     assert len(set(found)) == len(found) == 4
     assert {name for _, name in found} >= {"pope model_POPE", "pope model_POPE 2"}
 
@@ -195,6 +197,124 @@ def test_one_bad_run_does_not_cost_the_overview_of_the_others(tmp_path: Path) ->
     assert "not a line of items.jsonl" in reasons["torn"]
     assert "ValueError('a defect')" in reasons["odd"]
     assert "not a line of items.jsonl" in (out / "overview.md").read_text()
+
+
+@pytest.fixture
+def reruns(tmp_path: Path) -> Path:
+    """Two whole runs of one model, a smoke run after them, and a run of another model."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for model, time, count in (
+        ("llava", "20250101_090000", 12),
+        ("llava", "20250301_090000", 12),
+        ("llava", "20250302_090000", 2),
+        ("qwen", "20250201_090000", 12),
+    ):
+        (logs / model).mkdir(exist_ok=True)
+        rows = asked(*["Yes" if time < "202502" else "No"] * count)
+        write_lines(logs / model / f"{time}_samples_pope.jsonl", rows)
+    return logs
+
+
+@pytest.mark.parametrize(
+    ("runs", "scored"),
+    [("newest", ["20250301"]), ("largest", ["20250301"]), ("all", ["20250101", "20250301"])],
+)
+def test_of_several_runs_of_a_task_one_is_in_the_table(
+    reruns: Path, tmp_path: Path, runs: Any, scored: list[str]
+) -> None:
+    overview = overview_of(reruns, tmp_path / "out", runs=runs)
+    sources = [Path(r.archive).name[:8] for r in overview.runs if r.model == "llava"]
+    assert sorted(sources)[: len(scored)] == scored
+    told = [note for note in overview.page().notes if note.startswith("not in the table: ")]
+    if runs == "all":
+        assert (len(overview.runs), told) == (4, [])
+        return
+    assert {run.name for run in overview.runs} == {"pope"}
+    assert len(overview.runs) == 2
+    assert overview.complete
+    smoke, _ = sorted(overview.other_runs, key=lambda run: run.archive, reverse=True)
+    assert "20250302" in smoke.archive
+    assert "another run of llava, pope, with 2 records" in smoke.reason
+    assert len(told) == 2
+    stored = json.loads((tmp_path / "out" / "overview.json").read_text())
+    assert len(stored["other_runs"]) == 2
+
+
+def test_files_with_other_questions_are_no_reruns(tmp_path: Path) -> None:
+    logs = tmp_path / "logs" / "llava"
+    logs.mkdir(parents=True)
+    for number, time in enumerate(("20250101_090000", "20250301_090000")):
+        shard = [{**row, "question_id": row["question_id"] + 4 * number} for row in asked(*"abcd")]
+        write_lines(logs / f"{time}_samples_pope.jsonl", shard)
+    assert len(overview_of(tmp_path / "logs", tmp_path / "out").runs) == 2
+
+
+def test_models_are_renamed_into_one_row(tree: Path, tmp_path: Path) -> None:
+    names = {"kit/model": "llava", "qwen": "Qwen VL"}
+    (tree / "llava" / next((tree / "llava").glob("*pope*.jsonl")).name).unlink()
+    overview = overview_of(tree, tmp_path / "out", model_names=names)
+    grid = overview.page().grids[0]
+    assert [row[0] for row in grid.rows] == ["Qwen VL", "llava"]
+    assert "–" not in grid.rows[1], "the model's answers and captions are in one row"
+    with pytest.raises(InvalidInputError, match=r"no run is of the model 'gpt'.*kit/model, llava"):
+        overview_of(tree, tmp_path / "out", model_names={"gpt": "GPT"})
+
+
+def test_models_get_other_names_in_leaderboards_and_tables(reruns: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    overview_of(reruns, folder)
+    options = CompareOptions(replicates=100, model_names={"llava": "LLaVA"})
+    runs = [folder / "llava" / "pope", folder / "qwen" / "pope"]
+    named = replace(options, names=("llava", "qwen"))
+    for table in (
+        leaderboards(folder, options=options),
+        leaderboard(*runs, options=named),
+        paper_table(folder, options=options),
+        paper_table(*runs, options=named),
+    ):
+        grid = table.page().grids[0]
+        place = next(at for at, key in enumerate(grid.keys) if key in ("run", "model"))
+        assert {row[place] for row in grid.values} == {"LLaVA", "qwen"}
+    both = replace(options, model_names={"llava": "qwen"})
+    with pytest.raises(InvalidInputError, match="two runs of pope get the name 'qwen'"):
+        leaderboards(folder, options=both)
+    with pytest.raises(InvalidInputError, match="no run is of the model 'gpt'"):
+        leaderboards(folder, options=replace(options, model_names={"gpt": "GPT"}))
+
+
+def test_results_are_not_written_among_the_archives(tree: Path, tmp_path: Path) -> None:
+    for out in (tree, tmp_path):
+        with pytest.raises(InvalidInputError, match="another folder for the results"):
+            overview_of(tree, out)
+    assert not (tree / "overview.json").exists()
+
+
+def test_a_missing_file_is_refused_before_anything_is_scored(tree: Path, tmp_path: Path) -> None:
+    for given in (
+        {"references": {"pope": [str(tmp_path / "no.json")]}},
+        {"inputs": {"mmhal": {"reviews": str(tmp_path / "no.json")}}},
+    ):
+        with pytest.raises(InvalidInputError, match=r"no\.json: no such file"):
+            overview_of(tree, tmp_path / "out", **given)
+    assert not (tmp_path / "out").exists()
+
+
+def test_given_references_do_not_replace_labels_of_an_archive(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    rows = asked("Yes", "No")
+    write_lines(logs / "own.jsonl", rows)
+    bare = [{"question_id": row["question_id"], "text": row["answer"]} for row in rows]
+    write_lines(logs / "bare.jsonl", bare)
+    turned = [{**row, "label": "no" if row["label"] == "yes" else "yes"} for row in rows]
+    labels = [
+        {key: row[key] for key in ("question_id", "image", "question", "label")} for row in turned
+    ]
+    file = write_lines(tmp_path / "labels.jsonl", labels)
+    overview = overview_of(logs, tmp_path / "out", references={"pope": [str(file)]})
+    found = {run.model: run.report.scores["accuracy"].value for run in overview.runs}
+    assert found == {"own": 1.0, "bare": 0.0}, overview.left_out
 
 
 def test_runs_of_different_sizes_are_noted(tree: Path, tmp_path: Path) -> None:
@@ -234,6 +354,29 @@ def test_the_command(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     QUESTION_LAYOUTS["VLMEvalKit json"](tree / "failing", failed)
     assert main(["score", "all", str(tree), "-o", str(out), "-f", "markdown"]) == 3
     assert "failing/model" in capsys.readouterr().out
+
+
+def test_the_command_chooses_and_renames_runs(
+    reruns: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    renamed = ("--model-name", "llava=LLaVA 1.5")
+    assert main(["score", "all", str(reruns), "-o", str(out), "--runs", "largest", *renamed]) == 0
+    said = capsys.readouterr()
+    assert "scored LLaVA 1.5, pope: 12 items" in said.err
+    assert "not in the table: " in " ".join(said.out.split())
+    assert main(["leaderboard", str(out), "--model-name", "qwen=Qwen", "-f", "csv"]) == 0
+    assert {row["run"] for row in csv.DictReader(capsys.readouterr().out.splitlines())} == {
+        "LLaVA 1.5",
+        "Qwen",
+    }
+    for wrong, told in (
+        (("--runs", "oldest"), "choose from newest, largest, all"),
+        (("--model-name", "llava"), "an equals sign"),
+        (("--references", "pope=no.json"), "pope=no.json: no such file"),
+    ):
+        assert main(["score", "all", str(reruns), "-o", str(out), *wrong]) == 2
+        assert told in " ".join(capsys.readouterr().err.split())
 
 
 class Recording:

@@ -195,6 +195,7 @@ READERS = (
         "pope",
         fields="id=question_id",
         matches=_is_question,
+        arguments="-R coco_pope_random.json",
     ),
     _responses(
         "ARGUS' judged caption of a clip",

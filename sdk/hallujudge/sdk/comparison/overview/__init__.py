@@ -18,7 +18,9 @@ from ...report.report_text import counted
 from ...report.table_pages import Grid, Page, Shown
 from ...runs.stored_runs import read_run
 from ..leaderboards import OVERVIEW
-from ..overview_plan import LeftOut, PlannedRun, plan_of
+from ..overview_plan import plan_of
+from ..planned_runs import LeftOut, PlannedRun
+from ..reruns import RunChoice
 from ..results import notes_of_runs
 from ..run_names import MODEL
 from ..table_cells import (
@@ -88,6 +90,8 @@ class Overview(Shown):
     """Archives that were not scored."""
     beside: tuple[LeftOut, ...] = ()
     """Files without responses of their own: references, summaries, judged copies."""
+    other_runs: tuple[LeftOut, ...] = ()
+    """Archives of further runs of a model and task, of which the table has another one."""
 
     @property
     def complete(self) -> bool:
@@ -100,7 +104,8 @@ class Overview(Shown):
         return {
             "runs": [_run_to_json(run) for run in self.runs],
             "left_out": [asdict(entry) for entry in self.left_out],
-            "beside": [{"archive": entry.archive, "reason": entry.reason} for entry in self.beside],
+            "beside": [_to_json(entry) for entry in self.beside],
+            "other_runs": [_to_json(entry) for entry in self.other_runs],
         }
 
     def page(self) -> Page:
@@ -121,6 +126,7 @@ class Overview(Shown):
             sentences=(*self._sentences(), *([BEST] if any(grid.bold for grid in grids) else [])),
             notes=(
                 *map(_left_out_note, self.left_out),
+                *(f"not in the table: {run.archive}: {run.reason}" for run in self.other_runs),
                 *different_sizes(
                     (run.name, run.model, run.report.coverage.items) for run in self.runs
                 ),
@@ -150,6 +156,8 @@ def score_all(
     references: Mapping[str, References] | None = None,
     inputs: Mapping[str, Mapping[str, object]] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
+    runs: RunChoice = "newest",
+    model_names: Mapping[str, str] | None = None,
     workers: int = 1,
     overwrite: bool = False,
     on_run: Callable[[ScoredRun | LeftOut], None] | None = None,
@@ -169,6 +177,10 @@ def score_all(
         inputs: Metric -> options of its archives by name, such as ``{"mmhal": {"reviews": file}}``.
             Those in the folder of an archive are found too.
         options: Metric -> its variant and options, such as ``{"amber": {"nouns": "rules"}}``.
+        runs: Which of several runs of one model and task are scored: the newest one that is about
+            as large as the largest, the largest one, or all. The overview names the others.
+        model_names: Name of a model in the archives -> its name in the overview. Models that get
+            one name are in one row.
         workers: Processes that score each run; 1 is this process alone, 0 one for each core in
             large runs.
         overwrite: Whether runs of other inputs or settings in ``out`` are replaced.
@@ -177,11 +189,13 @@ def score_all(
     Raises:
         ArchiveError: The folder can't be read or has no files.
         OutputError: The overview can't be written.
-        InvalidInputError: A metric has no such option of its archives.
+        InvalidInputError: A metric has no such option of its archives, a given file is missing, the
+            results would be among the archives, or no model has a name that is replaced.
     """
     out = Path(out)
-    plan = plan_of(folder, out, GivenFiles(references=references or {}, inputs=inputs or {}))
-    runs: list[ScoredRun] = []
+    given = GivenFiles(references=references or {}, inputs=inputs or {})
+    plan = plan_of(folder, out, given, choice=runs, model_names=model_names)
+    scored: list[ScoredRun] = []
     left_out = list(plan.left_out)
     for planned in plan.runs:
         try:
@@ -195,12 +209,17 @@ def score_all(
             # A defect in one run must not cost the overview of the others.
             done = _failed(planned, f"internal error, which you can report: {err!r:.200}")
         if isinstance(done, ScoredRun):
-            runs.append(done)
+            scored.append(done)
         else:
             left_out.append(done)
         if on_run is not None:
             on_run(done)
-    overview = Overview(runs=tuple(runs), left_out=tuple(left_out), beside=plan.beside)
+    overview = Overview(
+        runs=tuple(scored),
+        left_out=tuple(left_out),
+        beside=plan.beside,
+        other_runs=plan.other_runs,
+    )
     _write(overview, out)
     return overview
 
@@ -276,6 +295,10 @@ def _beside_notes(beside: Iterable[LeftOut]) -> Iterable[str]:
         kinds.setdefault(entry.reason, []).append(entry.archive)
     for kind, archives in kinds.items():
         yield f"no responses of its own: {', '.join(archives)} ({kind})"
+
+
+def _to_json(entry: LeftOut) -> dict[str, JsonValue]:
+    return {"archive": entry.archive, "reason": entry.reason}
 
 
 def _run_to_json(run: ScoredRun) -> dict[str, JsonValue]:
