@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import AnswersItem, Column, Item, ItemResult, Outcome
+from hallujudge.metrics.framework.columns_and_scores import are_counts
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
@@ -17,15 +18,13 @@ if TYPE_CHECKING:
     from msgspec.json import Encoder
 
 
-_WHOLE, _UNSCORED = {int}, Outcome.UNSCORED
+_UNSCORED = Outcome.UNSCORED
 _LINE = (
     *("id", "group_id", "outcome", "reason", "detail", "fields", "question_hash", "reference_hash"),
     *("scores", "statistics", "response", "response_sha256", "thought", "traits", "kept"),
     *("evidence", "thought_evidence"),
 )
 """The keys of a line, in their order; :meth:`ItemResult.head` has the first of them."""
-# Every column can hold whole numbers below this.
-_MOST_OF_EVERY_COLUMN = 2**31
 # Parts of results whose JSON is kept: more than equal answers have, in some megabytes.
 _MOST_KNOWN = 1 << 13
 
@@ -156,14 +155,12 @@ class ItemLines:
         known, own = self._again(numbers), self._again(scores)
         if known is not None and own is not None:
             return own, known
-        # A set of types takes half the time of a loop, and most metrics count.
-        whole = set(map(type, numbers)) == _WHOLE
-        _refuse_infinite(result, () if whole else numbers)
-        plain = numbers if whole else [n if type(n) is int else _plain(n) for n in numbers]
+        counts = are_counts(numbers)
+        _refuse_infinite(result, () if counts else numbers)
+        plain = numbers if counts else [n if type(n) is int else _plain(n) for n in numbers]
         if numbers and len(numbers) != len(self._names):
             raise ValueError(f"item {result.id!r} has {len(numbers)} statistics")
-        # Counts are the rule, and two comparisons take a fifth of the time of a loop.
-        if numbers and not (whole and min(numbers) >= 0 and max(numbers) < _MOST_OF_EVERY_COLUMN):
+        if numbers and not counts:
             _refuse_unreadable(result, self._columns)
         named = _statistics_type(self._names)(*plain)
         return own or self._first(scores, dict(scores)), self._first(numbers, named)
