@@ -35,6 +35,7 @@ FORMS = (
     *("I can't say.", "A", "(B)", "**C**", "B, A, C", "b", "AB", "A and B", "Neither.", "答案是A"),
     *("Rating: 6", "Rating: 0", "correct", "incorrect", "unclear", "1", "-1", "1e400"),
     *("A dog on a sofa.", "A man rides a horse. He sings.\n\nHe rests.", "x" * 5000),
+    *("<think>A dog?</think>No.", "<think>Yes, a cat", "The end.</think>\n\n**Yes**"),
     *("\x00", "\u2028", "\ufeffNo", '"', "{}", "<NAN>", "null", "true"),
 )
 forms = st.lists(st.sampled_from(FORMS) | st.text(max_size=20), min_size=1, max_size=12)

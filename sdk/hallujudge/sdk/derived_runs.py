@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.estimate import Estimate
 from hallujudge.metrics import Report, Tally
+from hallujudge.metrics.framework.signature import before_items
 
 from .archives.found_files import found_files, is_url
 from .archives.inputs import InputOptions
@@ -89,7 +90,7 @@ def header_of_run(run: StoredRun) -> RunHeader:
     notes = run.report.notes[: len(run.report.notes) - len(own)]
     return RunHeader(
         metric=run.metric,
-        signature=run.signature.partition("|ci:")[0],
+        signature=before_items(run.signature),
         settings=run.report.settings,
         notes=notes,
         release=run.release,

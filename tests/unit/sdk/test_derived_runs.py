@@ -65,6 +65,25 @@ def test_consecutive_shards_give_the_bytes_of_one_run(
     assert contents(tmp_path / "again") == contents(whole)
 
 
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_shards_with_and_without_thoughts_are_merged(
+    tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    texts = {"a": "<think>A cat.</think>A dog.", "b": "A dog."}
+    with Client.embedded() as client:
+        for key, text in texts.items():
+            client.score(
+                "chair", responses={key: text}, references={key: ["dog"]}, folder=tmp_path / key
+            )
+        whole = client.score(
+            "chair",
+            responses={key: texts[key] for key in order},
+            references={key: ["dog"] for key in order},
+        )
+    merged = merge_runs([tmp_path / key for key in order], tmp_path / "merged")
+    assert merged.signature == whole.signature
+
+
 def test_the_page_is_rendered_from_the_folder(shards: list[Path]) -> None:
     for shard in shards:
         assert read_run(shard).page().encode() == (shard / "report.html").read_bytes()

@@ -207,6 +207,16 @@ def signature_field(signature: str, key: str) -> str:
     return parsed_signature(signature).get(key, "")
 
 
+def before_items(signature: str) -> str:
+    """Return a printed signature without the fields that depend on the items of its run.
+
+    Runs over parts of one archive have this in common, and so has the run that merges them.
+    """
+    # The interval is the first of the last fields, which all depend on the items.
+    fields = signature.partition("|ci:")[0].split("|")
+    return "|".join(each for each in fields if each.partition(":")[0] not in (THOUGHTS, TEMPLATE))
+
+
 def judge_of(signature: str) -> str:
     """Return the judge of a run from its printed signature, without the judge's report card."""
     return signature_field(signature, "judge").partition(CARD_MARK)[0]

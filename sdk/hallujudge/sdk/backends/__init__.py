@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
-from hallujudge.metrics.framework.signature import signature_field
+from hallujudge.metrics.framework.signature import before_items, signature_field
 from hallujudge.metrics.framework.thought_scores import with_thought_scores
 from hallujudge.metrics.framework.trait_sums import SCORED
 from hallujudge.metrics.responses.reader import MARKS, THOUGHTS
@@ -193,10 +193,6 @@ class ScoringBackend(Protocol):
         """Close connections; the next call opens new ones."""
 
 
-# The first field of a signature that depends on the items; the fields behind it do too.
-_OF_ITEMS = "|ci:"
-
-
 def metric_of(name: str, variant: str, settings: Mapping[str, str]) -> Metric:
     """Return a metric as a run used it, without fields that only the signature has.
 
@@ -229,10 +225,9 @@ def metric_of(name: str, variant: str, settings: Mapping[str, str]) -> Metric:
 
 def header_of(report: Report) -> RunHeader:
     """Return the header of the run that made a report of no items."""
-    signature = report.signature.partition(_OF_ITEMS)[0]
     return RunHeader(
         metric=metric_of(report.metric, report.variant, report.settings),
-        signature=signature,
+        signature=before_items(report.signature),
         settings=report.settings,
         notes=report.notes,
         release=signature_field(report.signature, "v"),
