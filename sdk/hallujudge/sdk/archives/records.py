@@ -37,6 +37,13 @@ _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
 _TEXT, _TEXT_OR_NULL, _OBJECT = {str}, {str, type(None)}, {dict}
 _DIGIT = re.compile(r"\d")
+# Keys of texts that are never what a model said: ids, and what describes a message.
+_NAMES_NO_RESPONSE = re.compile(
+    r"(?:^|[_-])(?:id|uuid|hash|fingerprint|role|type|object|model|status|finish_reason|stop_reason)$"
+    r"|Id$"
+)
+# How deep texts are looked for in an object that was given as a response.
+_MAX_DEPTH = 6
 _GATHERED = 128  # records of a mapping that are made at a time
 
 
@@ -462,14 +469,19 @@ def not_a_text(record: Record, key: str, what: str = "a text") -> ArchiveError:
     return ArchiveError(f"{problem}; name one in it with InputOptions(key_map=…): {named(texts)}")
 
 
-def _paths_of_texts(value: object) -> Iterator[str]:
-    """Yield the paths of the texts in an object or a list, of lists of objects in the last one."""
+def _paths_of_texts(value: object, depth: int = _MAX_DEPTH) -> Iterator[str]:
+    """Yield the paths of the texts in a value, of lists of objects in the last one; no ids."""
+    if not depth:
+        return
     if isinstance(value, (list, tuple)) and value and isinstance(value[-1], Mapping):
-        yield from (f"-1.{path}" for path in _paths_of_texts(value[-1]))
+        yield from (f"-1.{path}" for path in _paths_of_texts(value[-1], depth - 1))
         return
     lists = enumerate(value) if isinstance(value, (list, tuple)) else ()
-    held = value.items() if isinstance(value, Mapping) else lists
-    yield from (str(name) for name, text in held if isinstance(text, str))
+    for name, held in value.items() if isinstance(value, Mapping) else lists:
+        if isinstance(held, str) and not _NAMES_NO_RESPONSE.search(str(name)):
+            yield str(name)
+        elif not isinstance(held, str):
+            yield from (f"{name}.{path}" for path in _paths_of_texts(held, depth - 1))
 
 
 def response_value(record: Record, key: str) -> object:

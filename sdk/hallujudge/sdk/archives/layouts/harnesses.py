@@ -16,7 +16,15 @@ from hallujudge.metrics.responses.reader import PLAIN_READER
 from hallujudge.metrics.responses.thoughts import with_thought
 
 from ..records import Record
-from .archive_reader import ArchiveReader, converting, first_text, mapping_at, only_label, yes_or_no
+from .archive_reader import (
+    ArchiveReader,
+    converting,
+    first_text,
+    mapping_at,
+    message_text,
+    only_label,
+    yes_or_no,
+)
 
 # lmms-eval repeats a sample's own data under the name of each score.
 _POPE_SCORES = (
@@ -267,21 +275,11 @@ LM_EVAL_READERS = (
 _ATTACHMENT = "attachment://"
 
 
-def _message_text(content: object) -> str | None:
-    """Return a message's text: a plain one, or the text parts of a list of contents."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return None
-    parts = [part for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
-    return "".join(str(part.get("text", "")) for part in parts) if parts else None
-
-
 def _inspect_response(output: Mapping[str, object]) -> object:
     """Return the completion, after the thought that is a part of the message's content."""
     choice = first_text(output.get("choices"))
     message = mapping_at(choice, "message") if isinstance(choice, Mapping) else {}
-    completion = output.get("completion") or _message_text(message.get("content"))
+    completion = output.get("completion") or message_text(message.get("content"))
     found = thought_in(message)
     if found is None or not isinstance(completion, str | None):
         return completion
@@ -291,9 +289,9 @@ def _inspect_response(output: Mapping[str, object]) -> object:
 def _user_question(given: object) -> str | None:
     """Return the text of the last message of the user."""
     if not isinstance(given, list):
-        return _message_text(given)
+        return message_text(given)
     asked = [m for m in given if isinstance(m, Mapping) and m.get("role", "user") == "user"]
-    return _message_text(asked[-1].get("content")) if asked else None
+    return message_text(asked[-1].get("content")) if asked else None
 
 
 def _first_image(given: object) -> str | None:
