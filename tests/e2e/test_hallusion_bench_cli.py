@@ -126,7 +126,14 @@ def test_tables_of_vlmevalkit_join_the_questions(tmp_path: Path) -> None:
     report = report_of(tmp_path / "out")
     assert report["scores"]["question_accuracy"]["value"] == pytest.approx(1 / 3)
     assert report["coverage"]["items"] == 3
-    assert_refused(score(tmp_path, rows), "visual_input", "--references")
+    joined = report["scores"]
+    # The table alone says all but which figures were edited.
+    assert score(tmp_path, rows, "--variant", "image-only").returncode == 0
+    alone = report_of(tmp_path / "out")["scores"]
+    unknown = {"easy_pair_accuracy", "hard_pair_accuracy"}
+    differing = {name for name in joined if alone[name]["value"] != joined[name]["value"]}
+    assert differing == unknown
+    assert {alone[name]["value"] for name in unknown} == {None}
 
 
 def test_answers_without_a_label_may_be_left_unscored(tmp_path: Path) -> None:

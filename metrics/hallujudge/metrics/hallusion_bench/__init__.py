@@ -6,7 +6,7 @@ figure (category VS, figure 0), otherwise as wrong.
 * ``question_accuracy`` (aAcc) = right answers / answers
 * ``pair_accuracy`` (qAcc) = questions of a set with right answers about all figures / questions
 * ``easy_pair_accuracy``, ``hard_pair_accuracy``: the same over answers about original figures
-  (or none), and about edited ones (``visual_input`` 2)
+  (or none), and about edited ones (``visual_input`` 2); undefined if all are ``unknown``
 * ``figure_accuracy`` (fAcc) = figures with right answers to all questions / figures;
   ``figure_wrong``, ``figure_inconsistent``: figures with no right answer, and with some;
   ``figure_score``: the mean over figures of the share of right answers
@@ -80,6 +80,7 @@ from .question_groups import (
     NO_VERDICT,
     RIGHT,
     UNCLEAR,
+    UNKNOWN_INPUT,
     VERDICTS,
     WRONG,
     Grouping,
@@ -98,8 +99,7 @@ SHOWN = ("0", "1", "2")
 """``visual_input``: no figure, the original one, an edited one."""
 _PLACE = ("category", "subcategory", "set_id", "figure_id", "question_id")
 _SET, _SET_OF_IMAGES = _PLACE[:3], _PLACE[1:3]
-# The visual input of an item whose own is not valid; it is unscored, and any number may come.
-_NOWHERE = 3
+_UNKNOWN = "unknown"
 
 
 def without_figure(field: Callable[[str], str | None]) -> bool:
@@ -182,7 +182,7 @@ def _place(answer: ReadAnswer) -> int:
     return place_code(
         supplement=answer.field("category") == "VS",
         original=answer.field("figure_id") == "0",
-        visual_input=int(shown) if shown in SHOWN else _NOWHERE,
+        visual_input=int(shown) if shown in SHOWN else UNKNOWN_INPUT,
     )
 
 
@@ -267,7 +267,8 @@ BENCHMARK = ClosedQuestions(
         own_media=True,
         labels={"1": "yes", "0": "no", "true": "yes", "false": "no"},
         fields={
-            **{name: (name,) for name in (*_PLACE, "visual_input", "same")},
+            **{name: (name,) for name in (*_PLACE, "same")},
+            "visual_input": ("visual_input", "visual_input_in_table"),
             "correctness": ("correctness", "gpt4v_output_gpt_check"),
             "reference": ("gt_answer_details",),
         },
@@ -284,7 +285,11 @@ BENCHMARK = ClosedQuestions(
     asking=Asking(media=("filename",), is_shown=lambda r: str(r.get("visual_input")) in SHOWN[1:]),
     seen=("category", "figure_id", "visual_input", "correctness", "same"),
     kept=("subcategory", "set_id", "question_id", "reference"),
-    places={"category": CATEGORIES, "visual_input": SHOWN, "correctness": ("", *VERDICTS)},
+    places={
+        "category": CATEGORIES,
+        "visual_input": (*SHOWN, _UNKNOWN),
+        "correctness": ("", *VERDICTS),
+    },
     question_files=True,
     derived={name: of_first(name) for name in _PLACE[:2]},
     input_keys=(

@@ -16,6 +16,7 @@ from .question_groups import (
     NO_VERDICT,
     RIGHT,
     UNCLEAR,
+    UNKNOWN_INPUT,
     WRONG,
     Grouping,
     Rows,
@@ -174,6 +175,7 @@ def _blame(rows: Rows, pairs: Grouping) -> _Blame:
     unknown = (copied & (same == UNKNOWN)) | (
         no_before & ((depends & failed) | (supplement & (failed | unclear)))
     )
+    unknown |= supplement & was_right & failed & (rows.visual_input == UNKNOWN_INPUT)
     language = rows.original & rows.supplement & failed
     language |= copied & (same == 1)
     language |= supplement & was_wrong & (failed | unclear)

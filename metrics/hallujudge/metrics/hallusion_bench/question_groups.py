@@ -35,6 +35,9 @@ JUDGES = ("llm", "router")
 VERDICTS = {"right": RIGHT, "wrong": WRONG, "unclear": UNCLEAR}
 """Verdicts on answers, given ones and those of judges."""
 
+UNKNOWN_INPUT = 3
+"""The visual input of an answer about a figure that may be original or edited."""
+
 _VS, _ORIGINAL, _VISUAL = 1, 2, 4
 
 
@@ -70,7 +73,7 @@ def group_columns(
     """Return the columns of pairs and figures for a table of answers."""
     return {
         **_accuracy("pairs", pairs, rows),
-        **_accuracy("easy", Grouping(items["pair"], rows.visual_input != 2), rows),
+        **_accuracy("easy", Grouping(items["pair"], rows.visual_input < 2), rows),
         **_accuracy("hard", Grouping(items["pair"], rows.visual_input == 2), rows),
         **_figure_columns(rows, Grouping(items["figure"], items["figure"] > 0)),
     }

@@ -44,7 +44,8 @@ def _amber(values: Mapping[str, object]) -> Mapping[str, object]:
 def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
     """Return a question with its place in the benchmark, which its index and categories hold.
 
-    The table does not distinguish edited figures from original ones; the benchmark's own file does.
+    The table does not distinguish edited figures from original ones; the benchmark's own file does,
+    under the key that is looked up first.
     """
     parts = str(values.get("index")).split("_")[_PLACE]
     places = dict(zip(("set_id", "figure_id", "question_id"), parts, strict=False))
@@ -52,6 +53,7 @@ def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
         **_common(values),
         **places,
         "subcategory": values.get("l2-category"),
+        "visual_input_in_table": "unknown",
         "gt_answer": values.get("answer"),
     }
 
@@ -76,10 +78,9 @@ _NAMES = (
         _is_hallusion_bench,
         "hallusion-bench",
         _hallusion_bench,
-        "-R HallusionBench.json",
     ),
-    ("of AMBER", (*_KEYS, "answer", "category"), _is_amber, "amber", _amber, ""),
-    ("with yes/no labels", (*_KEYS, "answer"), _is_yes_no, "pope", _common, ""),
+    ("of AMBER", (*_KEYS, "answer", "category"), _is_amber, "amber", _amber),
+    ("with yes/no labels", (*_KEYS, "answer"), _is_yes_no, "pope", _common),
 )
 
 
@@ -101,11 +102,10 @@ def _tables(*, judged: bool) -> tuple[ArchiveReader, ...]:
             matches=matches,
             metrics=(metric,),
             convert=converting(convert),
-            arguments=arguments,
             **_SETTINGS.get(metric, {}),
             **more,
         )
-        for name, keys, matches, metric, convert, arguments in _NAMES
+        for name, keys, matches, metric, convert in _NAMES
     )
 
 
