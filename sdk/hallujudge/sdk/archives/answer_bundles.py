@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, repeat
+from itertools import repeat
 from typing import cast
 
-from hallujudge.metrics.answers.closed_questions import (
-    AnswersItem,
-    ClosedQuestions,
-)
+from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 
 from ..errors import ArchiveError, HallujudgeError
 from .answer_columns import AnswerNames, fields_in
@@ -26,6 +23,7 @@ from .answer_records import (
 )
 from .archive_files import value_at
 from .asked_questions import AskedQuestions
+from .bad_records import noted
 from .bundle_items import BundleItems
 from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import Faults
@@ -170,14 +168,20 @@ class _Bundles:
                 found = self._together(part, *known)
         if found is not None:
             return found
-        pairs = zip(known.columns.records(), known.bundles, strict=True)
-        return chain.from_iterable(self._entries(part, *pair) for pair in pairs)
+        return self._each(part, zip(known.columns.records(), known.bundles, strict=True))
+
+    def _each(self, part: str, pairs: Iterable[tuple[Record, str]]) -> Iterator[Entry]:
+        """Yield the answers of records, of which the id of the bundle may be known."""
+        for record, known in pairs:
+            with noted(record.position, record.place):
+                yield from list(self._entries(part, record, known))
 
     def _one_by_one(self, part: str, records: Iterable[Record]) -> Iterator[Entry]:
         """Yield the answers of records, which may be left out, and note what is wrong with them."""
         for record in records:
-            if (known := self._asked.completed(record, leave_out=True)) is not None:
-                yield from self._entries(part, *known)
+            with noted(record.position, record.place):
+                if (known := self._asked.completed(record, leave_out=True)) is not None:
+                    yield from list(self._entries(part, *known))
 
     def _together(
         self, part: str, columns: Columns, known: Sequence[str]
@@ -216,10 +220,11 @@ class _Bundles:
             return None
         answers = cast("Iterable[Sequence[Mapping[str, object]]]", zip(*held, strict=True))
         entries = []
-        for known, outer, each in zip(fields, columns.values, answers, strict=True):
+        rows = zip(fields, columns.values, columns.positions, answers, strict=True)
+        for known, outer, position, each in rows:
             bundle = f"{self._prefix(known)}{self._number(known)}"
             for name, own in zip(self._bundle.names, each, strict=True):
-                inner = make_record((own, 0, bundle))
+                inner = make_record((own, position, bundle))
                 entries.append(make_entry((bundle, name, known, outer, inner, False)))
         return entries
 
@@ -425,7 +430,8 @@ class _Bundles:
     ) -> Entry:
         assert isinstance(inner, Mapping), "checked before"
         values = self._mapped(inner, record.values) if self._options.key_map else inner
-        return Entry(bundle, name, fields, record.values, Record(values, 0, bundle))
+        inner_record = Record(values, record.position, bundle)
+        return Entry(bundle, name, fields, record.values, inner_record)
 
     def _fields(self, part: str, record: Record) -> Mapping[str, str] | None:
         """Return the declared fields that a record has; None if it has no set."""

@@ -19,11 +19,13 @@ from hallujudge.metrics.framework.fast_values import maker_of, makers_of
 
 from ..errors import ArchiveError
 from .asked_questions import AskedQuestions
+from .bad_records import SKIP
 from .inputs import InputOptions
 from .joins import Faults
 from .json_files import named, shown
 from .question_files import field_text, label_of, options_of
-from .records import TEXT_FLAG, Record, choose_key, not_a_text, optional_text, response_value
+from .records import TEXT_FLAG, Record, choose_key, optional_text, response_value
+from .response_texts import not_a_text
 from .set_files import known_sets
 from .table_files import structured
 
@@ -195,7 +197,8 @@ class AnswerMaker:
             if value is not None and value not in allowed:
                 known = ", ".join(filter(None, allowed))
                 fault = f"values of {name} are not one of {known}"
-                self._faults.add(fault, f"{record.place} ({shown(value)})", remedy="Correct them")
+                place = f"{record.place} ({shown(value)})"
+                self._refuse(fault, place, "Correct them")
         stated = answer.fields.get(self._confidence)
         if stated is not None and fraction_of(stated) is None:
             self._refuse_confidence(entry.bundle, held)
@@ -204,11 +207,16 @@ class AnswerMaker:
     def _refuse_confidence(self, place: str, values: Mapping[str, object]) -> None:
         """Count a confidence that is no number from 0 to 1; answers may have none."""
         if (found := self.stated(values)) is not None:
-            self._faults.add(
+            self._refuse(
                 "confidences are not a number from 0 to 1",
                 f"{place} ({_short(found)})",
-                remedy="Write 85 % as 0.85, and omit the key if the model gave no confidence",
+                "Write 85 % as 0.85, and omit the key if the model gave no confidence",
             )
+
+    def _refuse(self, problem: str, place: str, remedy: str) -> None:
+        """Count an answer that would be unscored, unless bad records may be."""
+        if not self._options.skip_bad:
+            self._faults.add(problem, place, remedy=f"{remedy}, or {SKIP}")
 
     def stated(self, values: Mapping[str, object]) -> object:
         """Return the confidence that a record states; None without one."""
@@ -251,13 +259,11 @@ class AnswerMaker:
         if missing and self._options.allow_unknown:
             return
         if missing and verdict:
-            self._faults.add(
-                unlabelled(self._declared), entry.inner.place, remedy=self._label_remedy
-            )
+            self._refuse(unlabelled(self._declared), entry.inner.place, self._label_remedy)
             return
         name = f"{answer.name}: " if answer.name else ""
         place = f"{entry.inner.place} ({name}{shown(found)})"
-        self._faults.add(bad_label(self._declared), place)
+        self._refuse(bad_label(self._declared), place, "Correct these labels")
 
     def _whole_answer(self, whole: WholeAnswer, record: Record) -> Answer:
         keys = {"response": whole.response, **whole.fields}
@@ -395,7 +401,6 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
         Fault.NO_ANSWER: f"Write each record as an object with {names}",
         Fault.TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",
-        bad_label(declared): "Correct these labels",
         Fault.UNKNOWN_NAME: f"Use one of {', '.join(declared.bundle.known)}",
         Fault.SILENT: "Give their answers, or pass InputOptions(allow_missing=True)",
     }

@@ -16,6 +16,7 @@ from hallujudge.metrics.responses.reader import answer_of
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
 from .answer_bundles import read_bundles
 from .answer_records import joins_lists, make_answer, make_item, make_items, text_of
+from .bad_records import SKIP
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joined_questions import JOINS, Question, Questions, read_questions
 from .joins import JoinCheck, MediaCheck, numbered, refuse
@@ -23,7 +24,7 @@ from .json_files import amount, named, read_json, shown
 from .label_sets import last_labels
 from .named_keys import fields_of
 from .question_files import asks_the_same, bundle_id, id_of, label_of, labels_are_wrong
-from .record_columns import Columns, first_fault, read_columns
+from .record_columns import Columns, first_fault, read_columns, usable_records
 from .records import TEXT_FLAG, Record, choose_key, id_under, no_records, read_records
 from .rival_keys import LOOKED_AT, Held, asks, refuse_other_keys
 from .set_files import parts_of
@@ -261,15 +262,17 @@ class Answers:
         media = MediaCheck(declared.keys.media)
         held: list[AnswersItem] | None = None if self._options.allow_duplicates else []
         for columns in read_columns(self._responses):
-            found = first_fault(self._read, columns)
+            if (usable := usable_records(self._read, columns)) is None:
+                continue
+            columns, found = usable
             check.extend(found.keys)
             others += self._others(columns, found)
             if known is None:
                 media.extend(found.images, columns.records)
                 bad += self._unlabelled(columns, found)
             held = None if held is None else self._held(held, columns, found)
-        if bad:
-            raise labels_are_wrong(declared, bad, "the file of answers")
+        if bad and not self._options.skip_bad:
+            raise labels_are_wrong(declared, bad, "the file of answers", f", or {SKIP}")
         check.refuse(self._all_keys)
         self._left_out = check.left_out
         if others:
@@ -323,8 +326,9 @@ class Answers:
     def _unlabelled(self, columns: Columns, found: _Read) -> Iterator[str]:
         """Yield the answers whose label is not valid."""
         for key, answer, values in zip(found.keys, found.answers, columns.values, strict=True):
-            if not answer.label:
-                yield f"{key} ({shown(values.get(self._label_key))})"
+            given = values.get(self._label_key)
+            if not answer.label and not (given in (None, "") and self._options.allow_unknown):
+                yield f"{key} ({shown(given)})"
 
     def _others(self, columns: Columns, found: _Read) -> Iterator[str]:
         """Yield questions that differ from the joined ones; none with join='id'."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from hallujudge.metrics.families import benchmark_named
 
 from ..errors import ArchiveError, HallujudgeError
+from .bad_records import Unreadable
 from .formats import Content, read_format
 from .found_files import FoundFile, is_pattern, with_given_name
 from .json_files import named, read_values
@@ -121,7 +122,7 @@ def first_values(source: Path | Records | list[Record]) -> Iterator[Mapping[str,
             if source.suffix.lower() == ".txt":
                 return
             raise
-        if whole and isinstance(whole.value, Mapping):
+        if whole and isinstance(whole.value, Mapping) and not isinstance(whole.value, Unreadable):
             yield whole.value
         if whole and not isinstance(whole.value, Mapping):
             return

@@ -10,11 +10,13 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError
+from .bad_records import noted
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import IdCheck, refuse
 from .json_files import named, read_json, shown
 from .named_keys import fields_of
-from .records import ID_FLAG, Record, choose_key, id_under, no_records, not_a_text, read_records
+from .records import ID_FLAG, Record, choose_key, id_under, no_records, read_records
+from .response_texts import not_a_text
 from .rival_keys import refuse_other_texts
 from .table_files import structured
 
@@ -147,13 +149,14 @@ class _Captions:
                 place = own or choose_key(record, wanted, _CLIP_KEYS, "the clip", ID_FLAG)
                 keys = place, choose_key(record, None, _MODE_KEYS, "the mode")
             place, mode_key = keys
-            clip = own or id_under(record, place, "the clip")
-            mode = id_under(record, mode_key, "the mode").strip().casefold()
-            if mode not in _MODES:
-                raise ArchiveError(
-                    f"{record.place}: the mode is {mode!r:.60}; give {' or '.join(MODES)}"
-                )
-            yield self._item(record, clip, _MODES[mode])
+            with noted(record.position, record.place):
+                clip = own or id_under(record, place, "the clip")
+                mode = id_under(record, mode_key, "the mode").strip().casefold()
+                if mode not in _MODES:
+                    raise ArchiveError(
+                        f"{record.place}: the mode is {mode!r:.60}; give {' or '.join(MODES)}"
+                    )
+                yield self._item(record, clip, _MODES[mode])
 
     def _item(self, record: Record, clip: str, mode: str) -> ArgusItem:
         model_keys = (self._options.text_key,) if self._options.text_key else _MODEL_KEYS

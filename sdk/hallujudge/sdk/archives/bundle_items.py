@@ -10,6 +10,7 @@ from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, Clo
 from .answer_columns import AnswerColumns
 from .answer_records import AnswerMaker, Entry, Fault, differing, make_item, make_items, placed
 from .asked_questions import AskedQuestions
+from .bad_records import noted
 from .inputs import InputOptions
 from .joins import Faults, MediaCheck
 from .named_keys import fields_of
@@ -88,14 +89,20 @@ class BundleItems:
         """Yield the answer and the medium of each entry, when it is asked for."""
         for entry in entries:
             if not entry.empty:
-                yield self._maker.answer(entry), self._media_of(entry)
+                yield self._answer(entry), self._media_of(entry)
+
+    def _answer(self, entry: Entry) -> Answer:
+        with noted(entry.inner.position, entry.inner.place):
+            return self._maker.answer(entry)
+        # Only where bad records are looked for.
+        return Answer(response=None, label="", name=entry.name)
 
     def _completed(
         self, entries: Sequence[Entry], answers: Sequence[Answer | None], media: Sequence[str]
     ) -> Iterator[tuple[Answer, str]]:
         """Yield what :meth:`_made` does, of which most is known."""
         for entry, answer, found in zip(entries, answers, media, strict=True):
-            yield answer or self._maker.answer(entry), found
+            yield answer or self._answer(entry), found
 
     def _alone(
         self, entries: Sequence[Entry], answers: Sequence[Answer], media: Sequence[str]

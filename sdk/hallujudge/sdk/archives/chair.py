@@ -15,6 +15,7 @@ from hallujudge.metrics.framework.fast_values import makers_of
 from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError
+from .bad_records import noted
 from .chair_references import (
     ID_KEYS,
     OBJECT_KEYS,
@@ -51,10 +52,11 @@ from .records import (
     choose_key,
     id_under,
     no_records,
-    not_a_text,
     read_record_batches,
+    read_records,
     response_value,
 )
+from .response_texts import not_a_text
 from .rival_keys import LOOKED_AT, refuse_other_texts
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
@@ -295,17 +297,26 @@ class _Archive:
         self._references = references
         self._group_by = group_by
         self._allow_duplicates = options.allow_duplicates
+        self._allow_unknown = options.allow_unknown
         self._id_map = IdMap(options.own["id_map"]) if "id_map" in options.own else None
         self._shared: dict[tuple[object, ...], Objects] = {}
         batch = next(read_record_batches(responses), None)
         if batch is None:
             raise no_records(responses, "responses", "response")
         first = Record(batch.values[0], batch.position, batch.place(0))
-        self._keys = _keys_of(first, options, own_objects=not references.any)
+        with_objects = None if references.any else self._first_with_objects(first)
+        self._keys = _keys_of(first, options, with_objects)
         # Most archives have one usual key of captions, and no records need to be made to see it.
         others = {*_TEXT_KEYS} - {self._keys.text}
         if any(map(others.intersection, islice(batch.values, LOOKED_AT))):
             refuse_other_texts(batch.records(), self._keys.text, _TEXT_KEYS, options)
+
+    def _first_with_objects(self, first: Record) -> Record:
+        """Return the record that has the key of objects: the first, unless it may lack them."""
+        if not self._allow_unknown or not first.values.keys().isdisjoint(OBJECT_KEYS):
+            return first
+        others = islice(read_records(self._responses), LOOKED_AT)
+        return next((r for r in others if not r.values.keys().isdisjoint(OBJECT_KEYS)), first)
 
     def found(self) -> _Found:
         """Return what the whole archive holds."""
@@ -363,15 +374,19 @@ class _Archive:
             return ()
         return _names(self._own_objects(batch))
 
-    def _own_objects(self, batch: RecordBatch) -> list[Objects]:
-        """Return the reference objects that captions carry."""
+    def _own_objects(self, batch: RecordBatch) -> list[Objects | None]:
+        """Return the reference objects that captions carry; None where they may be absent."""
         key = cast("str", self._keys.objects)
         if len(self._shared) >= _SHARED_LISTS:
             self._shared.clear()
-        return [
-            shared_names(values.get(key), partial(batch.place, at), self._shared)
-            for at, values in enumerate(batch.values)
-        ]
+        found: list[Objects | None] = []
+        for at, values in enumerate(batch.values):
+            if (given := values.get(key)) is None and self._allow_unknown:
+                found.append(None)
+                continue
+            with noted(batch.position + at, batch.place(at)):
+                found.append(shared_names(given, partial(batch.place, at), self._shared))
+        return found
 
     def _captions(
         self, start: Mark | None = None, size: int = 0, marks: Marks | None = None
@@ -390,8 +405,13 @@ class _Archive:
                     found = [t if t.isascii() else well_formed(t) for t in cast("list[str]", texts)]
                     yield _Captions(list(map(str, ids)), found, batch)
                     continue
-            pairs = [(self._image_id(record), self._text(record)) for record in batch.records()]
-            yield _Captions([image for image, _ in pairs], [text for _, text in pairs], batch)
+            pairs = []
+            for record in batch.records():
+                with noted(record.position, record.place):
+                    pairs.append((self._image_id(record), self._text(record)))
+            # Where bad records are looked for, a batch with one is left out.
+            if len(pairs) == len(batch.values):
+                yield _Captions([image for image, _ in pairs], [text for _, text in pairs], batch)
 
     def _image_id(self, record: Record) -> str:
         if self._id_map is not None:
@@ -413,13 +433,13 @@ def _are_numbers(ids: Sequence[object]) -> bool:
     return kinds == _NUMBER or (kinds == _TEXT and are_plain_numbers(cast("list[str]", ids)))
 
 
-def _keys_of(first: Record, options: InputOptions, *, own_objects: bool) -> _Keys:
+def _keys_of(first: Record, options: InputOptions, with_objects: Record | None) -> _Keys:
     """Return the keys of an archive, which its first record decides.
 
     Args:
         first: The first record.
         options: Options that name keys.
-        own_objects: Whether captions carry their references.
+        with_objects: The first record that carries its references; None if none does.
     """
     text = choose_key(first, options.text_key, _TEXT_KEYS, "the caption", TEXT_FLAG)
     if "id_map" in options.own and options.id_key is None:
@@ -431,9 +451,9 @@ def _keys_of(first: Record, options: InputOptions, *, own_objects: bool) -> _Key
         )
         key = choose_key(first, options.id_key, ID_KEYS, "the image id", hint)
     objects = None
-    if own_objects:
+    if with_objects is not None:
         hint = "one of these names, or give a file with references=…"
-        objects = choose_key(first, None, OBJECT_KEYS, "the image's objects", hint)
+        objects = choose_key(with_objects, None, OBJECT_KEYS, "the image's objects", hint)
     return _Keys(id=key, text=text, objects=objects)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import ArchiveError
+from .bad_records import Unreadable, finds_unreadable
 from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
 from .local_files import is_plain, open_binary, open_text, reading, refuse_other_start
 
@@ -292,9 +293,24 @@ class _Reader:
         return placed
 
     def more_values(self) -> Iterator[Placed]:
-        """Yield the values that follow others."""
+        """Yield the values that follow others; bad lines too where they are looked for."""
         while self._peek():
-            yield self._value()
+            line = self._line
+            try:
+                yield self._value()
+            except ArchiveError as err:
+                if not finds_unreadable() or not self._skip_line():
+                    raise
+                problem = f"{self._path} line {line}: it ends in the middle of a value"
+                here = err.metadata["line"] == str(line)
+                yield Placed(Unreadable(str(err) if here else problem), line)
+
+    def _skip_line(self) -> bool:
+        """Go to the next line; return whether lines have a value each, as the next one shows."""
+        while (end := self._buffer.find("\n", self._at)) < 0 and self._more():
+            pass
+        self._skip((end + 1 or len(self._buffer)) - self._at)
+        return self._peek() in ("{", "")
 
     def _list(self) -> Iterator[Placed | Batch]:
         if self._peek() == "]":
@@ -408,7 +424,7 @@ class _Reader:
 
     def _decode_error(self, err: json.JSONDecodeError) -> ArchiveError:
         line = self._line + self._buffer.count("\n", self._at, err.pos)
-        rest = self._buffer[err.pos :].strip()
+        rest = self._buffer[err.pos :].strip().partition("\n")[0]
         cut_off = not rest or err.msg.startswith("Unterminated string")
         problem = (
             "the file ends in the middle of a value; it may be truncated"

@@ -11,6 +11,7 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.mementos import MementosItem
 
 from ..errors import ArchiveError
+from .bad_records import noted
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, numbered, refuse
 from .json_files import named
@@ -24,10 +25,10 @@ from .records import (
     choose_key,
     id_under,
     no_records,
-    not_a_text,
     read_records,
     response_value,
 )
+from .response_texts import not_a_text
 from .rival_keys import refuse_other_texts
 from .table_files import decoded, structured
 
@@ -174,14 +175,18 @@ class _Descriptions:
     def checked(self) -> ItemSource:
         """Return the items after checking every id."""
         check = JoinCheck(_WHAT, self._options, self._known)
-        for entry in self._entries():
-            check.add(entry.image)
-            if entry.keywords is None and self._text_key is None:
-                raise ArchiveError(
-                    f"{entry.record.place}: neither keywords nor a description; lists are "
-                    f"{', '.join(LISTS)}, and a description is under "
-                    f"{', '.join(_RESPONSE_KEYS)} or the key that InputOptions(text_key=…) names"
-                )
+        for record in self._records:
+            with noted(record.position, record.place):
+                entry = self._entry(record)
+                check.add(entry.image)
+                if entry.keywords is None and self._text_key is None:
+                    raise ArchiveError(
+                        f"{record.place}: neither keywords nor a description; lists are "
+                        f"{', '.join(LISTS)}, and a description is under "
+                        f"{', '.join(_RESPONSE_KEYS)} or the key that InputOptions(text_key=…) "
+                        "names"
+                    )
+                self._item(entry, "")
         check.refuse(lambda: (entry.image for entry in self._entries()))
         missing = check.missing()
         return ItemSource(
@@ -226,9 +231,11 @@ class _Descriptions:
         )
 
     def _entries(self) -> Iterator[_Entry]:
-        for record in self._records:
-            image = id_under(record, self._id_key, "the image name")
-            yield _Entry(image, record, _given_keywords(record))
+        return map(self._entry, self._records)
+
+    def _entry(self, record: Record) -> _Entry:
+        image = id_under(record, self._id_key, "the image name")
+        return _Entry(image, record, _given_keywords(record))
 
     def _find_text_key(self, first: Record) -> str | None:
         if self._options.text_key is not None or _given_keywords(first) is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,11 +13,13 @@ from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError, InvalidInputError
 from .archive_files import first_values, value_at
-from .inputs import InputOptions, References, Responses, are_paths
+from .inputs import InputOptions, ItemSource, References, Responses, are_paths
 from .json_files import named, shown
 from .records import Record, Records, read_records
 
 Source: TypeAlias = "Responses | References"
+# How many records are searched for the keys that an error lists.
+_RECORDS_LOOKED_AT = 100
 
 
 def refuse_unused_keys(
@@ -202,3 +206,47 @@ def key_paths(values: Mapping[str, object]) -> Iterator[str]:
             yield from (f"{key}.{inner}" for inner in value if isinstance(inner, str))
         elif not isinstance(value, (list, tuple)):
             yield key
+
+
+def group_notes(
+    source: ItemSource, keys: tuple[str, ...], archives: Iterable[Responses | References | None]
+) -> tuple[str, ...]:
+    """Return a note for each key that some items lack.
+
+    Args:
+        source: The items.
+        keys: The keys that the user named.
+        archives: What the items were read from, for the keys that an error names.
+
+    Raises:
+        InvalidInputError: No item has a key; the message names the existing keys.
+    """
+    lacking: Counter[str] = Counter()
+    kept: set[str] = set()
+    for item in source:
+        kept.update(item.fields)
+        lacking.update(key for key in keys if not item.fields.get(key))
+    # Scoring may add fields of its own, such as INFACT's level.
+    wrong = [key for key in keys if key in kept and lacking[key] == len(source) > 0]
+    if wrong:
+        there = named(sorted({key for archive in archives for key in _keys_of(archive)}))
+        raise InvalidInputError(
+            f"no item has the key {wrong[0]!r} to report groups by; the keys are {there}"
+        )
+    return tuple(
+        f"{count} of {len(source)} items have no {key!r}; they are in the group (none)"
+        for key, count in lacking.items()
+        if key in kept
+    )
+
+
+def _keys_of(archive: Responses | References | None) -> Iterator[str]:
+    """Yield the keys of an archive's first records, and paths into objects that they hold."""
+    if archive is None or isinstance(archive, Mapping):
+        return
+    try:
+        for record in islice(read_records(archive), _RECORDS_LOOKED_AT):
+            yield from key_paths(record.values)
+    except ArchiveError:
+        # Some layouts of references have no records.
+        return

@@ -10,6 +10,7 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.object_halbench import ObjectHalBenchItem
 
 from ..errors import ArchiveError
+from .bad_records import noted
 from .chair_references import ID_KEYS, OBJECT_KEYS, Objects, coco_number, read_objects, shared_names
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, numbered
@@ -23,11 +24,11 @@ from .records import (
     choose_key,
     id_under,
     no_records,
-    not_a_text,
     optional_text,
     read_records,
     response_value,
 )
+from .response_texts import not_a_text
 from .rival_keys import refuse_other_texts
 from .table_files import structured
 
@@ -100,9 +101,10 @@ class _Answers:
         check = JoinCheck("images", self._options, self._known)
         names: set[str] = set()
         for record in self._records:
-            check.add(self._image(record))
-            self._objects(record)
-            names.update(self._reference(record) or ())
+            with noted(record.position, record.place):
+                item = self._item(record, "")
+                check.add(item.group_id)
+                names.update(item.reference_objects or ())
         check.refuse(self._images)
         names.update(chain.from_iterable((self._known or {}).values()))
         return ItemSource(
@@ -113,16 +115,18 @@ class _Answers:
         ids: Iterable[str] = self._images()
         if self._options.allow_duplicates:
             ids = numbered(ids)
-        for record, identifier in zip(self._records, ids, strict=True):
-            yield ObjectHalBenchItem(
-                id=identifier,
-                group_id=self._image(record),
-                fields=fields_of(self._group_by, record.values),
-                response=self._answer(record),
-                reference_objects=self._reference(record),
-                question=optional_text(record, _QUESTION_KEYS),
-                predicted_objects=self._objects(record),
-            )
+        yield from map(self._item, self._records, ids)
+
+    def _item(self, record: Record, identifier: str) -> ObjectHalBenchItem:
+        return ObjectHalBenchItem(
+            id=identifier,
+            group_id=self._image(record),
+            fields=fields_of(self._group_by, record.values),
+            response=self._answer(record),
+            reference_objects=self._reference(record),
+            question=optional_text(record, _QUESTION_KEYS),
+            predicted_objects=self._objects(record),
+        )
 
     def _images(self) -> Iterator[str]:
         return map(self._image, self._records)
@@ -143,6 +147,8 @@ class _Answers:
         if self._known is not None:
             return self._known.get(self._image(record))
         given = record.values.get(self._own_key)
+        if given is None and self._options.allow_unknown:
+            return None
         if given is None and self._own_key not in record.values:
             raise _unlike_the_first(record, self._own_key)
         return shared_names(given, lambda: record.place, self._shared)

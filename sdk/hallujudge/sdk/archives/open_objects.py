@@ -10,6 +10,7 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.open_objects import OpenObjectsItem
 
 from ..errors import ArchiveError
+from .bad_records import noted
 from .chair_references import ID_KEYS, OBJECT_KEYS, coco_number
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, numbered
@@ -23,10 +24,10 @@ from .records import (
     choose_key,
     id_under,
     no_records,
-    not_a_text,
     read_records,
     response_value,
 )
+from .response_texts import not_a_text
 from .rival_keys import refuse_other_texts
 from .table_files import structured
 
@@ -92,19 +93,20 @@ def _joined(one: _Known | None, other: _Known) -> _Known:
     return _Known(captions or None, objects or None)
 
 
-def _of(record: Record, more: tuple[str, ...] = ()) -> _Known:
+def _of(record: Record, more: tuple[str, ...] = (), *, may_lack: bool = False) -> _Known:
     """Return the captions and objects of a record.
 
     Args:
         record: The record.
         more: Further keys of captions, which only a record of references has.
+        may_lack: Whether it may have neither.
 
     Raises:
         ArchiveError: It has neither.
     """
     captions = _texts(record, (*_CAPTION_KEYS, *more))
     objects = _texts(record, OBJECT_KEYS)
-    if captions is None and objects is None:
+    if captions is None and objects is None and not may_lack:
         raise ArchiveError(
             f"{record.place}: no reference captions or objects: tried "
             f"{', '.join((*_CAPTION_KEYS, *OBJECT_KEYS))}; found "
@@ -153,11 +155,11 @@ class _Captions:
         """Return the items after checking every id and every reference."""
         check = JoinCheck("images", self._options, self._known)
         for record in self._records:
-            check.add(self._id(record))
-            if self._known is None:
-                _of(record)
-            if self._text_key not in record.values:
-                raise not_a_text(record, self._text_key)
+            with noted(record.position, record.place):
+                check.add(self._id(record))
+                if self._text_key not in record.values:
+                    raise not_a_text(record, self._text_key)
+                self._item(record, "")
         check.refuse(self._ids)
         return ItemSource(count=len(check), make=self._items)
 
@@ -165,19 +167,21 @@ class _Captions:
         ids: Iterable[str] = self._ids()
         if self._options.allow_duplicates:
             ids = numbered(ids)
-        for record, identifier in zip(self._records, ids, strict=True):
-            text = response_value(record, self._text_key)
-            if text is not None and not isinstance(text, str):
-                raise not_a_text(record, self._text_key)
-            known = self._reference(record)
-            yield OpenObjectsItem(
-                id=identifier,
-                group_id=coco_number(id_under(record, self._image_key, "the image id")),
-                fields=fields_of(self._group_by, record.values),
-                response=text and well_formed(text),
-                reference_captions=known.captions,
-                reference_objects=known.objects,
-            )
+        yield from map(self._item, self._records, ids)
+
+    def _item(self, record: Record, identifier: str) -> OpenObjectsItem:
+        text = response_value(record, self._text_key)
+        if text is not None and not isinstance(text, str):
+            raise not_a_text(record, self._text_key)
+        known = self._reference(record)
+        return OpenObjectsItem(
+            id=identifier,
+            group_id=coco_number(id_under(record, self._image_key, "the image id")),
+            fields=fields_of(self._group_by, record.values),
+            response=text and well_formed(text),
+            reference_captions=known.captions,
+            reference_objects=known.objects,
+        )
 
     def _ids(self) -> Iterator[str]:
         return map(self._id, self._records)
@@ -187,5 +191,5 @@ class _Captions:
 
     def _reference(self, record: Record) -> _Known:
         if self._known is None:
-            return _of(record)
+            return _of(record, may_lack=self._options.allow_unknown)
         return self._known.get(self._id(record), _Known(None, None))

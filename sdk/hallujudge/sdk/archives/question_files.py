@@ -167,16 +167,19 @@ def label_of(declared: ClosedQuestions, value: object) -> str | None:
     return label if label in declared.labels or not declared.labels else None
 
 
-def labels_are_wrong(declared: ClosedQuestions, places: list[str], where: str) -> ArchiveError:
+def labels_are_wrong(
+    declared: ClosedQuestions, places: list[str], where: str, more: str = ""
+) -> ArchiveError:
     """Return the error of labels that the benchmark does not have.
 
     Args:
         declared: The benchmark.
         places: The ids with the labels.
         where: The file to correct.
+        more: What else to do.
     """
     known = " nor ".join(declared.labels) or "a text"
-    return refuse(f"labels are neither {known}", places, f"Correct these labels in {where}")
+    return refuse(f"labels are neither {known}", places, f"Correct these labels in {where}{more}")
 
 
 def known_questions(

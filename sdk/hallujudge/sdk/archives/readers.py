@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
 
-from ..errors import ArchiveError, InvalidInputError, UnsupportedError
+from ..errors import ArchiveError, HallujudgeError, UnsupportedError
 from . import set_files
 from .answers import reader_of
-from .archive_files import ArchiveFile, first_values, gathered, open_file
-from .formats import read_format
-from .found_files import FoundFile, found_files, is_url, with_given_name
+from .bad_records import BadRecords, finding, unscored_item
+from .found_files import is_url
 from .inputs import (
     CheckedArchive,
     CheckHelp,
@@ -35,16 +35,19 @@ from .inputs import (
 )
 from .joins import own_references, same_files
 from .json_files import kept_values, named
-from .layouts import recognised
-from .layouts.archive_reader import ArchiveReader
 from .local_files import STDIN
-from .named_keys import key_paths, mapped_keys, refuse_unused_keys, with_named_keys
+from .named_keys import group_notes, mapped_keys, refuse_unused_keys, with_named_keys
+from .opened_archives import (
+    Opened,
+    explained,
+    has_references_only,
+    open_references,
+    open_responses,
+    renamed,
+)
 from .own_thoughts import with_own_thoughts
 from .plain_values import plain, plain_source
-from .records import Record, Records, read_records, unwrapped
-
-# How many records are searched for the keys that an error lists.
-_RECORDS_LOOKED_AT = 100
+from .records import Records, read_records
 
 
 @kept_values()
@@ -85,65 +88,181 @@ def read_items(
             metric's reader does not use.
         UnsupportedError: The SDK has no archive reader for the metric.
     """
-    declared = benchmark_named(metric)
-    family = None if declared is not None else family_module(metric)
-    if declared is None and family is None:
-        raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
-    responses = plain_source(responses, "responses")
-    references = plain_source(references, "references")
-    responses = _single(responses) if isinstance(responses, list) else responses
-    references = _single(references) if isinstance(references, list) else references
+    responses = _single(plain_source(responses, "responses"))
+    references = _single(plain_source(references, "references"))
     if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
         raise ArchiveError("both responses and references are standard input; give one as a file")
     options = options or InputOptions()
     options = replace(options, own=plain(options.own))
-    if declared is not None:
-        key_map = mapped_keys(declared, options.key_map, (*metric_groups, *group_by))
+    archives = responses, references
+    archive = _Archive(metric, archives, options, group_by, metric_groups)
+    try:
+        return archive.items(check)
+    except ArchiveError as err:
+        bad = archive.bad_records()
+        # What holds of every record is wrong with the archive, as its own error says.
+        if not bad.all or len(bad.all) == bad.total:
+            raise
+        if not options.skip_bad:
+            raise bad.error() from err
+        return archive.items_without(bad)
+
+
+class _Inputs(NamedTuple):
+    """Archives that were opened, and how they are read."""
+
+    given: Opened
+    known: Opened
+    options: InputOptions
+    same: str
+
+
+class _Archive:
+    """Responses and references of a metric, which can be read again without bad records."""
+
+    def __init__(
+        self,
+        metric: str,
+        archives: tuple[Responses, References | None],
+        options: InputOptions,
+        group_by: tuple[str, ...],
+        metric_groups: tuple[str, ...],
+    ) -> None:
+        self._metric = metric
+        self._declared = benchmark_named(metric)
+        self._family = None if self._declared is not None else family_module(metric)
+        if self._declared is None and self._family is None:
+            raise UnsupportedError(f"there is no archive reader for metric {metric!r} yet")
+        self._responses, self._references = archives
+        self._group_by = group_by
+        self._keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
+        self._options = self._with_own_keys(options)
+        self._used = declared_inputs(metric).used
+
+    def _with_own_keys(self, options: InputOptions) -> InputOptions:
+        """Return the options with the keys that the metric's reader looks up."""
+        if (declared := self._declared) is None:
+            read_keys = getattr(self._family, "MAPPED_KEYS", None)
+            refuse_unused_keys(self._metric, read_keys, options, self._keys)
+            return options
+        key_map = mapped_keys(declared, options.key_map, self._keys)
         own_keys = (key for key in declared.input_keys if key.name in options.own)
         key_map |= {key.field: str(options.own[key.name]) for key in own_keys}
-        options = replace(options, key_map=key_map)
-    else:
-        read_keys = getattr(family, "MAPPED_KEYS", None)
-        refuse_unused_keys(metric, read_keys, options, (*metric_groups, *group_by))
-    path = Path(responses) if isinstance(responses, (str, Path)) else None
-    same = same_files(responses, references, options)
-    # Of records with several answers, the reader looks up the mapped keys in each answer.
-    mapping = {} if declared is not None and not declared.joins_by_text else options.key_map
-    if path is not None and _files_of(family if declared is None else declared, path):
-        given = Opened(source=path)
-    else:
-        given = open_responses(responses, metric)
-    known = open_references(references)
-    if declared is not None and declared.set_files and path and isinstance(given.source, list):
-        # The name of a table may say which set it has.
-        given = replace(given, source=Records(given.source.__iter__, str(path)))
-    assert given.source is not None, "only references may be None"
-    found, references, names = given.source, known.source, options.key_map
-    if names:
-        found, references, names = with_named_keys(found, mapping, references, names)
-        given, known = replace(given, source=found), replace(known, source=references)
-    keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
-    # Ids of questions appear once in each category of lmms-eval's samples. Question files have no
-    # other id, so that a join still goes by question id.
-    has_splits = declared is not None and declared.split_files is not None
-    own_id = has_splits and given.reader is not None and references is None
-    options = replace(options, key_map=names)
-    options = _with_common_keys(options, converted=given.converted, own_id=own_id)
-    declared_inputs(metric).refuse_unused(metric, options)
-    found = with_own_thoughts(found, declared, options)
-    read: Reader = family.READERS[metric] if family is not None else reader_of(declared)  # type: ignore[arg-type]  # one of them is there
-    helped: HelpedReader | None = getattr(family, "HELPED_READERS", {}).get(metric)
-    inputs = (found, references, options, keys)
-    try:
-        source = read(*inputs) if check is None or helped is None else helped(*inputs, check)
-    except ArchiveError as err:
-        raise _renamed(explained(err, metric, given, known), given, known) from err
-    if isinstance(check, CheckedArchive) and helped is not None:
-        # The notes were shown by the run that checked the archive.
-        return source
-    groups = group_notes(source, group_by, (given.source, known.source)) if group_by else ()
-    own = own_references(source, same, partial(_has_references_only, given))
-    return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups, *own))
+        return replace(options, key_map=key_map)
+
+    def items(self, check: CheckHelp | None = None) -> ItemSource:
+        """Return the items after checking the whole archive."""
+        return self._read(self._opened(), check)
+
+    def bad_records(self) -> BadRecords:
+        """Return the records that can't be used; none if they can't be told apart."""
+        found = BadRecords()
+        with suppress(HallujudgeError):
+            self._without(BadRecords(), found)
+        return found
+
+    def items_without(self, bad: BadRecords) -> ItemSource:
+        """Return the items, of which those of bad records have nothing to score.
+
+        Args:
+            bad: The bad records, to which those are added that are only found without them.
+        """
+        while True:
+            found = BadRecords()
+            try:
+                source = self._without(bad, found)
+            except ArchiveError:
+                if not bad.add(found):
+                    raise
+                continue
+            if not bad.add(found):
+                return replace(source, notes=(*source.notes, bad.note()))
+
+    def _without(self, bad: BadRecords, found: BadRecords) -> ItemSource:
+        """Return the items without bad records, and note those that are bad among the others."""
+        with finding(found, unreadable=True):
+            inputs = self._opened()
+            if not isinstance(inputs.given.source, (Path, list, Records)):
+                raise ArchiveError("the records can't be told apart")
+            every = list(read_records(inputs.given.source))
+        found.total = len(every) + len(found.unreadable)
+        kept = [kept for record in every if (kept := bad.repaired(record)) is not None]
+        lost = bad.lost({record.position for record in kept})
+        records = Records(kept.__iter__, _name_of(inputs.given.source))
+        inputs = inputs._replace(given=replace(inputs.given, source=records))
+        # Questions whose answers are bad are unanswered instead.
+        are_asked = "allow_missing" in self._used and inputs.known.source is not None
+        with finding(found):
+            try:
+                source = self._read(inputs)
+            except ArchiveError as err:
+                count = err.metadata.get("count", "")
+                if not are_asked or not count.isdecimal() or int(count) > len(lost):
+                    raise
+                options = replace(inputs.options, allow_missing=True)
+                source = self._read(inputs._replace(options=options))
+            finally:
+                found.rename(inputs.given.names)
+        like = None if are_asked else next(iter(source), None)
+        more = [] if like is None else [unscored_item(like, each) for each in lost]
+        return replace(
+            source, count=source.count + len(more), make=lambda: chain(source, more), slices=None
+        )
+
+    def _opened(self) -> _Inputs:
+        """Return the archives, whose records have the keys that the user named."""
+        declared, options = self._declared, self._options
+        path = Path(self._responses) if isinstance(self._responses, (str, Path)) else None
+        same = same_files(self._responses, self._references, options)
+        # Of records with several answers, the reader looks up the mapped keys in each answer.
+        mapping = {} if declared is not None and not declared.joins_by_text else options.key_map
+        if path is not None and _files_of(self._family if declared is None else declared, path):
+            given = Opened(source=path)
+        else:
+            given = open_responses(self._responses, self._metric)
+        known = open_references(self._references)
+        if declared is not None and declared.set_files and path and isinstance(given.source, list):
+            # The name of a table may say which set it has.
+            given = replace(given, source=Records(given.source.__iter__, str(path)))
+        assert given.source is not None, "only references may be None"
+        if names := options.key_map:
+            found, references, names = with_named_keys(given.source, mapping, known.source, names)
+            given, known = replace(given, source=found), replace(known, source=references)
+        # Ids of questions appear once in each category of lmms-eval's samples. Question files have
+        # no other id, so that a join still goes by question id.
+        has_splits = declared is not None and declared.split_files is not None
+        own_id = has_splits and given.reader is not None and known.source is None
+        lacking = given.reader is not None and given.reader.may_lack_references
+        if lacking and known.source is None and "allow_unknown" in self._used:
+            options = replace(options, allow_unknown=True)
+        options = replace(options, key_map=names)
+        options = _with_common_keys(options, converted=given.converted, own_id=own_id)
+        declared_inputs(self._metric).refuse_unused(self._metric, options)
+        assert given.source is not None, "only references may be None"
+        given = replace(given, source=with_own_thoughts(given.source, declared, options))
+        return _Inputs(given, known, options, same)
+
+    def _read(self, inputs: _Inputs, check: CheckHelp | None = None) -> ItemSource:
+        """Return the items of opened archives."""
+        given, known, options, same = inputs
+        assert given.source is not None, "only references may be None"
+        metric, family = self._metric, self._family
+        read: Reader = family.READERS[metric] if family else reader_of(self._declared)  # type: ignore[arg-type]  # one of them is there
+        helped: HelpedReader | None = getattr(family, "HELPED_READERS", {}).get(metric)
+        archives = (given.source, known.source, options, self._keys)
+        try:
+            source = (
+                read(*archives) if check is None or helped is None else helped(*archives, check)
+            )
+        except ArchiveError as err:
+            raise renamed(explained(err, metric, given, known), given, known) from err
+        if isinstance(check, CheckedArchive) and helped is not None:
+            # The notes were shown by the run that checked the archive.
+            return source
+        both = (given.source, known.source)
+        groups = group_notes(source, self._group_by, both) if self._group_by else ()
+        own = own_references(source, same, partial(has_references_only, given))
+        return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups, *own))
 
 
 def folder_files(folder: Path) -> tuple[str, tuple[Path, ...]]:
@@ -172,8 +291,8 @@ def _files_of(family: ModuleType | ClosedQuestions | None, path: Path) -> tuple[
     return () if reads is None else reads(path)
 
 
-def _single(source: list[object]) -> Responses:
-    """Return the only file of a list with one file; other lists as they are.
+def _single(source: Any) -> Any:
+    """Return the only file of a list with one; other lists as they are.
 
     Raises:
         ArchiveError: A file is given twice.
@@ -200,296 +319,5 @@ def _with_common_keys(options: InputOptions, *, converted: bool, own_id: bool) -
     return replace(options, text_key=options.text_key or text_key, id_key=options.id_key or id_key)
 
 
-def _renamed(err: ArchiveError, *archives: Opened) -> ArchiveError:
-    """Return an error with the names that the user gave for temporary copies."""
-    message = str(err)
-    for archive in archives:
-        for path, name in archive.names.items():
-            message = message.replace(path, name)
-    return ArchiveError(message, metadata=dict(err.metadata))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """An archive that can be read twice."""
-
-    source: Responses | References | None
-    """What the metric's reader reads."""
-    reader: ArchiveReader | None = None
-    """The archive reader that recognised it; None for plain records."""
-    converted: bool = False
-    """Whether its records have the common keys."""
-    notes: tuple[str, ...] = ()
-    """Oddities of its files."""
-    names: Mapping[str, str] = field(default_factory=dict)
-    """Path of a temporary copy -> the name that the user gave."""
-
-    @property
-    def name(self) -> str:
-        """Name for messages."""
-        if isinstance(self.source, Path):
-            return self.names.get(str(self.source), str(self.source))
-        return next(iter(self.names.values()), "")
-
-
-def open_responses(responses: Responses, metric: str) -> Opened:
-    """Return an archive of responses, converted to the common keys where its layout is known.
-
-    Args:
-        responses: The archive.
-        metric: The metric that scores it.
-
-    Raises:
-        ArchiveError: It can't be read, or belongs to another metric; the message names it.
-    """
-    if isinstance(responses, Mapping):
-        return Opened(source=unwrapped(responses))
-    if are_paths(responses):
-        files = [file for path in responses for file in found_files(path)]
-        return _opened_files(files, ", ".join(map(str, responses)), metric, are_named=True)
-    if isinstance(responses, (str, Path)):
-        return _opened_path(responses, metric)
-    return _opened_records(responses, metric)
-
-
-def open_references(references: References | None) -> Opened:
-    """Return an archive of references.
-
-    Raises:
-        ArchiveError: It can't be read.
-    """
-    if are_paths(references):
-        files = [file for path in references for file in found_files(path)]
-        return Opened(source=[file.path for file in files], names=_names_of_copies(files))
-    if isinstance(references, (str, Path)):
-        files = found_files(references)
-        if len(files) == 1 or files[0].root is None:
-            return _plain_file(files[0])
-        raise ArchiveError(
-            f"{references}: {len(files)} files, where one file of references is needed; name it"
-        )
-    return Opened(source=references)
-
-
-def _opened_path(source: str | Path, metric: str) -> Opened:
-    files = found_files(source)
-    names = _names_of_copies(files)
-    if len(files) == 1 and files[0].root is None:
-        return replace(_opened_file(open_file(files[0]), metric), names=names)
-    return _opened_files(files, str(source), metric)
-
-
-def _opened_files(
-    files: list[FoundFile], source: str, metric: str, *, are_named: bool = False
-) -> Opened:
-    names = _names_of_copies(files)
-    archives, notes = gathered(files, source, metric, are_named=are_named)
-    if len(archives) == 1:
-        opened = _opened_file(archives[0], metric)
-        return replace(opened, names=names, notes=(*notes, *opened.notes))
-    return Opened(
-        source=_joined(archives, source),
-        reader=archives[0].reader,
-        converted=archives[0].converts,
-        notes=(*notes, *(note for archive in archives for note in archive.content.notes)),
-        names=names,
-    )
-
-
-def _plain_file(file: FoundFile) -> Opened:
-    with with_given_name(file):
-        content = read_format(file.path)
-    return Opened(source=content.source, notes=content.notes, names=_names_of_copies([file]))
-
-
-def _names_of_copies(files: list[FoundFile]) -> dict[str, str]:
-    return {str(file.path): file.name for file in files if str(file.path) != file.name}
-
-
-def _joined(archives: list[ArchiveFile], source: str) -> Records:
-    """Return the records of several files, which only files of no known tool are told apart by."""
-    plain = not any(archive.converts for archive in archives)
-    parts = [Records(archive.records, archive.file.name) for archive in archives if plain]
-    return Records(lambda: _chained(archives), source, parts)
-
-
-def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:
-    """Yield the records of several files; splits of a benchmark keep equal ids apart."""
-    tasks = {archive.task for archive in archives}
-    position = 0
-    for archive in archives:
-        for record in archive.records():
-            values = record.values
-            if len(tasks) > 1:
-                values = {"category": archive.task, **values}
-                values["id"] = f"{archive.task}:{values.get('id')}"
-            yield record._replace(values=values, position=position)
-            position += 1
-
-
-def _opened_file(archive: ArchiveFile, metric: str) -> Opened:
-    _refuse_other(archive.reader, archive.file.name, metric)
-    if isinstance(archive.content.source, list) and not archive.content.source:
-        raise ArchiveError(f"{archive.file.path}: no records; the file has nothing but a header")
-    return Opened(
-        source=Records(archive.records, str(archive.file.path))
-        if archive.converts
-        else archive.content.source,
-        reader=archive.reader,
-        converted=archive.converts,
-        notes=(*archive.content.notes, *_other_protocol(archive, metric)),
-    )
-
-
-def _other_protocol(archive: ArchiveFile, metric: str) -> tuple[str, ...]:
-    """Return a note if the answers look like those of the benchmark's other protocol.
-
-    They are not refused: a model may answer every question in the wrong form.
-    """
-    reader, family = archive.reader, metric.partition("-")[0]
-    if reader is None or metric in reader.metrics or archive.converts:
-        return ()
-    if not any(name.partition("-")[0] == family for name in reader.metrics):
-        return ()
-    name = archive.file.name
-    return (f"{name} looks like {reader.name}; for those, use `{reader.command(name)}`",)
-
-
-def _opened_records(records: Iterable[object], metric: str) -> Opened:
-    first = next(read_records(records), None)
-    reader = None if first is None else recognised(first.values)
-    if reader is None or reader.convert is None:
-        return Opened(source=records, reader=reader)
-    _refuse_other(reader, "The archive of responses", metric)
-    return Opened(
-        source=Records(lambda: reader.converted(read_records(records))),
-        reader=reader,
-        converted=True,
-    )
-
-
-def _refuse_other(reader: ArchiveReader | None, name: str, metric: str) -> None:
-    """Refuse an archive that is certainly of another metric.
-
-    Raises:
-        ArchiveError: It names the layout and the command that scores it.
-    """
-    if reader is None or reader.any_metric or reader.role == "references" or not reader.metrics:
-        return
-    if metric not in reader.metrics:
-        shown = "ARCHIVE" if " " in name else name
-        raise ArchiveError(f"{name} is {reader.name}; use `{reader.command(shown)}`")
-
-
-def explained(
-    err: ArchiveError, metric: str, responses: Opened, references: Opened
-) -> ArchiveError:
-    """Return the error, extended with the file's layout if it is known and does not fit.
-
-    Args:
-        err: The error of the metric's archive reader.
-        metric: Name of the metric.
-        responses: The archive of responses.
-        references: The archive of references.
-    """
-    given, known = _reader_of(responses), _reader_of(references)
-    sentences = [
-        sentence
-        for role, opened, reader in (
-            ("responses", responses, given),
-            ("references", references, known),
-        )
-        if reader is not None and (sentence := _layout_sentence(opened.name, reader, role, metric))
-    ]
-    if not sentences:
-        return err
-    # The metric's reader could not find responses here, so its message would mislead.
-    if given is not None and given.role == "companion" and not given.metrics:
-        return ArchiveError(sentences[0], metadata=dict(err.metadata))
-    if given is not None and known is not None and _are_swapped(metric, given, known):
-        return ArchiveError(". ".join(sentences), metadata=dict(err.metadata))
-    return ArchiveError(
-        f"{str(err).rstrip('.')}. {'. '.join(sentences)}", metadata=dict(err.metadata)
-    )
-
-
-def _layout_sentence(name: str, reader: ArchiveReader, role: str, metric: str) -> str:
-    """Return what an archive is and how it is used; empty if it fits its role and metric."""
-    known = role == reader.role or (role == "references" and reader.also_references)
-    if known and (metric in reader.metrics or (reader.any_metric and reader.metrics)):
-        return ""
-    what = name or f"The archive of {role}"
-    if metric in reader.metrics and reader.role in ("responses", "references"):
-        return f"{what} is {reader.name}: give it as {reader.role}"
-    if not reader.metrics:
-        return f"{what} is {reader.name}: {reader.remedy}"
-    return f"{what} is {reader.name}; use `hallujudge score {reader.metrics[0]}`"
-
-
-def _are_swapped(metric: str, given: ArchiveReader, known: ArchiveReader) -> bool:
-    both = metric in given.metrics and metric in known.metrics
-    return both and (given.role, known.role) == ("references", "responses")
-
-
-def _has_references_only(opened: Opened) -> bool:
-    reader = _reader_of(opened)
-    return reader is not None and reader.role == "references"
-
-
-def _reader_of(opened: Opened) -> ArchiveReader | None:
-    """Return the reader of an archive; None if it is unknown or can't be read at all."""
-    source = opened.source
-    if opened.reader is not None or source is None:
-        return opened.reader
-    try:
-        if isinstance(source, (str, list, Records)) or not hasattr(source, "open"):
-            first = next(iter(read_records(source)), None)
-            return None if first is None else recognised(first.values)
-        found = (recognised(values) for values in first_values(source))  # type: ignore[arg-type]  # a path
-        return next((reader for reader in found if reader is not None), None)
-    except ArchiveError:
-        return None
-
-
-def group_notes(
-    source: ItemSource, keys: tuple[str, ...], archives: Iterable[Responses | References | None]
-) -> tuple[str, ...]:
-    """Return a note for each key that some items lack.
-
-    Args:
-        source: The items.
-        keys: The keys that the user named.
-        archives: What the items were read from, for the keys that an error names.
-
-    Raises:
-        InvalidInputError: No item has a key; the message names the existing keys.
-    """
-    lacking: Counter[str] = Counter()
-    kept: set[str] = set()
-    for item in source:
-        kept.update(item.fields)
-        lacking.update(key for key in keys if not item.fields.get(key))
-    # Scoring may add fields of its own, such as INFACT's level.
-    wrong = [key for key in keys if key in kept and lacking[key] == len(source) > 0]
-    if wrong:
-        there = named(sorted({key for archive in archives for key in _keys_of(archive)}))
-        raise InvalidInputError(
-            f"no item has the key {wrong[0]!r} to report groups by; the keys are {there}"
-        )
-    return tuple(
-        f"{count} of {len(source)} items have no {key!r}; they are in the group (none)"
-        for key, count in lacking.items()
-        if key in kept
-    )
-
-
-def _keys_of(archive: Responses | References | None) -> Iterator[str]:
-    """Yield the keys of an archive's first records, and paths into objects that they hold."""
-    if archive is None or isinstance(archive, Mapping):
-        return
-    try:
-        for record in islice(read_records(archive), _RECORDS_LOOKED_AT):
-            yield from key_paths(record.values)
-    except ArchiveError:
-        # Some layouts of references have no records.
-        return
+def _name_of(source: Responses) -> str:
+    return source.name if isinstance(source, Records) else str(source) * isinstance(source, Path)

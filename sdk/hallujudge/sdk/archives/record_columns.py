@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import HallujudgeError
+from .bad_records import noted
 from .joins import plain_ids
 from .named_keys import fields_of
 from .records import Record, RecordBatch, optional_text, read_record_batches, read_records
@@ -233,3 +234,25 @@ def first_fault(read: Callable[[Columns], _T], columns: Columns) -> _T:
         for record in columns.records():
             read(_of_records([record]))
         raise
+
+
+def usable_records(read: Callable[[Columns], _T], columns: Columns) -> tuple[Columns, _T] | None:
+    """Return records and what a function reads of them, without bad ones where those are noted.
+
+    None if all are bad.
+
+    Raises:
+        HallujudgeError: The fault of the first record that has one, where they are not noted.
+    """
+    try:
+        return columns, read(columns)
+    except HallujudgeError:
+        usable = []
+        for record in columns.records():
+            with noted(record.position, record.place):
+                read(_of_records([record]))
+                usable.append(record)
+        if len(usable) == columns.size:
+            raise
+    rest = _of_records(usable)
+    return (rest, read(rest)) if usable else None

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeGuard, cast
 from hallujudge.metrics.framework.claims import json_kind, well_formed
 
 from ..errors import ArchiveError
+from .bad_records import Unreadable, note_unreadable
 from .json_files import named, read_batches, shown
 from .json_lines import Mark, Marks
 from .stored_files import refuse_newer
@@ -37,13 +38,6 @@ _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
 _TEXT, _TEXT_OR_NULL, _OBJECT = {str}, {str, type(None)}, {dict}
 _DIGIT = re.compile(r"\d")
-# Keys of texts that are never what a model said: ids, and what describes a message.
-_NAMES_NO_RESPONSE = re.compile(
-    r"(?:^|[_-])(?:id|uuid|hash|fingerprint|role|type|object|model|status|finish_reason|stop_reason)$"
-    r"|Id$"
-)
-# How deep texts are looked for in an object that was given as a response.
-_MAX_DEPTH = 6
 _GATHERED = 128  # records of a mapping that are made at a time
 
 
@@ -195,15 +189,18 @@ def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterato
                 position += len(inner)
             continue
         objects = cast("Sequence[Mapping[str, object]]", values)  # JSON's keys are texts
-        valid = len(values)
-        if values and set(map(type, values)) != _OBJECT:
-            valid = next(index for index, value in enumerate(values) if type(value) is not dict)
-        if valid:
-            place = partial(_line_place, before, lines)
-            yield RecordBatch(objects[:valid], position, place)
-        if valid < len(values):
-            raise _no_record(values[valid], f"{before}{lines[valid]}")
-        position += valid
+        if set(map(type, values)) <= _OBJECT:
+            if values:
+                yield RecordBatch(objects, position, partial(_line_place, before, lines))
+            position += len(values)
+            continue
+        for value, line in zip(objects, lines, strict=True):
+            place = f"{before}{line}"
+            if type(value) is dict:
+                yield _one(make_record((value, position, place)))
+            else:
+                note_unreadable(_no_record(value, place), position, place)
+            position += 1
 
 
 def _line_place(before: str, lines: Sequence[int], index: int) -> str:
@@ -234,14 +231,19 @@ def _entries_by_id(
 def _of_values(entries: Iterable[tuple[object, str]]) -> Iterator[Record]:
     for position, (value, place) in enumerate(entries):
         if isinstance(value, Record):
+            if type(value.values) is Unreadable:
+                note_unreadable(_no_record(value.values, value.place), position, value.place)
+                continue
             yield value
         elif _is_record(value):
             yield make_record((value, position, place))
         else:
-            raise _no_record(value, place)
+            note_unreadable(_no_record(value, place), position, place)
 
 
 def _no_record(value: object, place: str) -> ArchiveError:
+    if isinstance(value, Unreadable):
+        return ArchiveError(value.problem)
     problem = f"{place}: expected a JSON object, found {json_kind(value)} ({shown(value)})"
     return ArchiveError(f"{problem}; write one object for each record")
 
@@ -453,35 +455,6 @@ def choose_key(
     raise ArchiveError(
         f"{record.place}: no key for {what}: tried {looked}; found {found}. {remedy}"
     )
-
-
-def not_a_text(record: Record, key: str, what: str = "a text") -> ArchiveError:
-    """Return the error of a response that is not a text; it names the texts that it holds.
-
-    ``what`` says what it may be.
-    """
-    value = record.values.get(key)
-    problem = f"{record.place}: {key!r} is {json_kind(value)}, not {what}"
-    texts = [f"response={key}.{path}" for path in _paths_of_texts(value)]
-    if not texts:
-        problem += f" (found {shown(value)}); write what the model said as a text, or name the "
-        return ArchiveError(f"{problem}key that has it with InputOptions(key_map=…): response=KEY")
-    return ArchiveError(f"{problem}; name one in it with InputOptions(key_map=…): {named(texts)}")
-
-
-def _paths_of_texts(value: object, depth: int = _MAX_DEPTH) -> Iterator[str]:
-    """Yield the paths of the texts in a value, of lists of objects in the last one; no ids."""
-    if not depth:
-        return
-    if isinstance(value, (list, tuple)) and value and isinstance(value[-1], Mapping):
-        yield from (f"-1.{path}" for path in _paths_of_texts(value[-1], depth - 1))
-        return
-    lists = enumerate(value) if isinstance(value, (list, tuple)) else ()
-    for name, held in value.items() if isinstance(value, Mapping) else lists:
-        if isinstance(held, str) and not _NAMES_NO_RESPONSE.search(str(name)):
-            yield str(name)
-        elif not isinstance(held, str):
-            yield from (f"{name}.{path}" for path in _paths_of_texts(held, depth - 1))
 
 
 def response_value(record: Record, key: str) -> object:

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from ..errors import ArchiveError, MissingExtraError
+from .bad_records import Unreadable
 from .json_files import named
 from .local_files import read_bytes, suffix_of
 from .records import Record
@@ -131,8 +132,10 @@ def _csv_records(reader: Iterator[list[str]], path: Path, before: int) -> Iterat
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(header):
-            raise ArchiveError(f"{place}: {_miscounted(len(row), len(header))}")
-        yield Record(values=dict(zip(header, row, strict=True)), position=position, place=place)
+            problem = f"{place}: {_miscounted(len(row), len(header))}"
+            yield Record(values=Unreadable(problem), position=position, place=place)
+        else:
+            yield Record(values=dict(zip(header, row, strict=True)), position=position, place=place)
         position += 1
 
 

@@ -20,6 +20,7 @@ from hallujudge.metrics.tri_he import TriHeItem
 
 from ..errors import ArchiveError
 from .answer_records import text_of
+from .bad_records import noted
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import IdCheck, numbered, refuse
 from .json_files import named, shown
@@ -163,15 +164,17 @@ class _Answers:
         unknown: dict[str, None] = {}
         met: set[str] = set()
         given = 0
-        for answer in self._answers():
-            ids.add(answer.key)
-            given += self._claims(answer) is not None
-            self._text(answer)
-            human_scores(answer.record, self._human_keys)
-            if self._scene(answer) is None:
-                unknown[answer.image_id] = None
-            else:
-                met.add(answer.image_id)
+        for record in _flat(self._responses, self._options):
+            with noted(record.position, record.place):
+                answer = self._answer(record)
+                ids.add(answer.key)
+                given += self._claims(answer) is not None
+                self._text(answer)
+                human_scores(record, self._human_keys)
+                if self._scene(answer) is None:
+                    unknown[answer.image_id] = None
+                else:
+                    met.add(answer.image_id)
         if not self._options.allow_duplicates and (duplicates := ids.duplicates(self._all_keys)):
             raise refuse(
                 f"duplicate answers, by their own id ({', '.join(_OWN_ID_KEYS)}) or by image and "
@@ -252,9 +255,11 @@ class _Answers:
             )
 
     def _answers(self) -> Iterator[_Answer]:
-        for record in _flat(self._responses, self._options):
-            image_id = id_under(record, self._keys.id, "the image id")
-            yield _Answer(image_id, optional_text(record, _QUESTION_KEYS), record)
+        return map(self._answer, _flat(self._responses, self._options))
+
+    def _answer(self, record: Record) -> _Answer:
+        image_id = id_under(record, self._keys.id, "the image id")
+        return _Answer(image_id, optional_text(record, _QUESTION_KEYS), record)
 
     def _text(self, answer: _Answer) -> str | None:
         key = self._keys.text
@@ -308,7 +313,6 @@ class _Answers:
 
 def _flat(responses: Responses, options: InputOptions) -> Iterator[Record]:
     """Yield records of answers; in Tri-HE's own file they are nested within images."""
-    position = 0
     for record in read_records(responses):
         instances = record.values.get("instance")
         if not isinstance(instances, list):
@@ -318,8 +322,8 @@ def _flat(responses: Responses, options: InputOptions) -> Iterator[Record]:
         for index, instance in enumerate(instances):
             place = f"{record.place}, instance[{index}]"
             values = _instance(instance, record, options, place)
-            yield Record(values=values, position=position, place=place)
-            position += 1
+            # An image of several answers is not left out as a bad record.
+            yield Record(values=values, position=-1, place=place)
 
 
 def _refuse_model_key(record: Record, options: InputOptions) -> None:

@@ -22,7 +22,7 @@ from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives import InputOptions
 from ..archives.inputs import declared_inputs
-from ..archives.readers import open_responses
+from ..archives.opened_archives import open_responses
 from ..archives.records import Record, read_records
 from ..backends import BatchResult
 from ..client import Client

@@ -163,6 +163,11 @@ class RunOptions:
         input_option("--allow-unknown", help="Responses without a reference become unscored."),
     ] = False
     """Whether responses without a reference become unscored instead of stopping the run."""
+    skip_bad: Annotated[
+        bool,
+        input_option("--skip-bad", help="Records that can't be read become unscored."),
+    ] = False
+    """Whether records that can't be read become unscored instead of stopping the run."""
     group_by: Annotated[
         list[str] | None,
         statistics_option(

@@ -66,6 +66,8 @@ class ArchiveReader:
     """The metric's variant that the layout needs; empty for the default."""
     allow_missing: bool = False
     """Whether the layout leaves out questions of the benchmark."""
+    may_lack_references: bool = False
+    """Whether samples without what they are compared with are unscored, as they are in the tool."""
     remedy: str = ""
     """Next step for a file that no metric reads."""
     model_key: str = ""

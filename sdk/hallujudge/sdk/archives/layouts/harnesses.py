@@ -344,6 +344,7 @@ def _inspect_reader(kind: str, matches: object, *metrics: str, remedy: str = "")
         any_metric=True,
         only_labels="pope" in metrics,
         convert=converting(_inspect_sample),
+        may_lack_references=True,
         model_key="output.model",
         remedy=remedy,
     )

@@ -1,0 +1,272 @@
+"""Archives that were opened: their files, converted to the common keys where a layout is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..errors import ArchiveError
+from .archive_files import ArchiveFile, first_values, gathered, open_file
+from .formats import read_format
+from .found_files import FoundFile, found_files, with_given_name
+from .inputs import (
+    References,
+    Responses,
+    are_paths,
+)
+from .layouts import recognised
+from .layouts.archive_reader import ArchiveReader
+from .records import Record, Records, read_records, unwrapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """An archive that can be read twice."""
+
+    source: Responses | References | None
+    """What the metric's reader reads."""
+    reader: ArchiveReader | None = None
+    """The archive reader that recognised it; None for plain records."""
+    converted: bool = False
+    """Whether its records have the common keys."""
+    notes: tuple[str, ...] = ()
+    """Oddities of its files."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Path of a temporary copy -> the name that the user gave."""
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        if isinstance(self.source, Path):
+            return self.names.get(str(self.source), str(self.source))
+        return next(iter(self.names.values()), "")
+
+
+def open_responses(responses: Responses, metric: str) -> Opened:
+    """Return an archive of responses, converted to the common keys where its layout is known.
+
+    Args:
+        responses: The archive.
+        metric: The metric that scores it.
+
+    Raises:
+        ArchiveError: It can't be read, or belongs to another metric; the message names it.
+    """
+    if isinstance(responses, Mapping):
+        return Opened(source=unwrapped(responses))
+    if are_paths(responses):
+        files = [file for path in responses for file in found_files(path)]
+        return _opened_files(files, ", ".join(map(str, responses)), metric, are_named=True)
+    if isinstance(responses, (str, Path)):
+        return _opened_path(responses, metric)
+    return _opened_records(responses, metric)
+
+
+def open_references(references: References | None) -> Opened:
+    """Return an archive of references.
+
+    Raises:
+        ArchiveError: It can't be read.
+    """
+    if are_paths(references):
+        files = [file for path in references for file in found_files(path)]
+        return Opened(source=[file.path for file in files], names=_names_of_copies(files))
+    if isinstance(references, (str, Path)):
+        files = found_files(references)
+        if len(files) == 1 or files[0].root is None:
+            return _plain_file(files[0])
+        raise ArchiveError(
+            f"{references}: {len(files)} files, where one file of references is needed; name it"
+        )
+    return Opened(source=references)
+
+
+def _opened_path(source: str | Path, metric: str) -> Opened:
+    files = found_files(source)
+    names = _names_of_copies(files)
+    if len(files) == 1 and files[0].root is None:
+        return replace(_opened_file(open_file(files[0]), metric), names=names)
+    return _opened_files(files, str(source), metric)
+
+
+def _opened_files(
+    files: list[FoundFile], source: str, metric: str, *, are_named: bool = False
+) -> Opened:
+    names = _names_of_copies(files)
+    archives, notes = gathered(files, source, metric, are_named=are_named)
+    if len(archives) == 1:
+        opened = _opened_file(archives[0], metric)
+        return replace(opened, names=names, notes=(*notes, *opened.notes))
+    return Opened(
+        source=_joined(archives, source),
+        reader=archives[0].reader,
+        converted=archives[0].converts,
+        notes=(*notes, *(note for archive in archives for note in archive.content.notes)),
+        names=names,
+    )
+
+
+def _plain_file(file: FoundFile) -> Opened:
+    with with_given_name(file):
+        content = read_format(file.path)
+    return Opened(source=content.source, notes=content.notes, names=_names_of_copies([file]))
+
+
+def _names_of_copies(files: list[FoundFile]) -> dict[str, str]:
+    return {str(file.path): file.name for file in files if str(file.path) != file.name}
+
+
+def _joined(archives: list[ArchiveFile], source: str) -> Records:
+    """Return the records of several files, which only files of no known tool are told apart by."""
+    plain = not any(archive.converts for archive in archives)
+    parts = [Records(archive.records, archive.file.name) for archive in archives if plain]
+    return Records(lambda: _chained(archives), source, parts)
+
+
+def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:
+    """Yield the records of several files; splits of a benchmark keep equal ids apart."""
+    tasks = {archive.task for archive in archives}
+    position = 0
+    for archive in archives:
+        for record in archive.records():
+            values = record.values
+            if len(tasks) > 1:
+                values = {"category": archive.task, **values}
+                values["id"] = f"{archive.task}:{values.get('id')}"
+            yield record._replace(values=values, position=position)
+            position += 1
+
+
+def _opened_file(archive: ArchiveFile, metric: str) -> Opened:
+    _refuse_other(archive.reader, archive.file.name, metric)
+    if isinstance(archive.content.source, list) and not archive.content.source:
+        raise ArchiveError(f"{archive.file.path}: no records; the file has nothing but a header")
+    return Opened(
+        source=Records(archive.records, str(archive.file.path))
+        if archive.converts
+        else archive.content.source,
+        reader=archive.reader,
+        converted=archive.converts,
+        notes=(*archive.content.notes, *_other_protocol(archive, metric)),
+    )
+
+
+def _other_protocol(archive: ArchiveFile, metric: str) -> tuple[str, ...]:
+    """Return a note if the answers look like those of the benchmark's other protocol.
+
+    They are not refused: a model may answer every question in the wrong form.
+    """
+    reader, family = archive.reader, metric.partition("-")[0]
+    if reader is None or metric in reader.metrics or archive.converts:
+        return ()
+    if not any(name.partition("-")[0] == family for name in reader.metrics):
+        return ()
+    name = archive.file.name
+    return (f"{name} looks like {reader.name}; for those, use `{reader.command(name)}`",)
+
+
+def _opened_records(records: Iterable[object], metric: str) -> Opened:
+    first = next(read_records(records), None)
+    reader = None if first is None else recognised(first.values)
+    if reader is None or reader.convert is None:
+        return Opened(source=records, reader=reader)
+    _refuse_other(reader, "The archive of responses", metric)
+    return Opened(
+        source=Records(lambda: reader.converted(read_records(records))),
+        reader=reader,
+        converted=True,
+    )
+
+
+def _refuse_other(reader: ArchiveReader | None, name: str, metric: str) -> None:
+    """Refuse an archive that is certainly of another metric.
+
+    Raises:
+        ArchiveError: It names the layout and the command that scores it.
+    """
+    if reader is None or reader.any_metric or reader.role == "references" or not reader.metrics:
+        return
+    if metric not in reader.metrics:
+        shown = "ARCHIVE" if " " in name else name
+        raise ArchiveError(f"{name} is {reader.name}; use `{reader.command(shown)}`")
+
+
+def explained(
+    err: ArchiveError, metric: str, responses: Opened, references: Opened
+) -> ArchiveError:
+    """Return the error, extended with the file's layout if it is known and does not fit.
+
+    Args:
+        err: The error of the metric's archive reader.
+        metric: Name of the metric.
+        responses: The archive of responses.
+        references: The archive of references.
+    """
+    given, known = _reader_of(responses), _reader_of(references)
+    sentences = [
+        sentence
+        for role, opened, reader in (
+            ("responses", responses, given),
+            ("references", references, known),
+        )
+        if reader is not None and (sentence := _layout_sentence(opened.name, reader, role, metric))
+    ]
+    if not sentences:
+        return err
+    # The metric's reader could not find responses here, so its message would mislead.
+    if given is not None and given.role == "companion" and not given.metrics:
+        return ArchiveError(sentences[0], metadata=dict(err.metadata))
+    if given is not None and known is not None and _are_swapped(metric, given, known):
+        return ArchiveError(". ".join(sentences), metadata=dict(err.metadata))
+    return ArchiveError(
+        f"{str(err).rstrip('.')}. {'. '.join(sentences)}", metadata=dict(err.metadata)
+    )
+
+
+def _layout_sentence(name: str, reader: ArchiveReader, role: str, metric: str) -> str:
+    """Return what an archive is and how it is used; empty if it fits its role and metric."""
+    known = role == reader.role or (role == "references" and reader.also_references)
+    if known and (metric in reader.metrics or (reader.any_metric and reader.metrics)):
+        return ""
+    what = name or f"The archive of {role}"
+    if metric in reader.metrics and reader.role in ("responses", "references"):
+        return f"{what} is {reader.name}: give it as {reader.role}"
+    if not reader.metrics:
+        return f"{what} is {reader.name}: {reader.remedy}"
+    return f"{what} is {reader.name}; use `hallujudge score {reader.metrics[0]}`"
+
+
+def _are_swapped(metric: str, given: ArchiveReader, known: ArchiveReader) -> bool:
+    both = metric in given.metrics and metric in known.metrics
+    return both and (given.role, known.role) == ("references", "responses")
+
+
+def has_references_only(opened: Opened) -> bool:
+    """Return whether the layout of an archive is one of references."""
+    reader = _reader_of(opened)
+    return reader is not None and reader.role == "references"
+
+
+def _reader_of(opened: Opened) -> ArchiveReader | None:
+    """Return the reader of an archive; None if it is unknown or can't be read at all."""
+    source = opened.source
+    if opened.reader is not None or source is None:
+        return opened.reader
+    try:
+        if isinstance(source, (str, list, Records)) or not hasattr(source, "open"):
+            first = next(iter(read_records(source)), None)
+            return None if first is None else recognised(first.values)
+        found = (recognised(values) for values in first_values(source))  # type: ignore[arg-type]  # a path
+        return next((reader for reader in found if reader is not None), None)
+    except ArchiveError:
+        return None
+
+
+def renamed(err: ArchiveError, *archives: Opened) -> ArchiveError:
+    """Return an error with the names that the user gave for temporary copies."""
+    message = str(err)
+    for archive in archives:
+        for path, name in archive.names.items():
+            message = message.replace(path, name)
+    return ArchiveError(message, metadata=dict(err.metadata))
