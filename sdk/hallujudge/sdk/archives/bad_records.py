@@ -11,14 +11,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, field, fields
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hallujudge.metrics import Item
 
 from ..errors import ArchiveError
-
-if TYPE_CHECKING:
-    from .records import Record
 
 SKIP = "leave them unscored with InputOptions(skip_bad=True)"
 """What else to do about bad records, for messages."""
@@ -102,14 +99,12 @@ class BadRecords:
         self.unreadable |= others.unreadable
         return before != (self.by_position, len(self.unreadable))
 
-    def repaired(self, record: Record) -> Record | None:
-        """Return a record without a bad response; None if all of it is bad."""
-        bad = self.by_position.get(record.position)
+    def repaired(self, position: int, values: Mapping[str, object]) -> Mapping[str, object] | None:
+        """Return the values of a record without a bad response; None if all of it is bad."""
+        bad = self.by_position.get(position)
         if bad is None:
-            return record
-        if bad.response_key not in record.values:
-            return None
-        return record._replace(values={**record.values, bad.response_key: None})
+            return values
+        return {**values, bad.response_key: None} if bad.response_key in values else None
 
     def lost(self, kept: Container[int]) -> list[BadRecord]:
         """Return the records that can't be repaired.

@@ -186,7 +186,11 @@ class _Archive:
                 raise ArchiveError("the records can't be told apart")
             every = list(read_records(inputs.given.source))
         found.total = len(every) + len(found.unreadable)
-        kept = [kept for record in every if (kept := bad.repaired(record)) is not None]
+        kept = [
+            record._replace(values=values)
+            for record in every
+            if (values := bad.repaired(record.position, record.values)) is not None
+        ]
         lost = bad.lost({record.position for record in kept})
         records = Records(kept.__iter__, _name_of(inputs.given.source))
         inputs = inputs._replace(given=replace(inputs.given, source=records))
