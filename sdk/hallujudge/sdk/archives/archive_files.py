@@ -68,6 +68,8 @@ class ArchiveFile:
     def task(self) -> str:
         """Name of the task in the name of a tool's log, such as ``pope_adv``."""
         stem = re.split(r"\.(?:json|eval)", self.file.path.name)[0]
+        if self.reader is not None and self.reader.named_by_task:
+            return stem
         match = _INSPECT_LOG.fullmatch(stem) or _SAMPLES.search(stem)
         return match["task"] if match else ""
 

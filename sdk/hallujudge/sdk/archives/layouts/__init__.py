@@ -11,7 +11,7 @@ from hallujudge.metrics.families import benchmarks_of, families
 
 from ...errors import ArchiveError
 from ..json_files import named
-from . import batches, benchmarks, closed_questions, harnesses, vlmevalkit
+from . import batches, benchmarks, closed_questions, evalscope, harnesses, vlmevalkit
 from .archive_reader import ArchiveReader, mapping_at
 
 _ENTRY_POINTS = "hallujudge.archive_readers"
@@ -21,6 +21,7 @@ _BUILT_IN = (
     *harnesses.RESULTS_READERS,
     *harnesses.LM_EVAL_READERS,
     *harnesses.INSPECT_AI_READERS,
+    *evalscope.READERS,
     *batches.READERS,
     *vlmevalkit.READERS,
     *benchmarks.CHAIR_SCRIPT_READERS,

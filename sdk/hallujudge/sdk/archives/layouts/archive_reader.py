@@ -70,6 +70,8 @@ class ArchiveReader:
     """Whether samples without what they are compared with are unscored, as they are in the tool."""
     remedy: str = ""
     """Next step for a file that no metric reads."""
+    named_by_task: bool = False
+    """Whether the name of a file is that of its task, whose ids other files have too."""
     model_key: str = ""
     """Key, or path into objects, of the model's name; empty if the folder has it."""
 

@@ -275,8 +275,11 @@ LM_EVAL_READERS = (
 _ATTACHMENT = "attachment://"
 
 
-def _inspect_response(output: Mapping[str, object]) -> object:
-    """Return the completion, after the thought that is a part of the message's content."""
+def response_of_output(output: Mapping[str, object]) -> object:
+    """Return the completion, after the thought that is a part of the message's content.
+
+    Inspect AI and EvalScope keep outputs alike.
+    """
     choice = first_text(output.get("choices"))
     message = mapping_at(choice, "message") if isinstance(choice, Mapping) else {}
     completion = output.get("completion") or message_text(message.get("content"))
@@ -286,7 +289,7 @@ def _inspect_response(output: Mapping[str, object]) -> object:
     return with_thought(found[1], completion, found[0])
 
 
-def _user_question(given: object) -> str | None:
+def user_question(given: object) -> str | None:
     """Return the text of the last message of the user."""
     if not isinstance(given, list):
         return message_text(given)
@@ -322,9 +325,9 @@ def _inspect_sample(values: Mapping[str, object]) -> Mapping[str, object]:
         **metadata,
         "id": identifier if epoch in (None, 1) else f"{identifier}, epoch {epoch}",
         # A sample whose run failed has no answer, even if it has an output.
-        "response": None if failed else _inspect_response(mapping_at(values, "output")),
+        "response": None if failed else response_of_output(mapping_at(values, "output")),
         "label": first_text(values.get("target")),
-        "question": _attached(_user_question(given), values),
+        "question": _attached(user_question(given), values),
     }
 
 
