@@ -266,13 +266,19 @@ def _with_responses(
         if s.role == "responses"
         for metric in s.metrics
     }
+    # Tools write copies into the same folder, or under the same name into another.
+    tasks = {(s.model, s.task) for s in summaries if s.role == "responses" and s.task}
     archives = [Path(s.path) for s in summaries if s.role == "responses" and s.metrics]
     kept = [
         s
         for s in summaries
         if (s.problem and not _is_spare(Path(s.path), archives))
         or (s.role == "responses" and not _is_settings(s, archives))
-        or (s.role == "companion" and s.metrics and (Path(s.path).parent, s.metrics[0]) not in own)
+        or (
+            (s.role == "companion" and s.metrics)
+            and (Path(s.path).parent, s.metrics[0]) not in own
+            and (s.model, s.task) not in tasks
+        )
     ]
     paths = {summary.path for summary in kept}
     return kept, [summary for summary in summaries if summary.path not in paths]

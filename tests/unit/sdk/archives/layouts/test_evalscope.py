@@ -1,0 +1,122 @@
+"""Predictions and reviews of EvalScope.
+
+The records are those that EvalScope 1.14.1 writes with its own adapters of POPE and HallusionBench
+(``CacheManager.save_prediction_cache`` and ``save_review_cache``), without values of ``null``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hallujudge.sdk import Client, score_all
+from hallujudge.sdk.archives import inspect_archives
+
+PICTURE = {"type": "image", "image": "data:image/png;base64,iVBORw==", "detail": "auto"}
+FIGURE = {
+    "category": "VD",
+    "subcategory": "chart",
+    "visual_input": "1",
+    "set_id": "0",
+    "figure_id": "0",
+    "question_id": "0",
+    "gt_answer": "1",
+    "gt_answer_details": "It is.",
+}
+
+
+def messages(text: str) -> list[dict[str, Any]]:
+    asked = {"type": "text", "text": "Is there a dog?\nPlease answer YES or NO."}
+    answer = {"id": "a", "content": text, "role": "assistant", "model": "mock"}
+    return [{"id": "q", "content": [asked, PICTURE], "role": "user"}, answer]
+
+
+def prediction(index: int, text: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    choice = {"message": messages(text)[-1], "stop_reason": "stop"}
+    return {
+        "index": index,
+        "model": "mock",
+        "model_output": {"id": None, "model": "mock", "choices": [choice], "error": None},
+        "messages": messages(text),
+        "metadata": known,
+    }
+
+
+def review(index: int, text: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    score = {"value": {"acc": 1}, "status": "success", "prediction": text}
+    label = "YES" if known.get("gt_answer") == "1" else known.get("answer")
+    return {
+        "index": index,
+        "target": [label],
+        "messages": messages(text),
+        "sample_score": {"score": score, "sample_id": index, "sample_metadata": known},
+    }
+
+
+WRITERS = {"predictions": prediction, "reviews": review}
+SUBSETS = ("adversarial", "popular", "random")
+
+
+def write(root: Path, kind: str, task: str, samples: list[tuple[str, dict[str, Any]]]) -> Path:
+    path = root / "20261128_101112" / kind / "mock" / f"{task}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [WRITERS[kind](index, text, known) for index, (text, known) in enumerate(samples)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def pope(subset: str) -> list[tuple[str, dict[str, Any]]]:
+    """Ids of questions begin anew in each subset."""
+    labels = {"YES": "Yes, there is.", "NO": "Yes."}
+    return [
+        (text, {"id": str(n), "answer": label, "category": subset, "question_id": str(n)})
+        for n, (label, text) in enumerate(labels.items())
+    ]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_answers_of_pope_have_their_labels(tmp_path: Path, kind: str) -> None:
+    for subset in SUBSETS:
+        write(tmp_path, kind, f"pope_{subset}", pope(subset))
+    with Client.embedded() as client:
+        report = client.score("pope", responses=tmp_path)
+    assert (report.coverage.scored, report.scores["accuracy"].value) == (6, 0.5)
+    assert sorted(report.groups["category"]) == list(SUBSETS)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_answers_of_hallusion_bench_have_their_places(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path, kind, "hallusion_bench_default", [("Yes, it is.", FIGURE)])
+    with Client.embedded() as client:
+        report = client.score("hallusion-bench", responses=path)
+    scores = {name: report.scores[name].value for name in ("pair_accuracy", "figure_accuracy")}
+    assert scores == {"pair_accuracy": 1.0, "figure_accuracy": 1.0}
+    [found] = inspect_archives([path])
+    assert (found.model, found.task) == ("mock", "hallusion_bench_default")
+
+
+def test_a_failed_sample_is_unscored(tmp_path: Path) -> None:
+    path = write(tmp_path, "predictions", "pope_random", pope("random"))
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[0]["model_output"] |= {"choices": [], "error": "timed out"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with Client.embedded() as client:
+        report = client.score("pope", responses=path)
+    assert dict(report.coverage.reasons) == {"RESPONSE_FAILED": 1}
+
+
+def test_an_overview_scores_each_prediction_once(tmp_path: Path) -> None:
+    """Reviews repeat predictions, in a folder of their own."""
+    for kind in WRITERS:
+        for subset in SUBSETS:
+            write(tmp_path / "logs", kind, f"pope_{subset}", pope(subset))
+        write(tmp_path / "logs", kind, "hallusion_bench_default", [("Yes.", FIGURE)])
+    with Client.embedded() as client:
+        overview = score_all(tmp_path / "logs", tmp_path / "out", client=client)
+    wanted = ["hallusion-bench", *(f"pope pope_{subset}" for subset in SUBSETS)]
+    assert [run.name for run in overview.runs] == wanted
+    assert {run.model for run in overview.runs} == {"mock"}
