@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, TextIO
+from weakref import WeakKeyDictionary
 
 from ..errors import ArchiveError, MissingExtraError
 
@@ -214,7 +215,7 @@ def suffix_of(path: Path) -> str:
 
 
 def copy_of_stdin() -> Path:
-    """Return a temporary file with the content of standard input.
+    """Return a temporary file with the content of standard input, the same one at each call.
 
     Archives are read more than once, which a pipe does not allow.
 
@@ -223,7 +224,10 @@ def copy_of_stdin() -> Path:
     """
     if sys.stdin is None or sys.stdin.isatty():
         raise ArchiveError("standard input is a terminal; pipe a file into the command")
-    return copy_to_file(sys.stdin.buffer.read, "standard input", "standard-input")
+    if (known := _COPIES.get(sys.stdin)) is None:
+        known = copy_to_file(sys.stdin.buffer.read, "standard input", "standard-input")
+        _COPIES[sys.stdin] = known
+    return known
 
 
 def temporary_folder() -> Path:
@@ -260,6 +264,7 @@ def copy_to_file(
 
 
 _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+_COPIES: WeakKeyDictionary[TextIO, Path] = WeakKeyDictionary()
 
 
 class _Unpacked(io.RawIOBase):

@@ -55,13 +55,13 @@ def structured(value: object) -> object:
 
 
 def _listed(text: str) -> object:
-    """Return the list that a cell holds as Python prints it; other texts as they are.
+    """Return the list or object that a cell holds as Python prints it; other texts as they are.
 
     pandas writes columns of lists so: ``['dining table', "chef's knife"]``. An array of numpy,
     ``['dog' 'cat']``, would be read as one text, so a list counts only if it prints as the cell.
     """
     # Python's parser warns of backslashes that escape nothing; names of objects have none.
-    if not text.startswith("[") or "\\" in text or len(text) > _MAX_LIST_CHARS:
+    if not text.startswith(("[", "{")) or "\\" in text or len(text) > _MAX_LIST_CHARS:
         return text
     try:
         value = ast.literal_eval(text)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import islice
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from hallujudge.metrics import IntervalSettings, Item
-from hallujudge.metrics.framework.signature import ASKED, PROMPTS
 
 from ..errors import InvalidInputError, NotFoundError
 
@@ -127,10 +125,10 @@ class ScoreRun:
         from hallujudge.judge_service.engine.spec import ScoreSpec
         from hallujudge.metrics.families import DECLARATION, declaration_hash
 
+        from ..archives.recorded_asking import recorded_asking
+
         given = {name: _text(value) for name, value in (self.options or {}).items()}
-        # Only files say how their model was asked.
-        asked = {} if isinstance(self.responses, Mapping) else asking_of(self.responses)
-        options = {**asked, **given}
+        options = {**recorded_asking(self.responses, self.metric), **given}
         if own := declaration_hash(self.metric):
             options[DECLARATION] = own
         return ScoreSpec(
@@ -187,8 +185,6 @@ def called_with(
 # Enough to find a word that a metric's rules miss; larger archives are not read twice for it.
 _FIRST_ITEMS = 1_000
 _MAX_GRAPH_BYTES = 16 << 20
-# Longer than any line that `ask` writes.
-_MOST_LINE_BYTES = 1 << 22
 
 
 def graph_sources(
@@ -323,38 +319,6 @@ def _graph_text(path: Path) -> str:
         raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
     except UnicodeDecodeError as err:
         raise InvalidInputError(f"graph file {path} is not UTF-8 text; save it as UTF-8") from err
-
-
-def asking_of(responses: object) -> dict[str, str]:
-    """Return how the model of an archive was asked, as options of a spec; empty if it is unknown.
-
-    Args:
-        responses: What is scored. Files that ``hallujudge ask`` wrote say it in every line.
-    """
-    paths = responses if isinstance(responses, (list, tuple)) else [responses]
-    found = [_asked_in(Path(path)) for path in paths if isinstance(path, (str, Path))]
-    # Files that were asked in several ways have all of them.
-    return {
-        name: "+".join(sorted({one[name] for one in found if name in one}))
-        for name in (PROMPTS, ASKED)
-        if any(name in one for one in found)
-    }
-
-
-def _asked_in(path: Path) -> dict[str, str]:
-    """Return what the first line of a file says of how its model was asked."""
-    try:
-        if path.suffix != ".jsonl" or not path.is_file():
-            return {}
-        with path.open("rb") as file:
-            line = file.readline(_MOST_LINE_BYTES)
-        said = json.loads(line).get("asked") if b'"asked"' in line else None
-    except (OSError, ValueError, AttributeError, RecursionError):
-        # Whatever is wrong with the file, its reader says.
-        return {}
-    given = said if isinstance(said, dict) else {}
-    texts = {PROMPTS: given.get("prompts"), ASKED: given.get("how")}
-    return {name: text for name, text in texts.items() if isinstance(text, str) and text}
 
 
 def by_domain(graphs: Sequence[str] | None, role: str) -> dict[str, str]:
