@@ -56,6 +56,8 @@ class InputOptions:
     to these are left out with a note; a variant or the name of a file may say so too."""
     allow_duplicates: bool = False
     """Whether every response of a duplicate id is scored instead of stopping the run."""
+    encoding: str = ""
+    """Code of the files that are not UTF-8, such as ``gb18030``; none is guessed."""
     skip_bad: bool = False
     """Whether records that can't be read become unscored instead of stopping the run."""
     allow_missing: bool = False
@@ -105,7 +107,9 @@ class DeclaredInputs:
 
 def uses(*names: str, own: tuple[InputOption, ...] = ()) -> DeclaredInputs:
     """Return what a reader takes besides the key of the text and a map of keys."""
-    return DeclaredInputs(used=frozenset({"text_key", "key_map", "skip_bad", *names}), own=own)
+    return DeclaredInputs(
+        used=frozenset({"text_key", "key_map", "encoding", "skip_bad", *names}), own=own
+    )
 
 
 def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:

@@ -70,7 +70,10 @@ def reading(path: Path) -> Iterator[None]:
         raise ArchiveError(f"{path}: {problem}", metadata={"path": str(path)}) from err
     except UnicodeDecodeError as err:
         place = f"{path} line {line}" if (line := _line_of_fault(path)) else f"{path}"
-        problem = f"not UTF-8 text ({err.reason}); save it as UTF-8"
+        problem = (
+            f"not UTF-8 text ({err.reason}); save it as UTF-8, or name its code with "
+            "InputOptions(encoding=…)"
+        )
         raise ArchiveError(f"{place}: {problem}", metadata={"path": str(path)}) from err
 
 

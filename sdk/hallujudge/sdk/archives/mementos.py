@@ -12,6 +12,7 @@ from hallujudge.metrics.mementos import MementosItem
 
 from ..errors import ArchiveError
 from .bad_records import noted
+from .code_pages import decoded
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, numbered, refuse
 from .json_files import named
@@ -30,7 +31,7 @@ from .records import (
 )
 from .response_texts import not_a_text
 from .rival_keys import refuse_other_texts
-from .table_files import decoded, structured
+from .table_files import structured
 
 LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 """The four lists, in the order of the released files."""
@@ -103,7 +104,7 @@ def _has_list(path: Path) -> bool:
     """Return whether a text has the heading of a keyword list; a truncated file has one too."""
     try:
         with path.open("rb") as file:
-            text, _ = decoded(file.read(_MAX_KEYWORD_BYTES))
+            text = file.read(_MAX_KEYWORD_BYTES).decode("utf-8-sig", "replace")
     except (OSError, ArchiveError):
         return False
     return any(map(_LIST_LABEL.match, text.splitlines()))
@@ -377,7 +378,7 @@ def read_keyword_text(path: Path) -> dict[str, tuple[str, ...]]:
     Raises:
         ArchiveError: A list is missing or appears twice; the message names file and line.
     """
-    text, _ = decoded(read_bytes(path, _MAX_KEYWORD_BYTES))
+    text, _ = decoded(read_bytes(path, _MAX_KEYWORD_BYTES), path)
     return parse_keyword_text(text, place=str(path))
 
 

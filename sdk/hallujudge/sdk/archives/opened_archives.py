@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..errors import ArchiveError
 from .archive_files import ArchiveFile, first_values, gathered, open_file
+from .code_pages import recoded
 from .formats import read_format
 from .found_files import FoundFile, found_files, with_given_name
 from .inputs import (
@@ -43,12 +44,13 @@ class Opened:
         return next(iter(self.names.values()), "")
 
 
-def open_responses(responses: Responses, metric: str) -> Opened:
+def open_responses(responses: Responses, metric: str, encoding: str = "") -> Opened:
     """Return an archive of responses, converted to the common keys where its layout is known.
 
     Args:
         responses: The archive.
         metric: The metric that scores it.
+        encoding: Code of the files that are not UTF-8; empty if all are.
 
     Raises:
         ArchiveError: It can't be read, or belongs to another metric; the message names it.
@@ -56,24 +58,28 @@ def open_responses(responses: Responses, metric: str) -> Opened:
     if isinstance(responses, Mapping):
         return Opened(source=unwrapped(responses))
     if are_paths(responses):
-        files = [file for path in responses for file in found_files(path)]
+        files = [file for path in responses for file in _files(path, encoding)]
         return _opened_files(files, ", ".join(map(str, responses)), metric, are_named=True)
     if isinstance(responses, (str, Path)):
-        return _opened_path(responses, metric)
+        return _opened_path(responses, metric, encoding)
     return _opened_records(responses, metric)
 
 
-def open_references(references: References | None) -> Opened:
+def open_references(references: References | None, encoding: str = "") -> Opened:
     """Return an archive of references.
+
+    Args:
+        references: The archive.
+        encoding: Code of the files that are not UTF-8; empty if all are.
 
     Raises:
         ArchiveError: It can't be read.
     """
     if are_paths(references):
-        files = [file for path in references for file in found_files(path)]
+        files = [file for path in references for file in _files(path, encoding)]
         return Opened(source=[file.path for file in files], names=_names_of_copies(files))
     if isinstance(references, (str, Path)):
-        files = found_files(references)
+        files = _files(references, encoding)
         if len(files) == 1 or files[0].root is None:
             return _plain_file(files[0])
         raise ArchiveError(
@@ -82,8 +88,12 @@ def open_references(references: References | None) -> Opened:
     return Opened(source=references)
 
 
-def _opened_path(source: str | Path, metric: str) -> Opened:
-    files = found_files(source)
+def _files(source: str | Path, encoding: str) -> list[FoundFile]:
+    return [recoded(file, encoding) for file in found_files(source)]
+
+
+def _opened_path(source: str | Path, metric: str, encoding: str) -> Opened:
+    files = _files(source, encoding)
     names = _names_of_copies(files)
     if len(files) == 1 and files[0].root is None:
         return replace(_opened_file(open_file(files[0]), metric), names=names)

@@ -223,8 +223,8 @@ class _Archive:
         if path is not None and _files_of(self._family if declared is None else declared, path):
             given = Opened(source=path)
         else:
-            given = open_responses(self._responses, self._metric)
-        known = open_references(self._references)
+            given = open_responses(self._responses, self._metric, options.encoding)
+        known = open_references(self._references, options.encoding)
         if declared is not None and declared.set_files and path and isinstance(given.source, list):
             # The name of a table may say which set it has.
             given = replace(given, source=Records(given.source.__iter__, str(path)))

@@ -29,7 +29,7 @@ _SHEET_PARTS = ("xl/sharedStrings.xml", "xl/worksheets/sheet1.xml")
 _ZIP = b"PK\x03\x04"
 
 
-def recorded_asking(responses: object, metric: str) -> dict[str, str]:
+def recorded_asking(responses: object, metric: str, encoding: str = "") -> dict[str, str]:
     """Return how the model of an archive was asked, as options of a spec; empty if it is unknown.
 
     Several ways have all their values, joined by ``+``.
@@ -37,19 +37,20 @@ def recorded_asking(responses: object, metric: str) -> dict[str, str]:
     Args:
         responses: The archive. What can be read only once is not looked at, nor is a URL.
         metric: The metric that scores it.
+        encoding: Code of the files that are not UTF-8.
     """
     # Whatever is wrong with an archive, its reader says.
     with suppress(HallujudgeError, OSError):
-        return _joined(_records_of(responses, metric))
+        return _joined(_records_of(responses, metric, encoding))
     return {}
 
 
-def _records_of(responses: object, metric: str) -> Iterable[Mapping[str, object]]:
+def _records_of(responses: object, metric: str, encoding: str) -> Iterable[Mapping[str, object]]:
     if isinstance(responses, (str, Path)) or are_paths(responses):
         paths = [responses] if isinstance(responses, (str, Path)) else responses
         files = [] if any(map(is_url, paths)) else [f.path for p in paths for f in found_files(p)]
         told = any(_mentions(str(file), file.stat().st_mtime_ns) for file in files)
-        source = open_responses(responses, metric).source if told else None
+        source = open_responses(responses, metric, encoding).source if told else None
         return () if source is None else (record.values for record in read_records(source))
     if isinstance(responses, (list, tuple, Mapping)):
         records = responses.values() if isinstance(responses, Mapping) else responses

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..errors import ArchiveError, MissingExtraError
 from .bad_records import Unreadable
+from .code_pages import decoded
 from .json_files import named
 from .local_files import read_bytes, suffix_of
 from .records import Record
@@ -70,19 +71,6 @@ def _listed(text: str) -> object:
     return value if repr(value) == text else text
 
 
-def decoded(data: bytes) -> tuple[str, str]:
-    """Return the text, and a note on its encoding: empty for UTF-8.
-
-    Other bytes are read as Latin-1, as the released Mementos script reads its CSV files, one of
-    which has a cut character in it.
-    """
-    try:
-        return data.decode("utf-8-sig"), ""
-    except UnicodeDecodeError as err:
-        line = data.count(b"\n", 0, err.start) + 1
-        return data.decode("latin-1"), f"line {line} is not UTF-8; the file is read as Latin-1"
-
-
 # CSV ----------------------------------------------------------------------------------------------
 
 
@@ -92,7 +80,7 @@ def read_csv(path: Path) -> tuple[list[Record], tuple[str, ...]]:
     Raises:
         ArchiveError: The file is not a table with a header; the message names the row.
     """
-    text, note = decoded(read_bytes(path))
+    text, note = decoded(read_bytes(path), path)
     if not text.strip():
         raise ArchiveError(f"{path}: the file is empty; check that it was written")
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_CHARS))

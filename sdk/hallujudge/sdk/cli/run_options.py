@@ -163,6 +163,11 @@ class RunOptions:
         input_option("--allow-unknown", help="Responses without a reference become unscored."),
     ] = False
     """Whether responses without a reference become unscored instead of stopping the run."""
+    encoding: Annotated[
+        str,
+        input_option("--encoding", metavar="CODE", help="Code of files that are not UTF-8."),
+    ] = ""
+    """Code of the files that are not UTF-8."""
     skip_bad: Annotated[
         bool,
         input_option("--skip-bad", help="Records that can't be read become unscored."),

@@ -128,7 +128,8 @@ class ScoreRun:
         from ..archives.recorded_asking import recorded_asking
 
         given = {name: _text(value) for name, value in (self.options or {}).items()}
-        options = {**recorded_asking(self.responses, self.metric), **given}
+        encoding = self.inputs.encoding if self.inputs is not None else ""
+        options = {**recorded_asking(self.responses, self.metric, encoding), **given}
         if own := declaration_hash(self.metric):
             options[DECLARATION] = own
         return ScoreSpec(

@@ -181,15 +181,6 @@ def test_a_table_of_a_header_alone_is_named(tmp_path: Path) -> None:
         read_items("chair", tmp_path / "a.csv", OBJECTS)
 
 
-def test_a_table_that_is_not_utf8_is_read_as_latin_1_with_a_note(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b"image_id,caption\n1,caf\xe9\n")
-    items = read_items("chair", tmp_path / "a.csv", OBJECTS)
-    assert [item.response for item in items] == ["café"]  # type: ignore[attr-defined]
-    assert (
-        expected_message("sdk.archives.table_files:line-is-not-utf-the-file-is") in items.notes[0]
-    )
-
-
 def test_cells_that_excel_may_have_cut_are_noted(tmp_path: Path) -> None:
     as_xlsx(tmp_path / "a.xlsx", [{"image_id": "1", "caption": "x" * 32_767}])
     (note,) = read_items("chair", tmp_path / "a.xlsx", {"1": ["dog"]}).notes
