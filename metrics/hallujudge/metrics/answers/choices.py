@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from .answer_text import MAX_KEPT_CHARS, NEGATIONS, folded, plain, says_it_is_unsure, words_of
@@ -25,12 +26,27 @@ _ALPHABET = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 _BARE = re.compile(r"[\s\"'(\[{<]*([A-Za-z])[\s\"')\]}>.,:;!]*")
 _LEADING = re.compile(
-    r"[\"'\s]*(?:[(\[]\s*([A-Za-z])\s*[)\]]|([A-Za-z])\s*[).:]|([A-Z])\s*[,;-]\s)\s*"
+    r"[\"'\s]*(?:[(\[]\s*([A-Za-z])\s*[)\]]|([A-Za-z])\s*[).:]|([A-Z])\s*(?:[,;-]\s|\n))\s*"
 )
 _NEXT = re.compile(r"[(\[]?([A-Z])(?![\w'])")
+# "B is not right": a sentence about another option, which a list of letters is not.
+_RULED_OUT = re.compile(
+    r"\s+(?:(?:is|was|would be|can|could|does|has)\s+)?"
+    r"(?:not|no|never|incorrect|wrong|false|isn't|wasn't|can't|cannot|doesn't)\b|\s*[不错錯]"
+)
+# Scripts whose words are written without spaces: Thai, Lao, Burmese, Khmer, Chinese, Japanese,
+# Korean. Their punctuation is translated below.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u9fff\uac00-\ud7af\uf900-\ufaff"
+)
+_BESIDE_LETTER = re.compile(rf"(?<=[{_UNSPACED}])(?=[A-Za-z])|(?<=[A-Za-z])(?=[{_UNSPACED}])")
+_PUNCTUATION = str.maketrans(
+    {"。": ". ", "、": ", ", **dict.fromkeys("「」『』【】〔〕《》〈〉", '"')}
+)
 # "A" and "I" are also words. After "answer", or alone, they count as letters only where a word
 # can't follow: at the end of a clause, or before "is" and "because".
 _CLAUSE_END = r"(?=\s*(?:[.,;:!?)\]}\"'<$]|$)|\s+(?:is|because|since|or|and)\b|\s*[\n/])"
+_CLAUSE_END = rf"(?:{_CLAUSE_END}|(?=\s*[{_UNSPACED}]))"
 _LETTER_NOT_WORD = rf"(?:[B-HJ-Z]|[AI]{_CLAUSE_END})"
 
 
@@ -47,6 +63,12 @@ def _statement(nouns: str, letter: str) -> str:
 _STATED = re.compile(
     f"{_statement('answer', _LETTER_NOT_WORD)}|"
     f"{_statement('option|choice|caption|letter', '[A-HJ-Z]')}"
+)
+# "The answer is", "choose" and "correct" in Chinese, Japanese and Korean, before a letter.
+_STATED_UNSPACED = re.compile(
+    r"(?:答案|答え|解答|回答|正解|正确选项|正確選項|选项|選項|选择|選擇|选|選|정답|답)"
+    r"(?:应该是|應該是|应为|應為|是|为|為|は|은|는)?\s*[:=-]?\s*[\"'(\[]*([A-Z])(?![\w'])"
+    r"(?:[\"')\]]*\s*(?:还是|還是|或者|或|和|与|與|及|か|와|과|/|,)\s*[\"'(\[]*([A-Z])(?![\w']))?"
 )
 _STATED_ANY_CASE = re.compile(
     r"(?:the\s+)?(?:(?:correct|best|final)\s+)?answer\s*(?:is|:)\s*[\"'(\[]*([a-z])\W*"
@@ -76,7 +98,7 @@ def read_choice(response: str, options: Mapping[str, str] | None = None) -> Pars
 
 
 def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedChoice:
-    text = plain(response)
+    text = _spaced(plain(response))
     if not text:
         return ParsedChoice(None, "empty")
     table = _prepared(options)
@@ -90,6 +112,13 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedChoice:
 
 
 _kept = lru_cache(maxsize=1 << 15)(_read)
+
+
+def _spaced(text: str) -> str:
+    """Return a text with spaces around letters in scripts that have none, as in ``答案是 A``."""
+    if text.isascii():
+        return text
+    return _BESIDE_LETTER.sub(" ", text.translate(_PUNCTUATION)).strip()
 
 
 def is_an_option(label: str, options: Mapping[str, str]) -> bool:
@@ -106,7 +135,7 @@ class _Options:
         self._letters = {letter.upper(): letter for letter, _ in options} or dict(
             zip(_ALPHABET, _ALPHABET, strict=True)
         )
-        words = {letter: folded(text) for letter, text in options}
+        words = {letter: folded(_spaced(text)) for letter, text in options}
         self.texts = {letter: text for letter, text in words.items() if text}
 
     def known(self, letters: Iterable[str]) -> list[str]:
@@ -130,7 +159,8 @@ def _leading(text: str, options: _Options) -> list[str]:
     if not match:
         return []
     letters = options.known(letter for letter in match.groups() if letter)
-    if next_letter := _NEXT.match(text, match.end()):
+    next_letter = _NEXT.match(text, match.end())
+    if next_letter and not _RULED_OUT.match(text, next_letter.end()):
         return options.known([*letters, next_letter[1]])  # "A, B": a list, not a choice.
     rest = folded(text[match.end() :])
     # "A. <the text of B>" names two options.
@@ -141,7 +171,7 @@ def _leading(text: str, options: _Options) -> list[str]:
 def _stated(text: str, options: _Options) -> list[str]:
     found = options.known(
         letter
-        for match in _STATED.finditer(text)
+        for match in chain(_STATED.finditer(text), _STATED_UNSPACED.finditer(text))
         if not _denied(text[: match.start()])
         for letter in match.groups()
         if letter
@@ -182,22 +212,35 @@ def _turned(padded: str, option: str) -> bool:
     return _denied(padded.partition(f" {option} ")[0])
 
 
+# A negation does not reach beyond these: "It's not A; it's B", "not A but B".
+_NEW_CLAUSE = re.compile(r"[;.!?]|\bbut\b|,(?=\s*(?:it|the)\b)", re.IGNORECASE)
+_DENIED_UNSPACED = re.compile(r"(?:不是|不选|不選|并非|並非|而非|排除|不)\s*$")
+
+
 def _denied(before: str) -> bool:
-    """Return whether the last four words contain a negation."""
-    words = words_of(before[-80:])[-4:]
+    """Return whether the last four words of a clause contain a negation."""
+    clause = _NEW_CLAUSE.split(before[-80:])[-1]
+    if _DENIED_UNSPACED.search(clause):
+        return True
+    words = words_of(clause)[-4:]
     return any(word in NEGATIONS or word == "no" or word.endswith("n't") for word in words)
 
 
 def _lone(text: str, options: _Options) -> list[str]:
     lone = [match[1] for match in _LONE.finditer(text) if not _denied(text[: match.start()])]
-    either = [letter for match in _EITHER.finditer(text) for letter in match.groups()]
+    either = [
+        letter
+        for match in _EITHER.finditer(text)
+        if not _denied(text[: match.start()])
+        for letter in match.groups()
+    ]
     return options.known([*either, *lone])
 
 
 _AROUND_LETTERS = frozenset(
     ("and", "answer", "answers", "are", "choice", "choices", "is", "option", "options", "or", "the")
 )
-_NOT_BEFORE = re.compile(r"\b(?:not|n't)\W*$")
+_NOT_BEFORE = re.compile(rf"\b(?:not|n't)\W*$|{_DENIED_UNSPACED.pattern}")
 
 
 def all_chosen(letters: str, how: str) -> AnswerParser:
@@ -224,7 +267,7 @@ def all_chosen(letters: str, how: str) -> AnswerParser:
         return {m[0] for m in alone.finditer(text) if not _NOT_BEFORE.search(text[: m.start()])}
 
     def parse(answer: Answer) -> Parsed:
-        text = plain(answer.response or "").replace("_", " ")
+        text = _spaced(plain(answer.response or "")).replace("_", " ")
         chosen = named(text)
         if not chosen:
             texts = {letter: folded(option) for letter, option in answer.options.items()}

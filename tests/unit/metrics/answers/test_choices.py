@@ -53,6 +53,68 @@ def test_choices(answer: str, wanted: str | None) -> None:
     assert read_choice(answer, ORGANS).choice == wanted
 
 
+@pytest.mark.parametrize("letter", ["A", "B", "D"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "{}。",
+        "答案是{}",
+        "正确答案是{}。",
+        "答案：{}，因为图中有猫",
+        "选{}",
+        "选择{}。C不对。",
+        "不选C，选{}",
+        "答案不是C，是{}",
+        "{}选项",
+        "「{}」",
+        "答えは{}です",
+        "正解は{}。",
+        "정답은 {}입니다",
+        "답: {}",
+        "คำตอบคือ{}",
+        "Ответ: {}",
+        "La respuesta es {}.",
+        "{}。C不对。",
+    ],
+)
+def test_letters_are_read_in_other_scripts(way: str, letter: str) -> None:
+    assert read_choice(way.format(letter)).choice == letter
+
+
+@pytest.mark.parametrize(
+    "text", ["A和B", "A、B", "选A还是B", "答案是A或C", "图中有A和B", "AはBより"]
+)
+def test_two_letters_in_other_scripts_are_no_choice(text: str) -> None:
+    assert read_choice(text).choice is None
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("A.\n\nB is not right because it is red", "A"),
+        ("A. B isn't right", "A"),
+        ("B\n\nExplanation: A is wrong.", "B"),
+        ("It's not A or B; it's C.", "C"),
+        ("It isn't B, it is C", "C"),
+        ("The answer is not A but B", "B"),
+        ("Neither A nor B; C", "C"),
+        ("Not A. B.", "B"),
+        ("A.\nB.", None),
+        ("A\nB", None),
+        ("A. B is right too", None),
+        ("It's not A or B.", None),
+        ("A is wrong, B is right", None),
+    ],
+)
+def test_options_that_are_ruled_out_are_not_chosen(text: str, wanted: str | None) -> None:
+    assert read_choice(text).choice == wanted
+
+
+def test_options_with_letters_in_other_scripts_are_texts() -> None:
+    options = {"A": "T恤", "B": "裙子"}
+    assert read_choice("T恤", options).choice == "A"
+
+
 def test_the_longer_of_two_nested_options_is_meant() -> None:
     options = {"A": "left", "B": "top left", "C": "right"}
     assert read_choice("it is at the top left", options).choice == "B"
