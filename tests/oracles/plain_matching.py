@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from hallujudge.synonym_graphs import Mention, ObjectMatcher
@@ -17,7 +18,11 @@ def _lexicon_of(matcher: ObjectMatcher) -> Lexicon:
 def plain_mentions(matcher: ObjectMatcher, caption: str) -> list[Mention]:
     """Return all mentions with their places, those of absent objects included."""
     lexicon = _lexicon_of(matcher)
-    hits = walk(known_words(tokens_of(caption.lower()), lexicon), lexicon)
+    low = caption.lower()
+    if matcher.variant == "corrected":
+        low = re.sub(r"[/\\|+•·…⁄∕／]", ",", low)
+        low = re.sub("[\u2010\u2011\u2012\u2212\ufe63\uff0d]", "-", low)
+    hits = walk(known_words(tokens_of(low), lexicon), lexicon)
     for form, beside, by_object in lexicon.suppress:
         if beside in [hit[by_object] for hit in hits]:
             hits = [hit for hit in hits if hit[0] != form]

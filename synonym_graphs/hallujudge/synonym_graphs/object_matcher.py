@@ -105,6 +105,8 @@ class ObjectMatcher:
       the plural.
     * Words such as "glass" are their own singular.
     * Suppress rules compare objects, so that "commode" suppresses "seat" too.
+    * Words are separate on both sides of a slash and similar signs, as in "bowl/cup", and every
+      Unicode hyphen is one.
     * Mentions of absent objects ("there is no dog") do not count; see :func:`absent`.
 
     With a ``lemma``, ``published`` is the procedure of Object HalBench (RLAIF-V's released script):
@@ -113,7 +115,7 @@ class ObjectMatcher:
     A matcher is safe to use from several threads.
     """
 
-    __slots__ = ("_lexicon", "_runs", "graph", "variant")
+    __slots__ = ("_lexicon", "_runs", "_signs", "graph", "variant")
 
     def __init__(self, graph: SynonymGraph, variant: Variant, lemma: Lemma | None = None) -> None:
         # Imported here because the first call of :meth:`find` may run in an event loop.
@@ -124,6 +126,7 @@ class ObjectMatcher:
         self.variant = variant
         """``published`` or ``corrected``."""
         self._lexicon: Final[Lexicon] = build_lexicon(graph, variant, lemma)
+        self._signs: Final = {} if variant == "published" else _signs_beside(self._lexicon)
         self._runs: Final = RunCache(self._lexicon) if is_chunkable(self._lexicon) else None
 
     def __repr__(self) -> str:
@@ -175,7 +178,7 @@ class ObjectMatcher:
 
         The loop runs for every run of every caption, so it calls no function in Python.
         """
-        low = text.lower()
+        low = text.lower().translate(self._signs)
         cache = self._runs
         if cache is None or len(low) != len(text):
             return self._by_tokens(text)
@@ -207,7 +210,7 @@ class ObjectMatcher:
         This is the plain procedure, several times slower, for captions with a chunk that depends on
         its neighbours.
         """
-        low = text.lower()
+        low = text.lower().translate(self._signs)
         found = self._settle(walk(known_words(tokens_of(low), self._lexicon), self._lexicon))
         if len(low) == len(text) or not found:
             return found
@@ -221,6 +224,19 @@ class ObjectMatcher:
             if form in words and beside in [hit[by_object] for hit in hits]:
                 hits = [hit for hit in hits if hit[0] != form]
         return [(word, name, start, end) for word, name, start, end in hits if name is not None]
+
+
+# Each sign becomes one character, so that all places stay. The tokeniser splits a comma off.
+_SIGNS: Final = {
+    **dict.fromkeys("/\\|+•·…⁄∕／", ","),
+    **dict.fromkeys("\u2010\u2011\u2012\u2212\ufe63\uff0d", "-"),
+}
+
+
+def _signs_beside(lexicon: Lexicon) -> dict[int, str]:
+    """Return the signs between words, but for those inside the words of a lexicon."""
+    inside = set("".join(lexicon.words))
+    return {ord(sign): plain for sign, plain in _SIGNS.items() if sign not in inside}
 
 
 def _placed(meanings: Iterable[Meaning], position: Callable[[str, int], int]) -> list[Found]:
@@ -372,7 +388,7 @@ _OPENING: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_OR: Final = re.compile(rf"\s*,?\s+(?:or|nor)\s+{_ARTICLE}{_MODIFIERS}")
+_OR: Final = re.compile(rf"(?:\s*,?\s+(?:or|nor)\s+{_ARTICLE}|\s*[/／]\s*){_MODIFIERS}")
 _COMMA: Final = re.compile(rf"\s*,\s+{_ARTICLE}{_MODIFIERS}")
 _WINDOW: Final = 120
 """How many characters before a mention are searched: more than an opening and three words need."""

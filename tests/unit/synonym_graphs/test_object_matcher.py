@@ -196,6 +196,7 @@ def denied_in(caption: str) -> list[Mention]:
         ("There are no other animals or people.", [], ["people"]),
         ("A road free of cars.", [], ["car"]),
         ("The room lacks a chair.", [], ["chair"]),
+        ("A table without a bowl/cup, but a fork.", ["table", "fork"], ["bowl", "cup"]),
     ],
 )
 def test_a_denied_object_is_not_claimed(
@@ -219,6 +220,23 @@ def test_a_denied_object_is_not_claimed(
 )
 def test_other_negations_are_left_alone(caption: str, claimed: list[str]) -> None:
     assert [mention.word for mention in CORRECTED.find(caption)] == claimed
+
+
+@pytest.mark.parametrize(
+    ("caption", "surface"),
+    [
+        ("A bowl/cup on it.", ["bowl", "cup"]),
+        ("Two cars/trucks.", ["cars", "trucks"]),
+        ("A fire-hydrant/traffic-light", ["fire-hydrant", "traffic-light"]),
+        ("A cat|dog, a cat+dog, a cat\\dog", ["cat", "dog"] * 3),
+        ("Cats…dogs • a cat•dog", ["Cats", "dogs", "cat", "dog"]),
+        ("A hot\u2010dog and a stop\u2011sign", ["hot\u2010dog", "stop\u2011sign"]),
+        ("A cat w/ a hot/dog.", ["cat", "dog"]),
+    ],
+)
+def test_words_beside_signs_are_found(caption: str, surface: list[str]) -> None:
+    found = CORRECTED.find(caption)
+    assert [caption[each.start : each.end] for each in found] == surface
 
 
 def test_the_published_variant_counts_every_mention() -> None:
