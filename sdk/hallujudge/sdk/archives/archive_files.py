@@ -155,7 +155,12 @@ def value_at(values: Mapping[str, object], path: str) -> object:
 
 
 def gathered(
-    files: Sequence[FoundFile], given: str, metric: str, *, are_named: bool = False
+    files: Sequence[FoundFile],
+    given: str,
+    metric: str,
+    *,
+    are_named: bool = False,
+    may_repeat: bool = False,
 ) -> tuple[list[ArchiveFile], tuple[str, ...]]:
     """Return the files that hold one run's responses for a metric, and notes on the others.
 
@@ -164,6 +169,7 @@ def gathered(
         given: What the user gave, for messages.
         metric: The metric.
         are_named: Whether the user named each file, so that all belong to the run.
+        may_repeat: Whether several files may have equal ids, of which copies are left out later.
 
     Raises:
         ArchiveError: There is none; or they are of several layouts or models, or have equal ids.
@@ -182,7 +188,7 @@ def gathered(
     notes = (*notes, *aborted)
     _refuse_mixed(chosen, given, metric, are_named=are_named)
     _refuse_other_benchmarks(chosen, given, metric)
-    if len(chosen) > 1:
+    if len(chosen) > 1 and not may_repeat:
         _refuse_duplicates(chosen, metric, are_named=are_named)
     others = len(files) - len(chosen)
     if others:

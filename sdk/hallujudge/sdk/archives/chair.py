@@ -25,6 +25,7 @@ from .chair_references import (
     read_objects,
     shared_names,
 )
+from .id_maps import IdMap
 from .inputs import (
     CheckedArchive,
     CheckedSlice,
@@ -41,7 +42,7 @@ from .inputs import (
     spans_of,
     uses,
 )
-from .joins import IdCheck, IdMap, numbered, refuse
+from .joins import IdCheck, numbered, refuse
 from .json_files import named
 from .json_lines import Mark, Marks
 from .named_keys import fields_of
@@ -123,7 +124,10 @@ INPUTS: Mapping[str, DeclaredInputs] = {
         "allow_unknown",
         "allow_duplicates",
         own=(
-            InputOption(name="id_map", meaning="JSON list: position or question_id -> image id."),
+            InputOption(
+                name="id_map",
+                meaning="List of image ids, JSON or lines, by position or question_id.",
+            ),
         ),
     )
 }
@@ -215,7 +219,8 @@ class _Found:
             raise refuse(
                 "duplicate image ids",
                 duplicates,
-                "Keep one of those that are the same, name the right key with "
+                "Keep one of those that are the same, or drop copies with "
+                "InputOptions(drop_equal_duplicates=True); name the right key with "
                 "InputOptions(id_key=…), or score each one with "
                 "InputOptions(allow_duplicates=True)",
             )

@@ -60,6 +60,9 @@ class InputOptions:
     """Code of the files that are not UTF-8, such as ``gb18030``; none is guessed."""
     skip_bad: bool = False
     """Whether records that can't be read become unscored instead of stopping the run."""
+    drop_equal_duplicates: bool = False
+    """Whether copies of a record are left out, such as those that pad the last batch of several
+    GPUs; records that share only an id still stop the run."""
     allow_missing: bool = False
     """Whether references without a response become unscored instead of stopping the run."""
     own: Mapping[str, Any] = field(default_factory=dict)
@@ -105,11 +108,13 @@ class DeclaredInputs:
         return InputOptions(**{name: getattr(options, name) for name in ("own", *self.used)})
 
 
+# What comes before any reader, or is read by all.
+_BY_ALL = frozenset({"text_key", "key_map", "encoding", "skip_bad", "drop_equal_duplicates"})
+
+
 def uses(*names: str, own: tuple[InputOption, ...] = ()) -> DeclaredInputs:
     """Return what a reader takes besides the key of the text and a map of keys."""
-    return DeclaredInputs(
-        used=frozenset({"text_key", "key_map", "encoding", "skip_bad", *names}), own=own
-    )
+    return DeclaredInputs(used=_BY_ALL | {*names}, own=own)
 
 
 def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:

@@ -21,50 +21,11 @@ from hallujudge.metrics.answers.closed_questions import AnswersItem
 
 from ..errors import ArchiveError
 from .inputs import InputOptions, ItemSource, Responses, are_paths
-from .json_files import named, only_value, read_json, read_text, read_values, shown
+from .json_files import named, only_value, read_text, read_values, shown
 from .records import TEXT_FLAG, Record, canonical_id, make_record, read_records, unwrapped
 
 # Items whose texts are compared to find references in place of responses.
 _LOOKED_AT = 100
-_LONGEST_PLACE = 20
-"""More digits than any list position has, and fewer than Python's limit for integers."""
-
-
-class IdMap:
-    """A list: position or question_id -> image id.
-
-    Args:
-        path: Path of the JSON file.
-
-    Raises:
-        ArchiveError: The file is not a JSON list of ids.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
-        content = read_json(self._path)
-        if not isinstance(content, list):
-            raise ArchiveError(f"{path}: an id map must be a JSON list of image ids")
-        self._ids = [
-            canonical_id(value, f"{path} entry {index}") for index, value in enumerate(content)
-        ]
-
-    def image_id(self, record: Record, key: str | None) -> str:
-        """Return the image id of a record, by the value of `key` or else by position.
-
-        Raises:
-            ArchiveError: The map has no such entry.
-        """
-        index: object = record.position if key is None else record.values.get(key)
-        if isinstance(index, str) and index.strip().isdecimal() and len(index) <= _LONGEST_PLACE:
-            index = int(index)
-        valid = isinstance(index, int) and not isinstance(index, bool)
-        if not valid or not 0 <= index < len(self._ids):  # type: ignore[operator]  # an int by now
-            raise ArchiveError(
-                f"{record.place}: {key or 'position'} {index!r:.60} is not an entry of the id map "
-                f"{self._path}, which has entries 0 to {len(self._ids) - 1}"
-            )
-        return self._ids[index]  # type: ignore[call-overload,no-any-return]  # an int by now
 
 
 def plain_ids(values: Sequence[object]) -> list[str] | None:
@@ -478,7 +439,8 @@ class JoinCheck:
                 duplicates,
                 "If they are different questions about one image or video, name the key of a "
                 "question's own id with InputOptions(id_key=…); if they are repeated answers, keep "
-                "one of each, or score each one with InputOptions(allow_duplicates=True)",
+                "one of each, drop copies with InputOptions(drop_equal_duplicates=True), or score "
+                "each one with InputOptions(allow_duplicates=True)",
             )
         if self._unknown and not self._options.allow_unknown and not self.left_out:
             some = named(list(islice(self._known or (), 3)))

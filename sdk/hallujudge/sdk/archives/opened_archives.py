@@ -44,13 +44,16 @@ class Opened:
         return next(iter(self.names.values()), "")
 
 
-def open_responses(responses: Responses, metric: str, encoding: str = "") -> Opened:
+def open_responses(
+    responses: Responses, metric: str, encoding: str = "", *, may_repeat: bool = False
+) -> Opened:
     """Return an archive of responses, converted to the common keys where its layout is known.
 
     Args:
         responses: The archive.
         metric: The metric that scores it.
         encoding: Code of the files that are not UTF-8; empty if all are.
+        may_repeat: Whether several files may have equal ids.
 
     Raises:
         ArchiveError: It can't be read, or belongs to another metric; the message names it.
@@ -59,9 +62,11 @@ def open_responses(responses: Responses, metric: str, encoding: str = "") -> Ope
         return Opened(source=unwrapped(responses))
     if are_paths(responses):
         files = [file for path in responses for file in _files(path, encoding)]
-        return _opened_files(files, ", ".join(map(str, responses)), metric, are_named=True)
+        return _opened_files(
+            files, ", ".join(map(str, responses)), metric, are_named=True, may_repeat=may_repeat
+        )
     if isinstance(responses, (str, Path)):
-        return _opened_path(responses, metric, encoding)
+        return _opened_path(responses, metric, encoding, may_repeat=may_repeat)
     return _opened_records(responses, metric)
 
 
@@ -92,19 +97,24 @@ def _files(source: str | Path, encoding: str) -> list[FoundFile]:
     return [recoded(file, encoding) for file in found_files(source)]
 
 
-def _opened_path(source: str | Path, metric: str, encoding: str) -> Opened:
+def _opened_path(source: str | Path, metric: str, encoding: str, *, may_repeat: bool) -> Opened:
     files = _files(source, encoding)
     names = _names_of_copies(files)
     if len(files) == 1 and files[0].root is None:
         return replace(_opened_file(open_file(files[0]), metric), names=names)
-    return _opened_files(files, str(source), metric)
+    return _opened_files(files, str(source), metric, may_repeat=may_repeat)
 
 
 def _opened_files(
-    files: list[FoundFile], source: str, metric: str, *, are_named: bool = False
+    files: list[FoundFile],
+    source: str,
+    metric: str,
+    *,
+    are_named: bool = False,
+    may_repeat: bool,
 ) -> Opened:
     names = _names_of_copies(files)
-    archives, notes = gathered(files, source, metric, are_named=are_named)
+    archives, notes = gathered(files, source, metric, are_named=are_named, may_repeat=may_repeat)
     if len(archives) == 1:
         opened = _opened_file(archives[0], metric)
         return replace(opened, names=names, notes=(*notes, *opened.notes))

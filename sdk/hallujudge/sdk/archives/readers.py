@@ -47,6 +47,7 @@ from .opened_archives import (
 )
 from .own_thoughts import with_own_thoughts
 from .plain_values import plain, plain_source
+from .record_copies import without_copies
 from .records import Records, read_records
 
 
@@ -223,7 +224,13 @@ class _Archive:
         if path is not None and _files_of(self._family if declared is None else declared, path):
             given = Opened(source=path)
         else:
-            given = open_responses(self._responses, self._metric, options.encoding)
+            given = open_responses(
+                self._responses,
+                self._metric,
+                options.encoding,
+                may_repeat=options.drop_equal_duplicates,
+            )
+            given = _without_copies(given) if options.drop_equal_duplicates else given
         known = open_references(self._references, options.encoding)
         if declared is not None and declared.set_files and path and isinstance(given.source, list):
             # The name of a table may say which set it has.
@@ -321,6 +328,13 @@ def _with_common_keys(options: InputOptions, *, converted: bool, own_id: bool) -
     text_key = "response" if converted or "response" in mapped else None
     id_key = "id" if (converted and own_id) or "id" in mapped else None
     return replace(options, text_key=options.text_key or text_key, id_key=options.id_key or id_key)
+
+
+def _without_copies(given: Opened) -> Opened:
+    if given.source is None or isinstance(given.source, Mapping):
+        return given
+    kept, notes = without_copies(given.source)
+    return replace(given, source=kept, notes=(*given.notes, *notes))
 
 
 def _name_of(source: Responses) -> str:

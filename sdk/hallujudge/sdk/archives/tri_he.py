@@ -180,7 +180,8 @@ class _Answers:
                 f"duplicate answers, by their own id ({', '.join(_OWN_ID_KEYS)}) or by image and "
                 "question",
                 duplicates,
-                "Keep one of those that are the same, or score each one with "
+                "Keep one of those that are the same, drop copies with "
+                "InputOptions(drop_equal_duplicates=True), or score each one with "
                 "InputOptions(allow_duplicates=True)",
             )
         self._refuse_unknown(list(unknown), met)

@@ -173,6 +173,11 @@ class RunOptions:
         input_option("--skip-bad", help="Records that can't be read become unscored."),
     ] = False
     """Whether records that can't be read become unscored instead of stopping the run."""
+    drop_equal_duplicates: Annotated[
+        bool,
+        input_option("--drop-equal-duplicates", help="Copies of a record are left out."),
+    ] = False
+    """Whether copies of a record are left out."""
     group_by: Annotated[
         list[str] | None,
         statistics_option(

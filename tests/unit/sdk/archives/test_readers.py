@@ -106,6 +106,21 @@ def test_keys_can_be_named(tmp_path: Path) -> None:
     assert read(text, tmp_path, id_key="picture", text_key="out") == WANTED[:1]
 
 
+@pytest.mark.parametrize("text", ["12\n7\n", "12.jpg\r\n7", "\ufeff12\n7\n\n"])
+def test_an_id_map_may_have_an_id_in_each_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "map.txt").write_bytes(text.encode())
+    rows = [{"question_id": 1, "text": "a dog"}]
+    assert read(json.dumps(rows), tmp_path, own={"id_map": tmp_path / "map.txt"}) == WANTED[:1]
+
+
+def test_an_object_is_no_id_map(tmp_path: Path) -> None:
+    (tmp_path / "map.json").write_text('{"1": 7}')
+    rows = [{"question_id": 1, "text": "A cat.", "objects": ["cat"]}]
+    said = expected_message("sdk.archives.id_maps:must-be-a-list")
+    with pytest.raises(ArchiveError, match=said):
+        read(json.dumps(rows), tmp_path, own={"id_map": tmp_path / "map.json"})
+
+
 @pytest.mark.parametrize("key", ["question_id", None])
 def test_id_maps(tmp_path: Path, key: str | None) -> None:
     (tmp_path / "map.json").write_text("[12, 7]")
