@@ -249,9 +249,8 @@ class _Archive:
         options = replace(options, key_map=names)
         options = _with_common_keys(options, converted=given.converted, own_id=own_id)
         declared_inputs(self._metric).refuse_unused(self._metric, options)
-        assert given.source is not None, "only references may be None"
-        given = replace(given, source=with_own_thoughts(given.source, declared, options))
-        return _Inputs(given, known, options, same)
+        found = with_own_thoughts(given.source or (), declared, options)
+        return _Inputs(replace(given, source=found), known, options, same)
 
     def _read(self, inputs: _Inputs, check: CheckHelp | None = None) -> ItemSource:
         """Return the items of opened archives."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .archive_reader import ArchiveReader, converting, first_text, mapping_at, message_text
+from .harnesses import response_of_output
 
 
 def _openai(values: Mapping[str, object]) -> Mapping[str, object]:
@@ -21,12 +22,12 @@ def _openai(values: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
-def _completion(body: Mapping[str, object]) -> str | None:
+def _completion(body: Mapping[str, object]) -> object:
     """Return the text of a body of ``/chat/completions``, ``/completions`` or ``/responses``."""
     choice = first_text(body.get("choices"))
     if isinstance(choice, Mapping):
         message = mapping_at(choice, "message")
-        found = message_text(message.get("content"))
+        found = response_of_output(body)
         return message_text(message.get("refusal", choice.get("text"))) if found is None else found
     output = body.get("output")
     said = [

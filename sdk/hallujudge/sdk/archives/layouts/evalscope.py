@@ -15,7 +15,6 @@ from .archive_reader import (
     converting,
     first_text,
     mapping_at,
-    message_text,
     yes_or_no,
 )
 from .harnesses import response_of_output, user_question
@@ -43,7 +42,7 @@ def _response(values: Mapping[str, object]) -> object:
     messages = values.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
     is_answer = isinstance(last, Mapping) and last.get("role") == "assistant"
-    return message_text(last.get("content")) if is_answer else None  # type: ignore[union-attr]  # a mapping
+    return response_of_output({"choices": [{"message": last}]}) if is_answer else None
 
 
 def _sample(values: Mapping[str, object]) -> Mapping[str, object]:
