@@ -86,6 +86,13 @@ def test_unreadable_reviews_are_zero_or_unscored_and_missing_ones_are_unscored()
     assert (bounds.best, bounds.worst) == (6, 1.5)
 
 
+def test_one_failed_review_leaves_its_answer_unscored() -> None:
+    given = [completion("Rating: 6"), {"error": {"code": 500, "message": "overloaded"}}]
+    report = scored([record(n) for n in range(2)], reviews=given)
+    assert report.coverage.reasons == {"VERDICT_NULL": 1}
+    assert report.scores["average_score"].value == 6
+
+
 def test_types_follow_the_place_or_the_record() -> None:
     records = [record(n, review="Rating: 6" if n == 1 else "Rating: 0") for n in (1, 0)]
     published, corrected = (

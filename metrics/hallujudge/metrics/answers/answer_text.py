@@ -180,6 +180,9 @@ def reply_text(held: object) -> str | None:
     """
     found = held
     if isinstance(found, (dict, Mapping)):
+        if found.get("error"):
+            # What a failed call leaves is no reply.
+            return None
         choices = found.get("choices")
         if isinstance(choices, list):
             found = choices[0] if choices else None

@@ -165,8 +165,10 @@ class OtherParsers:
             return ""
         sides = (self.ratio.upper, self.ratio.lower)
         above, below = (sum(map(totals.__getitem__, side)) for side in sides)
-        then = _quotient(above + totals[ABOVE], below + totals[BELOW])
-        return f"; with them {self.score} is {then}, not {_quotient(above, below)}"
+        then, now = _quotient(above + totals[ABOVE], below + totals[BELOW]), _quotient(above, below)
+        if then == now:
+            return f", which leaves {self.score} at {now}"
+        return f"; with them {self.score} is {then}, not {now}"
 
 
 def _quotient(above: float, below: float) -> str:

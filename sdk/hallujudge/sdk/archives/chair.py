@@ -21,6 +21,7 @@ from .chair_references import (
     OBJECT_KEYS,
     Objects,
     are_plain_numbers,
+    coco_notes,
     coco_number,
     read_objects,
     shared_names,
@@ -98,7 +99,7 @@ def read_chair(
     return ItemSource(
         count=len(found.ids),
         make=archive.items,
-        notes=found.notes(),
+        notes=(*found.notes(), *coco_notes(references)),
         slices=ItemSlices(reader=reader, marks=found.marks)
         if reader is not None and found.marks.usable
         else None,

@@ -35,6 +35,8 @@ _Place: TypeAlias = "Callable[[], str]"
 _TABLE = "coco-published"
 # COCO's files have hundreds of megabytes, and their first key says what they are.
 _HEAD_CHARS = 4096
+_PIECE_CHARS = 1 << 20
+_ANNOTATED = re.compile(r'"(caption|category_id)"\s*:')
 _FIRST_KEYS = re.compile(r'\s*\{\s*"(info|images|annotations|licenses|categories|type)"\s*:')
 # COCO_val2014_000000040468.jpg, as of 2014, and 000000040468.jpg, as of 2017.
 _FILE_NAME = re.compile(
@@ -300,6 +302,31 @@ def is_coco(path: Path) -> bool:
             return _FIRST_KEYS.match(stream.read(_HEAD_CHARS)) is not None
     except (OSError, UnicodeDecodeError, ArchiveError):
         return False
+
+
+def coco_notes(references: References | None) -> tuple[str, ...]:
+    """Return a note if references are one kind of COCO's annotation files without the other."""
+    paths = [] if references is None else _coco_files(references)
+    kinds = set(map(_kind_of, paths)) - {""}
+    if len(kinds) != 1:
+        return ()
+    [kind] = kinds
+    other = "instances" if kind == "captions" else "captions"
+    return (
+        f"the references are COCO's {kind} alone. Published CHAIR joins the objects of instances "
+        f"and captions, so its scores are others: give {other}_*.json too",
+    )
+
+
+def _kind_of(path: Path) -> str:
+    """Return the kind of a file by its first annotation; parsing it would take long."""
+    with open_text(path) as stream:
+        before = ""
+        while piece := stream.read(_PIECE_CHARS):
+            if found := _ANNOTATED.search(before + piece):
+                return "captions" if found[1] == "caption" else "instances"
+            before = piece[-_HEAD_CHARS:]
+    return ""
 
 
 def read_coco(paths: Sequence[Path]) -> dict[str, list[str]]:

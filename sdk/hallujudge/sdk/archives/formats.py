@@ -31,6 +31,13 @@ _ZIP = b"PK\x03\x04"
 _PARQUET = b"PAR1"
 # Pickle protocols 2 to 5, which Python 3 writes, begin with these bytes.
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
+# The cache of CHAIR's scripts holds the objects of each image.
+_CHAIR_CACHE = (
+    ". If it is the cache of a CHAIR script, write its objects as JSON with Python, in the folder "
+    "of that script: import chair, json, pickle, __main__; __main__.CHAIR = chair.CHAIR; found = "
+    "pickle.load(open('chair.pkl', 'rb')).imid_to_objects; json.dump({image: sorted(objects) for "
+    "image, objects in found.items()}, open('objects.json', 'w'))"
+)
 _WEB_PAGE = re.compile(rb"<(!doctype\s+html|html)\b", re.IGNORECASE)
 # Programs that pack files in ways that are not read here, by the first bytes of their files.
 _PACKERS = {
@@ -91,7 +98,7 @@ def read_format(path: Path) -> Content:
     if _PICKLE.match(head) or suffix_of(path) in (".pkl", ".pickle"):
         raise ArchiveError(
             f"{path}: a Python pickle, which could run code and is never opened; give the tool's "
-            "table, JSON or JSON lines file"
+            f"table, JSON or JSON lines file{_CHAIR_CACHE if path.name == 'chair.pkl' else ''}"
         )
     refuse_other_text(path, head)
     _refuse_packed(path, head)

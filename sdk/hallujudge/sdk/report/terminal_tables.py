@@ -46,6 +46,8 @@ _SCORE_CHARS = 22
 _VARIANTS_WIDTH = 80
 # Reports with more rows of groups are shown in short, in as many rows, which fit a screen.
 _MOST_ROWS = 24
+# More undefined scores are left out of a table that has others.
+_MOST_UNDEFINED = 8
 # Names of scores are broken after this many characters, to stand side by side.
 _HEADING_CHARS = 12
 
@@ -74,7 +76,7 @@ def render_table(
     console = _console(width, color)
     with console.capture() as capture:
         short = not all_rows and calibration is None and _is_long(report)
-        _print_report(console, report, calibration, short=short)
+        _print_report(console, report, calibration, short=short, all_rows=all_rows)
     return _without_padding(capture.get())
 
 
@@ -120,15 +122,26 @@ def _is_long(report: Report) -> bool:
 
 
 def _print_report(
-    console: Console, report: Report, calibration: Calibration | None, *, short: bool
+    console: Console,
+    report: Report,
+    calibration: Calibration | None,
+    *,
+    short: bool,
+    all_rows: bool,
 ) -> None:
     title = f"{clean(report.metric)} ({clean(report.variant)})"
     console.print(title, style="bold")
     console.print()
-    console.print(
-        _scores_table(_shortened(report) if short else report, console.width, calibration)
-    )
+    shown_report = _shortened(report) if short else report
+    lacking = [] if all_rows else _undefined(shown_report)
+    kept = {name: s for name, s in shown_report.scores.items() if name not in lacking}
+    console.print(_scores_table(replace(shown_report, scores=kept), console.width, calibration))
     console.print()
+    if lacking:
+        console.print(
+            f"{len(lacking)} scores are undefined, such as {clean(lacking[0])}; --all-rows prints "
+            "them."
+        )
     console.print(coverage_sentence(report))
     if report.coverage.bounds and console.width < _WITH_BOUNDS:
         for name, bound in report.coverage.bounds.items():
@@ -154,6 +167,12 @@ def _print_report(
     signature = calibration.signature if calibration else report.signature
     for line in signature_lines(signature, console.width - 2):
         console.print(f"  {line}")
+
+
+def _undefined(report: Report) -> list[str]:
+    """Return the scores that are left out: many undefined ones, as of AMBER's other task."""
+    found = [name for name, score in report.scores.items() if score.value is None]
+    return found if _MOST_UNDEFINED < len(found) < len(report.scores) else []
 
 
 def _shortened(report: Report) -> Report:

@@ -68,6 +68,12 @@ def test_a_note_says_what_another_variant_parses_and_its_score(unparsed: str) ->
     assert notes_of(declared, "strict", answers) == ""
 
 
+def test_a_score_that_stays_is_not_called_another() -> None:
+    answers = [("yes", "yes")] * 5 + [("No, not.", "yes")] * 5
+    note = notes_of(benchmark("lmms-eval", "strict"), "lmms-eval", answers)
+    assert "that lmms-eval can't, which leaves accuracy at 0.5000. Compare" in note
+
+
 @pytest.mark.parametrize(("unread", "noted"), [(1, True), (0, False)])
 def test_less_than_one_percent_is_no_news(unread: int, noted: bool) -> None:
     answers = [("yes", "yes")] * 99 + [("Yes." if unread else "perhaps", "yes")]

@@ -68,6 +68,21 @@ def test_they_are_references_and_file_names_join_numbers(files: list[Path], coun
     }
 
 
+@pytest.mark.parametrize(("given", "other"), [(0, "captions"), (1, "instances")])
+def test_one_kind_of_coco_alone_is_noted(files: list[Path], given: int, other: str) -> None:
+    responses = {"40468": "A dog.", "7": "A tv.", "8": "A cat."}
+    [note] = read_items("chair", responses, files[given]).notes
+    assert note.endswith(f"give {other}_*.json too")
+    assert read_items("chair", responses, files).notes == ()
+
+
+def test_the_cache_of_a_chair_script_has_a_way_to_json(tmp_path: Path) -> None:
+    (tmp_path / "chair.pkl").write_bytes(b"\x80\x04\x95")
+    said = expected_message("sdk.archives.formats:write-its-objects-as-json")
+    with pytest.raises(ArchiveError, match=said):
+        read_items("chair", {"1": "A dog."}, tmp_path / "chair.pkl")
+
+
 @pytest.mark.parametrize(
     ("identifier", "number"),
     [

@@ -30,6 +30,21 @@ def test_table_shows_a_score_that_is_not_defined_as_a_dash() -> None:
     assert row.split()[:3] == ["chair_s", "–", "1,998"]
 
 
+def test_many_undefined_scores_are_left_out_unless_all_rows_are_wanted() -> None:
+    """A run of AMBER's descriptions alone has none of the scores of its questions."""
+    report = samples.report()
+    undefined = {
+        f"other_{n}": replace(report.scores["chair_s"], name=f"other_{n}") for n in range(9)
+    }
+    report = replace(report, scores={**report.scores, **undefined})
+    text = render_table(report)
+    assert "other_8" not in text
+    assert expected_message("sdk.report.terminal_tables:ten-scores-are-undefined") in text
+    assert "other_8" in render_table(report, all_rows=True)
+    alone = replace(report, scores=undefined)
+    assert "other_8" in render_table(alone)
+
+
 def test_table_says_that_everything_is_scored() -> None:
     text = render_table(samples.report())
     assert expected_message("sdk.report.report_text:all-items-are-scored") in text

@@ -32,7 +32,9 @@ def _common(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _as_text(prediction: object) -> object:
-    """Return a prediction that a spreadsheet took for a number as the text that it was."""
+    """Return a prediction that a spreadsheet took for a number, or for no value, as its text."""
+    if prediction is None:
+        return ""
     number = isinstance(prediction, (int, float)) and not math.isnan(prediction)
     return str(prediction) if number else prediction
 
