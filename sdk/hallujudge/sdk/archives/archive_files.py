@@ -104,7 +104,8 @@ def open_file(file: FoundFile) -> ArchiveFile:
     status = content.status or _status_of(candidates)
     if status not in ("", "success"):
         note = f"{file.path}: the status of its run is {status!r:.40}, so it may lack samples"
-        content = replace(content, status=status, notes=(*content.notes, note))
+        notes = (*content.notes, note)
+        content = replace(content, status=status, notes=notes, about_scores=(note,))
     return ArchiveFile(file=file, content=content, reader=reader, first=values)
 
 

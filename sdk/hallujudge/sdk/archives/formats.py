@@ -79,6 +79,8 @@ class Content:
     """What :func:`read_records` reads: the path itself of JSON and other text files."""
     notes: tuple[str, ...] = ()
     """Oddities of the file that need no action."""
+    about_scores: tuple[str, ...] = ()
+    """Those of the notes that concern the scores."""
     status: str = ""
     """How a log's run ended, in the log's own word, such as ``error``; empty if it is no log."""
 

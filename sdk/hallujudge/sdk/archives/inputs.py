@@ -234,6 +234,8 @@ class ItemSource:
     """Returns a new iterator over the items."""
     notes: tuple[str, ...] = field(default=())
     """Notes for the user that need no action."""
+    about_scores: tuple[str, ...] = ()
+    """Notes that concern the scores, for the report."""
     slices: ItemSlices | None = None
     """Reads from the middle; None if the archive can be read from its beginning only."""
     reference_names: Callable[[], frozenset[str]] = frozenset

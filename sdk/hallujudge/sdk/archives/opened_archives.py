@@ -33,6 +33,8 @@ class Opened:
     """Whether its records have the common keys."""
     notes: tuple[str, ...] = ()
     """Oddities of its files."""
+    about_scores: tuple[str, ...] = ()
+    """Those of the notes that concern the scores."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Path of a temporary copy -> the name that the user gave."""
 
@@ -123,6 +125,7 @@ def _opened_files(
         reader=archives[0].reader,
         converted=archives[0].converts,
         notes=(*notes, *(note for archive in archives for note in archive.content.notes)),
+        about_scores=tuple(note for each in archives for note in each.content.about_scores),
         names=names,
     )
 
@@ -169,6 +172,7 @@ def _opened_file(archive: ArchiveFile, metric: str) -> Opened:
         reader=archive.reader,
         converted=archive.converts,
         notes=(*archive.content.notes, *_other_protocol(archive, metric)),
+        about_scores=archive.content.about_scores,
     )
 
 

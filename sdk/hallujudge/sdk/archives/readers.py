@@ -272,7 +272,12 @@ class _Archive:
         both = (given.source, known.source)
         groups = group_notes(source, self._group_by, both) if self._group_by else ()
         own = own_references(source, same, partial(has_references_only, given))
-        return replace(source, notes=(*given.notes, *known.notes, *source.notes, *groups, *own))
+        notes = (*given.notes, *known.notes, *source.notes, *groups, *own)
+        return replace(
+            source,
+            notes=tuple(note for note in notes if note not in given.about_scores),
+            about_scores=given.about_scores,
+        )
 
 
 def folder_files(folder: Path) -> tuple[str, tuple[Path, ...]]:

@@ -280,7 +280,7 @@ def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
 
 
 def input_notes(spec: ScoreSpec, items: Iterable[Item]) -> tuple[str, ...]:
-    """Return notes for the report on words of the references, if they are known, and of responses.
+    """Return notes for the report on its archive, and on words of references and responses.
 
     Args:
         spec: How the items are scored.
@@ -291,7 +291,9 @@ def input_notes(spec: ScoreSpec, items: Iterable[Item]) -> tuple[str, ...]:
     entry = metric_entry(spec.metric)
     names: frozenset[str] = getattr(items, "reference_names", frozenset)()
     about_references = entry.reference_notes(spec, names) if names else ()
-    return (*about_references, *entry.response_notes(spec, islice(items, _FIRST_ITEMS)))
+    about_archive: tuple[str, ...] = getattr(items, "about_scores", ())
+    about_responses = entry.response_notes(spec, islice(items, _FIRST_ITEMS))
+    return (*about_archive, *about_references, *about_responses)
 
 
 def _graph_text(path: Path) -> str:

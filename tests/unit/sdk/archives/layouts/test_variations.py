@@ -13,6 +13,7 @@ from support.inspect_samples import write_inspect_json
 from support.messages import expected_message
 
 from hallujudge.metrics import AnswersItem
+from hallujudge.sdk import Client
 from hallujudge.sdk.archives import InputOptions, inspect_archives, read_items
 from hallujudge.sdk.archives.further_files import GivenFiles
 from hallujudge.sdk.comparison.overview_plan import plan_of
@@ -124,9 +125,11 @@ def test_an_aborted_log_alone_is_scored_with_a_note(
     tmp_path: Path, kind: str, journal: bool, status: str
 ) -> None:
     path = aborted_log(tmp_path, kind, journal=journal)
-    source = read_items("pope", path, None)
-    assert len(source) == 1
-    assert source.notes == (f"{path}: the status of its run is '{status}', so it may lack samples",)
+    with Client.embedded() as client:
+        report = client.score("pope", responses=path)
+    assert report.coverage.items == 1
+    note = f"{path}: the status of its run is '{status}', so it may lack samples"
+    assert note in report.notes
 
 
 def test_shards_of_several_tasks_are_joined(tmp_path: Path) -> None:
