@@ -89,3 +89,23 @@ def test_naming_a_true_object_never_raises_chair(
         assert (after["chair_i"] or 0) <= (before["chair_i"] or 0)
         assert after["chair_s"] == before["chair_s"]
         assert (after["recall"] or 0) >= (before["recall"] or 0)
+
+
+@given(st.lists(st.tuples(captions, references), min_size=1, max_size=6))
+def test_precision_and_f1_are_those_of_the_released_script_of_pai(
+    pairs: list[tuple[list[str], frozenset[str]]],
+) -> None:
+    """PAI's ``chair.py`` sums sets of objects over all captions; it divides by zero without any."""
+    metric = ChairMetric(count="objects", matcher="m", graph="g")
+    found = report(metric, [result(metric, n, *pair) for n, pair in enumerate(pairs)])
+    right = sum(len({*names} & shown) for names, shown in pairs)
+    named = sum(len({*names}) for names, _ in pairs)
+    shown = sum(len(shown) for _, shown in pairs)
+    if right:
+        precision, recall = right / named, right / shown
+        assert found.scores["precision"].value == precision
+        f1 = found.scores["f1"].value
+        assert f1 is not None
+        assert abs(f1 - 2 * precision * recall / (precision + recall)) < 1e-12
+    by_mentions = ChairMetric(matcher="m", graph="g")
+    assert {"precision", "f1"}.isdisjoint(score.name for score in by_mentions.scores)

@@ -89,6 +89,9 @@ _verdict = cast(
 )
 
 
+_OF_OBJECTS = frozenset({"precision", "f1"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChairMetric(Metric):
     """CHAIR (Rohrbach et al., Object Hallucination in Image Captioning, EMNLP 2018).
@@ -100,6 +103,9 @@ class ChairMetric(Metric):
     * ``recall`` = reference objects mentioned / reference objects, summed over captions, as the
       later scripts report it
     * ``mean_words`` = words in all captions / captions (``Len`` in Table 1 of the POPE paper)
+    * ``precision``, ``f1`` (PAI, arXiv:2407.21771, and VISTA print them; released: PAI's
+      ``chair.py``), with the option ``count`` ``objects``: objects of captions that the image
+      shows / objects of captions, each once a caption; and the harmonic mean with ``recall``
 
     ``published`` follows the released script to the last digit. Its unexpected
     behaviour:
@@ -152,7 +158,8 @@ class ChairMetric(Metric):
             default="mentions",
             choices=("mentions", "objects"),
             meaning="What chair_i counts.",
-            details="mentions: every mention; objects: each object of a caption once.",
+            details="mentions: every mention; objects: each object of a caption once, with "
+            "precision and F1 as PAI and VISTA report them.",
         ),
     )
     unit: ClassVar[Literal["captions"]] = "captions"
@@ -188,6 +195,22 @@ class ChairMetric(Metric):
             "reference_objects",
             count="",
         ),
+        share(
+            "precision",
+            "objects that the image shows / objects of captions, with count objects",
+            "recalled_objects",
+            "mentioned",
+            count="",
+            bounded=False,
+        ),
+        share(
+            "f1",
+            "harmonic mean of precision and recall, with count objects",
+            ("recalled_objects", "recalled_objects"),
+            ("mentioned", "reference_objects"),
+            count="",
+            bounded=False,
+        ),
         ScoreDefinition(
             name="mean_words",
             meaning="words in a caption, on average",
@@ -209,6 +232,12 @@ class ChairMetric(Metric):
     count: str = ""
     matcher: str
     graph: str
+
+    @property
+    def scores(self) -> tuple[ScoreDefinition, ...]:
+        """Return the scores; precision and F1 are of objects, however often they are mentioned."""
+        of_objects = self.count == "objects"
+        return tuple(s for s in self.score_definitions if of_objects or s.name not in _OF_OBJECTS)
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the object matcher, the graph and what is counted."""
@@ -240,14 +269,19 @@ class ChairMetric(Metric):
             wrong = sum([verdict[4] for verdict in verdicts]) if absent else 0
         words = caption.count(" ") + 1 if self.variant == "published" else len(caption.split())
         missed = tuple(sorted(reference - objects)) if recalled < len(reference) else ()
+        scores = {
+            "chair_i": wrong / mentioned if mentioned else None,
+            "chair_s": float(wrong > 0),
+            "recall": recalled / len(reference) if reference else None,
+            "mean_words": float(words),
+        }
+        if self.count == "objects":
+            either = mentioned + len(reference)
+            scores["precision"] = recalled / mentioned if mentioned else None
+            scores["f1"] = 2 * recalled / either if either else None
         return ScoredItem(
             (mentioned, wrong, int(wrong > 0), recalled, len(reference), words),
-            {
-                "chair_i": wrong / mentioned if mentioned else None,
-                "chair_s": float(wrong > 0),
-                "recall": recalled / len(reference) if reference else None,
-                "mean_words": float(words),
-            },
+            scores,
             _evidence((verdicts, missed)),
         )
 
