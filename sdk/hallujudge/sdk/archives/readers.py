@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -48,7 +49,7 @@ from .opened_archives import (
 from .own_thoughts import with_own_thoughts
 from .plain_values import plain, plain_source
 from .record_copies import without_copies
-from .records import Records, read_records
+from .records import Record, Records, read_records
 
 
 @kept_values()
@@ -185,15 +186,14 @@ class _Archive:
             inputs = self._opened()
             if not isinstance(inputs.given.source, (Path, list, Records)):
                 raise ArchiveError("the records can't be told apart")
-            every = list(read_records(inputs.given.source))
-        found.total = len(every) + len(found.unreadable)
-        kept = [
-            record._replace(values=values)
-            for record in every
-            if (values := bad.repaired(record.position, record.values)) is not None
-        ]
-        lost = bad.lost({record.position for record in kept})
-        records = Records(kept.__iter__, _name_of(inputs.given.source))
+        records = _without(bad, found, inputs.given.source)
+        kept = set()
+        for number, record in enumerate(records, 1):
+            found.total = number
+            if record.position in bad.by_position:
+                kept.add(record.position)
+        found.total += len(found.unreadable)
+        lost = bad.lost(kept)
         inputs = inputs._replace(given=replace(inputs.given, source=records))
         # Questions whose answers are bad are unanswered instead.
         are_asked = "allow_missing" in self._used and inputs.known.source is not None
@@ -332,6 +332,25 @@ def _with_common_keys(options: InputOptions, *, converted: bool, own_id: bool) -
     text_key = "response" if converted or "response" in mapped else None
     id_key = "id" if (converted and own_id) or "id" in mapped else None
     return replace(options, text_key=options.text_key or text_key, id_key=options.id_key or id_key)
+
+
+def _without(bad: BadRecords, found: BadRecords, source: Path | list[object] | Records) -> Records:
+    """Return records without bad ones, or without their responses; others are noted.
+
+    What is not even an object is noted while these records are read, and not those of references.
+    """
+
+    def readable() -> Iterator[Record]:
+        records = read_records(source)
+        while True:
+            with finding(found, unreadable=True):
+                record = next(records, None)
+            if record is None:
+                return
+            if (values := bad.repaired(record.position, record.values)) is not None:
+                yield record._replace(values=values)
+
+    return Records(readable, _name_of(source))
 
 
 def _without_copies(given: Opened) -> Opened:
