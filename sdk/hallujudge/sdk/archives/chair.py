@@ -127,7 +127,7 @@ INPUTS: Mapping[str, DeclaredInputs] = {
         own=(
             InputOption(
                 name="id_map",
-                meaning="List of image ids, JSON or lines, by position or question_id.",
+                meaning="Image ids, JSON or lines, by position or question_id.",
             ),
         ),
     )
