@@ -16,8 +16,9 @@ from .found_files import found_files, is_url
 from .inputs import are_paths
 from .local_files import open_binary
 from .opened_archives import open_responses
+from .plain_values import rows_of
 from .records import read_records
-from .table_files import read_frame, structured
+from .table_files import structured
 
 _KEY = "asked"
 _MARK = _KEY.encode()
@@ -55,8 +56,7 @@ def _records_of(responses: object, metric: str, encoding: str) -> Iterable[Mappi
     if isinstance(responses, (list, tuple, Mapping)):
         records = responses.values() if isinstance(responses, Mapping) else responses
         return (record for record in records if isinstance(record, Mapping))
-    rows = read_frame(responses, "responses")
-    return () if rows is None else (row.values for row in rows)
+    return rows_of(responses) or ()
 
 
 def _joined(records: Iterable[Mapping[str, object]]) -> dict[str, str]:
