@@ -252,12 +252,13 @@ def _encoded(frame: VideoFrame, kind: str) -> bytes:
     import av
     import numpy as np
 
+    from ..video.frame_colours import JPEG, converted, rgb_of
+
     turns = round(frame.rotation / 90) % 4
     if turns:
-        pixels: Any = np.rot90(frame.to_ndarray(format="rgb24"), turns)
-        frame = av.VideoFrame.from_ndarray(pixels.copy(), format="rgb24")
+        frame = av.VideoFrame.from_ndarray(np.rot90(rgb_of(frame), turns).copy(), format="rgb24")
     name, pixel_format = ("png", "rgb24") if kind == "png" else ("mjpeg", "yuvj420p")
-    frame = frame.reformat(format=pixel_format)
+    frame = converted(frame, pixel_format, JPEG)
     frame.pts = 0
     coder: Any = av.CodecContext.create(name, "w")
     coder.width, coder.height, coder.pix_fmt = frame.width, frame.height, pixel_format

@@ -32,6 +32,7 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.infact.operators import BASE, OPERATORS
 
 from ..errors import ArchiveError, InvalidInputError, UnsupportedError
+from .frame_colours import frame_of, rgb_of
 from .frame_operators import (
     BlurSettings,
     FrameChange,
@@ -57,7 +58,7 @@ from .text_operators import (
     plain_text,
     read_subtitles,
 )
-from .video_files import VideoInfo, frame_of, probe, read_frames, rgb_of
+from .video_files import VideoInfo, probe, read_frames
 from .video_writer import STILLS, Encoding, VideoWriter, write_temporary, write_whole
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ _FINE = Encoding(options={"preset": "ultrafast", "crf": "10"})
 # time and fewer bytes, and keep more of the noise (deviation 10.4 of 11.3; as usual, 10.2).
 _NOISY = Encoding(options={"preset": "ultrafast", "crf": "20", "g": "1"})
 # Raised when an operator makes other bytes from the same parameters.
-_OPERATORS_VERSION = "2"
+_OPERATORS_VERSION = "3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,8 +257,14 @@ def make(making: Making) -> dict[str, Any]:
         },
         "frames": made.frames,
         "bit_rate_share": round(made.bit_rate / info.bit_rate, 4),
+        "pictures": {"source": _picture(info), "made": _picture(made)},
         "libraries": libraries(making.operator),
     }
+
+
+def _picture(info: VideoInfo) -> dict[str, Any]:
+    """Return how a video is stored and shown, so that a manifest says what was kept."""
+    return {**info.picture.to_json(), "rate": str(info.rate), "hidden_frames": info.hidden}
 
 
 def settings_of(making: Making) -> dict[str, Any]:

@@ -28,15 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInputError
-from .video_files import (
+from .frame_colours import (
     Pixels,
     colour_frame,
     colour_planes,
     frame_of_planes,
     planes_of,
-    read_frames,
     stored_frame,
 )
+from .video_files import read_frames
 from .video_writer import Encoding, StillsWriter
 
 if TYPE_CHECKING:

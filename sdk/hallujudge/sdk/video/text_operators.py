@@ -25,7 +25,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ..archives.local_files import read_bytes
 from ..errors import ArchiveError, InvalidInputError
-from .video_files import frame_of_planes, planes_of
+from .frame_colours import Colours, frame_of_planes, planes_of
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -71,8 +71,8 @@ _PARTS = 5
 _SHORTEST, _LONGEST = 0.4, 0.8
 # Pillow's own font has Latin letters only.
 _LAST_LATIN = 0x24F
-# Brightness of letters and of the box behind them, and how opaque the box is, of 256.
-_WHITE, _BLACK, _BOX = 235, 16, 160
+# How opaque the box behind the letters is, of 256.
+_BOX = 160
 _GREY = 128
 
 
@@ -165,8 +165,7 @@ def captions(parameters: Parameters) -> FrameChange:
         if place not in drawn:
             # They follow each other: the text of the one before is not needed again.
             drawn.clear()
-            size = frame.width, frame.height
-            drawn[place] = _Drawn.of(shown[place]["text"], size, parameters["font"])
+            drawn[place] = _Drawn.of(shown[place]["text"], frame, parameters["font"])
         return frame_of_planes(drawn[place].on(planes_of(frame), frame.height), frame)
 
     return change
@@ -184,9 +183,10 @@ class _Drawn:
     """By which brightness, times the opacity."""
 
     @classmethod
-    def of(cls, text: str, size: tuple[int, int], font: str | None) -> _Drawn:
-        """Draw a text for frames of a size."""
-        width, height = size
+    def of(cls, text: str, like: VideoFrame, font: str | None) -> _Drawn:
+        """Draw a text for frames of the size and colours of one: white letters in a black box."""
+        width, height = like.width, like.height
+        black, white = Colours.of(like).black_and_white
         points = max(12, height // 16)
         face = _face(font, points)
         pen = ImageDraw.Draw(Image.new("L", (1, 1)))
@@ -204,7 +204,7 @@ class _Drawn:
         start = (width - wide) // 2
         box[:, start : start + wide] = _BOX
         opacity = box + covered * (256 - box) // 255
-        mixed = (covered * _WHITE + (255 - covered) * _BLACK) // 255
+        mixed = (covered * white + (255 - covered) * black) // 255
         top = max(0, height - tall - height // 20) // 2 * 2
         return cls(top=top, opacity=opacity, brightness=mixed * opacity)
 

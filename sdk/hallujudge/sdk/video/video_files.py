@@ -1,18 +1,18 @@
 """Video files: what a file holds, and its frames one by one.
 
-Frames are in yuv420p or in red, green and blue. They are upright: a rotation that the file asks for
-is applied. No more than one frame is held while a file is read.
+Frames are in yuv420p and upright: a rotation that the file asks for is applied. No more than one
+frame is held while a file is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ..errors import ArchiveError, MissingExtraError
 
@@ -20,34 +20,13 @@ with MissingExtraError.unless_installed("reading videos", "video"):
     import av
     from av.error import FFmpegError
 
-import numpy as np
-from numpy.typing import NDArray
+from .frame_colours import Colours, upright_planes
 
 if TYPE_CHECKING:
     from av import Packet, VideoFrame
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-Pixels: TypeAlias = NDArray[np.uint8]
-"""Pixels: height, width and the channels red, green and blue; or the planes of yuv420p."""
-
-# Quicker conversions make frames darker by one or two of 255, or depend on the processor.
-EXACT = (
-    av.video.reformatter.Interpolation.BILINEAR
-    | av.video.reformatter.Interpolation.FULL_CHR_H_INT
-    | av.video.reformatter.Interpolation.ACCURATE_RND
-    | av.video.reformatter.Interpolation.BITEXACT
-)
-"""How pixels are converted."""
-# For planes, fewer flags change no byte (tried on random frames of four sizes), and are quicker.
-_TO_PLANES = (
-    av.video.reformatter.Interpolation.BILINEAR
-    | av.video.reformatter.Interpolation.ACCURATE_RND
-    | av.video.reformatter.Interpolation.BITEXACT
-)
-_FROM_PLANES = (
-    av.video.reformatter.Interpolation.BILINEAR | av.video.reformatter.Interpolation.BITEXACT
-)
 _UNREADABLE = "is not a video that FFmpeg can read"
 _DEFAULT_RATE = Fraction(25)
 # Playlists and scripts are formats too, and would open further files and addresses.
@@ -61,8 +40,42 @@ _CONTAINERS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,gif"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """How a video's frames are stored, and how players show them."""
+
+    pixel_format: str
+    """FFmpeg's name of the format."""
+    colours: Colours
+    """What its numbers mean."""
+    rotation: int
+    """Degrees by which players turn the frames, counter-clockwise."""
+    pixel_aspect: Fraction
+    """Width of a pixel by its height, before the frames are turned."""
+
+    @classmethod
+    def of(cls, frame: VideoFrame, stream: VideoStream) -> Self:
+        """Return the picture of a stream by one of its frames."""
+        return cls(
+            pixel_format=frame.format.name,
+            colours=Colours.of(frame),
+            rotation=frame.rotation,
+            pixel_aspect=stream.sample_aspect_ratio or Fraction(1),
+        )
+
+    @property
+    def upright_aspect(self) -> Fraction:
+        """Width of a pixel by its height, once the frames are turned."""
+        is_turned = round(self.rotation / 90) % 2
+        return 1 / self.pixel_aspect if is_turned else self.pixel_aspect
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form in a manifest."""
+        return {**asdict(self), "pixel_aspect": str(self.pixel_aspect)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VideoInfo:
-    """What a video file holds, as far as its packets show without decoding them."""
+    """What a video file holds, as far as its packets and its first frame show."""
 
     path: Path
     """The file."""
@@ -76,6 +89,10 @@ class VideoInfo:
     """Duration."""
     video_bytes: int
     """Bytes of the video stream, without audio and container."""
+    hidden: int
+    """Number of frames that the file has and an edit list leaves out."""
+    picture: Picture
+    """How its frames are stored and shown."""
 
     @property
     def bit_rate(self) -> float:
@@ -84,17 +101,22 @@ class VideoInfo:
 
 
 def probe(path: Path) -> VideoInfo:
-    """Return what a file holds; its packets are read and not decoded.
+    """Return what a file holds; only its first frame is decoded.
 
     Raises:
         ArchiveError: The file is not a video, has no video stream, or no frames.
     """
     with _opened(path) as (container, stream), _of_file(path):
-        frames = size = 0
+        frames = size = hidden = 0
+        picture: Picture | None = None
         first: int | None = None
         last = 0
         for packet in packets_of(container, stream):
+            if picture is None:
+                shown = cast("list[VideoFrame]", packet.decode())
+                picture = Picture.of(shown[0], stream) if shown else None
             if not packet.size or packet.is_discard:
+                hidden += bool(packet.size)
                 continue
             frames += 1
             size += packet.size
@@ -103,7 +125,7 @@ def probe(path: Path) -> VideoInfo:
                 last = max(last, packet.pts + (packet.duration or 0))
         rate, base = _rate(stream), _time_base(stream)
         spanned = float((last - (first or 0)) * base)
-    if not frames:
+    if not frames or picture is None:
         raise ArchiveError(f"{path} has no frames; give a video with at least one frame")
     return VideoInfo(
         path=path,
@@ -112,6 +134,8 @@ def probe(path: Path) -> VideoInfo:
         time_base=base,
         seconds=spanned if spanned > 0 else float(frames / rate),
         video_bytes=size,
+        hidden=hidden,
+        picture=picture,
     )
 
 
@@ -203,66 +227,20 @@ class _Seen:
 def read_frames(path: Path) -> Iterator[VideoFrame]:
     """Yield the frames of a video in the order in which they are shown.
 
-    Frames are upright, of an even width and height, and in yuv420p, as encoders need them. The
-    first one has the time 0, and every other one a later time than the frame before it.
+    Frames are upright, of an even width and height, and in yuv420p, as encoders need them; what
+    their numbers mean stays. The first one has the time 0, and every other one a later time than
+    the frame before it.
 
     Raises:
-        ArchiveError: The file is not a video, or a frame can't be decoded.
+        ArchiveError: The file is not a video, a frame can't be decoded, or its colours can't be
+            converted.
     """
     for frame in _decoded(path):
-        ready = _even(_upright(frame, path))
-        yield ready if ready is frame else stamped(ready, frame)
-
-
-def rgb_of(frame: VideoFrame) -> Pixels:
-    """Return the pixels of a frame in red, green and blue."""
-    pixels: Pixels = _converted(frame, "rgb24").to_ndarray()
-    return pixels
-
-
-def frame_of(pixels: Pixels, like: VideoFrame) -> VideoFrame:
-    """Return the frame of red, green and blue pixels, with the colours and time of another."""
-    return stored_frame(av.VideoFrame.from_ndarray(pixels, "rgb24"), like)
-
-
-def colour_frame(frame: VideoFrame) -> VideoFrame:
-    """Return a new frame with the green, blue and red of another, each in a plane of its own.
-
-    Planes are converted quicker than pixels.
-    """
-    return _converted(frame, "gbrp", how=_TO_PLANES)
-
-
-def colour_planes(frame: VideoFrame) -> Iterator[Pixels]:
-    """Yield the planes of a frame with a plane for each colour, which can be written to."""
-    for plane in frame.planes:
-        # How many bytes fill up a row depends on the processor.
-        rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
-        yield rows[:, : plane.width]
-
-
-def stored_frame(colours: VideoFrame, like: VideoFrame) -> VideoFrame:
-    """Return a frame of colours in yuv420p, with the colour space and time of another."""
-    how = _FROM_PLANES if colours.format.name == "gbrp" else EXACT
-    return stamped(_converted(colours, "yuv420p", like.colorspace, how), like)
-
-
-def stamped(frame: VideoFrame, like: VideoFrame) -> VideoFrame:
-    """Return a frame that has the colour space and the time of another."""
-    frame.colorspace = like.colorspace
-    frame.pts, frame.time_base, frame.duration = like.pts, like.time_base, like.duration
-    return frame
-
-
-def planes_of(frame: VideoFrame) -> Pixels:
-    """Return the planes of a frame in yuv420p below each other."""
-    planes: Pixels = frame.to_ndarray()
-    return planes
-
-
-def frame_of_planes(planes: Pixels, like: VideoFrame) -> VideoFrame:
-    """Return the frame of planes, with the colour space and time of another."""
-    return stamped(av.VideoFrame.from_ndarray(planes, "yuv420p"), like)
+        try:
+            upright = upright_planes(frame, _quarters(frame, path))
+        except ValueError as err:
+            raise ArchiveError(f"{path}: {err}") from err
+        yield upright
 
 
 def _decoded(path: Path) -> Iterator[VideoFrame]:
@@ -318,51 +296,16 @@ def _is_hidden(packet: Packet, stream: VideoStream) -> bool:
     return stream.codec_context.name in ("vp8", "libvpx") and not bytes(packet)[0] & 0x10
 
 
-def _upright(frame: VideoFrame, path: Path) -> VideoFrame:
+def _quarters(frame: VideoFrame, path: Path) -> int:
+    """Return by how many quarters of a circle players turn a frame, counter-clockwise."""
     # PyAV cuts off what is behind the decimal point.
-    quarters = round(frame.rotation / 90)
+    quarters: int = round(frame.rotation / 90)
     if abs(frame.rotation - 90 * quarters) > 1:
         raise ArchiveError(
             f"{path} asks to be shown rotated by {frame.rotation} degrees; rotate its frames by a "
             "multiple of 90"
         )
-    if quarters % 4 == 0:
-        return frame
-    turned = np.ascontiguousarray(np.rot90(rgb_of(frame), quarters))
-    upright = av.VideoFrame.from_ndarray(turned, "rgb24")
-    upright.colorspace = frame.colorspace
-    return upright
-
-
-def _even(frame: VideoFrame) -> VideoFrame:
-    """Return a frame in yuv420p; an odd width or height loses its last column or row."""
-    width, height = frame.width // 2 * 2, frame.height // 2 * 2
-    space = frame.colorspace
-    if (width, height) == (frame.width, frame.height):
-        return _converted(frame, "yuv420p", space)
-    cut = np.ascontiguousarray(rgb_of(frame)[:height, :width])
-    return _converted(av.VideoFrame.from_ndarray(cut, "rgb24"), "yuv420p", space)
-
-
-def _converted(
-    frame: VideoFrame, form: str, space: int | None = None, how: Any = EXACT
-) -> VideoFrame:
-    """Return a frame in a format; red, green and blue are converted by a colour space."""
-    if frame.format.name == form:
-        return frame
-    known = av.video.reformatter.Colorspace
-    of_source = frame.colorspace if frame.colorspace == known.ITU709 else known.DEFAULT
-    to = of_source if space is None else space
-    converted = frame.reformat(
-        format=form,
-        interpolation=how,
-        src_colorspace=of_source,
-        dst_colorspace=to if to == known.ITU709 else known.DEFAULT,
-        threads=1,
-    )
-    if space is not None:
-        converted.colorspace = space
-    return converted
+    return quarters
 
 
 def _rate(stream: VideoStream) -> Fraction:

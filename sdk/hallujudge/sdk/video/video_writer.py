@@ -26,6 +26,8 @@ with MissingExtraError.unless_installed("writing videos", "video"):
     from av.codec.context import Flags
     from av.error import ExternalError, FFmpegError
 
+from .frame_colours import Colours
+
 if TYPE_CHECKING:
     from av import Packet, VideoFrame
     from av.container import OutputContainer
@@ -67,7 +69,7 @@ class VideoWriter:
 
     Args:
         path: The file.
-        like: The video whose rate and unit of time the file gets.
+        like: The video whose rate, unit of time and shape of pixels the file gets.
         encoding: How frames are encoded.
     """
 
@@ -127,7 +129,8 @@ class VideoWriter:
         # With more threads, frames are encoded in another way each time.
         context.thread_count = 1
         context.flags |= Flags.bitexact
-        context.colorspace = frame.colorspace
+        context.sample_aspect_ratio = self._like.picture.upright_aspect
+        Colours.of(frame).tag(context)
         if encoding.bit_rate is not None:
             context.bit_rate = encoding.bit_rate
         return stream

@@ -18,6 +18,7 @@ from support.video_clips import Frame, clip, counted, picture, shown, times, wri
 
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.video.degrading import compress, compression_parameters
+from hallujudge.sdk.video.frame_colours import planes_of, rgb_of
 from hallujudge.sdk.video.frame_operators import (
     BlurSettings,
     NoiseSettings,
@@ -37,7 +38,7 @@ from hallujudge.sdk.video.text_operators import (
     captions,
     draw_captions,
 )
-from hallujudge.sdk.video.video_files import planes_of, probe, read_frames, rgb_of
+from hallujudge.sdk.video.video_files import probe, read_frames
 from hallujudge.sdk.video.video_writer import STILLS, Encoding, VideoWriter
 
 LOSSLESS = Encoding(options={"preset": "ultrafast", "qp": "0"})
