@@ -25,12 +25,13 @@ from .archive_files import value_at
 from .asked_questions import AskedQuestions
 from .bad_records import noted
 from .bundle_items import BundleItems
+from .ids import canonical_id
 from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import Faults
 from .json_files import amount, named, shown
 from .question_files import bundle_id, ids_of_bundles, place_of, unfolded
 from .record_columns import Columns, columns_of
-from .records import ID_FLAG, Record, canonical_id, choose_key, make_record, optional_text
+from .records import ID_FLAG, Record, choose_key, make_record, optional_text
 from .rival_keys import entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
 from .table_files import are_objects, structured, values_by_name

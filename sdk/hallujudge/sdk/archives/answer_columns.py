@@ -11,11 +11,12 @@ from hallujudge.metrics.answers.closed_questions import Answer, ClosedQuestions
 from ..errors import HallujudgeError
 from .answer_records import AnswerMaker, Entry, FieldWay, make_answer, text_of
 from .asked_questions import AskedQuestions
+from .ids import canonical_id
 from .inputs import InputOptions
 from .joins import Faults
 from .question_files import label_of, place_of, places_of
 from .record_columns import Columns, fields_of_rows
-from .records import Record, canonical_id
+from .records import Record
 
 _NOTHING: Mapping[str, str] = {}
 

@@ -14,10 +14,11 @@ from ..errors import ArchiveError, HallujudgeError
 from .bad_records import Unreadable
 from .formats import Content, read_format
 from .found_files import FoundFile, is_pattern, with_given_name
+from .ids import canonical_id
 from .json_files import named, read_values
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
-from .records import Record, Records, canonical_id, read_records
+from .records import Record, Records, read_records
 from .set_files import split_of_file
 
 # VLMEvalKit puts each run into a folder such as T20260102-030405 or T20260102_Gabcdef.

@@ -17,12 +17,13 @@ from hallujudge.metrics.answers.closed_questions import (
 )
 
 from ..errors import ArchiveError
+from .ids import canonical_id
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
 from .json_files import amount, named, read_text, read_values, shown
 from .question_files import bundle_id, by_columns, ids_of_bundles, known_questions, question_key
 from .record_columns import Columns
-from .records import Record, canonical_id, choose_key, make_record, read_records, unwrapped
+from .records import Record, choose_key, make_record, read_records, unwrapped
 from .table_files import structured
 
 _UNKNOWN = "answers are to questions that the references lack"

@@ -16,11 +16,12 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.synonym_graphs import compile_matcher, load_graph
 
 from ..errors import ArchiveError
+from .ids import canonical_id
 from .inputs import References, are_paths
 from .joins import refuse
 from .json_files import named, read_values, shown
 from .local_files import open_binary, open_text
-from .records import canonical_id, choose_key, read_records, unwrapped
+from .records import choose_key, read_records, unwrapped
 from .table_files import structured
 
 ID_KEYS = ("image_id", "id", "question_id", "image")

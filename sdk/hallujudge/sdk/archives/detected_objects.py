@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 from hallujudge.metrics.framework.claims import json_kind
 
 from ..errors import ArchiveError
+from .ids import canonical_id
 from .json_files import named, shown
 from .local_files import open_text
-from .records import canonical_id, read_records
+from .records import read_records
 
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs import SynonymGraph

@@ -23,7 +23,7 @@ from .local_files import (
     zstd_reader,
 )
 from .records import Record, Records
-from .table_files import read_csv, read_xlsx
+from .table_files import read_csv
 
 # Enough for the marks of all formats and, nearly always, for the header of a table.
 _HEAD_BYTES = 4096
@@ -153,6 +153,8 @@ def _text_content(path: Path, head: bytes) -> Content:
 
 
 def _workbook(path: Path) -> Content:
+    from .workbooks import read_xlsx
+
     records, notes = read_xlsx(path)
     return Content(format="xlsx", source=records, notes=notes)
 

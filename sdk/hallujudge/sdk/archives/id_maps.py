@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import ArchiveError
+from .ids import canonical_id
 from .json_files import read_json, read_text
-from .records import Record, canonical_id
+from .records import Record
 
 _LONGEST_PLACE = 20
 """More digits than any list position has, and fewer than Python's limit for integers."""

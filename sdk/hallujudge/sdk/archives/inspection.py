@@ -19,12 +19,13 @@ from ..errors import ArchiveError, HallujudgeError, NotFoundError, OutputError
 from .archive_files import ArchiveFile, open_file, value_at
 from .asked_questions import held_table
 from .found_files import STDIN_NAME, FoundFile, found_files
+from .ids import canonical_id
 from .inputs import InputOptions, declared_inputs
 from .joins import IdCheck
 from .layouts import declared_layout
 from .layouts.archive_reader import ArchiveReader, yes_or_no
 from .local_files import STDIN
-from .records import Record, canonical_id, response_value
+from .records import Record, response_value
 from .table_files import EXCEL_CELL_CHARS
 
 if TYPE_CHECKING:

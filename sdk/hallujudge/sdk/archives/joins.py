@@ -20,9 +20,10 @@ from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import AnswersItem
 
 from ..errors import ArchiveError
+from .ids import canonical_id
 from .inputs import InputOptions, ItemSource, Responses, are_paths
 from .json_files import named, only_value, read_text, read_values, shown
-from .records import TEXT_FLAG, Record, canonical_id, make_record, read_records, unwrapped
+from .records import TEXT_FLAG, Record, make_record, read_records, unwrapped
 
 # Items whose texts are compared to find references in place of responses.
 _LOOKED_AT = 100

@@ -16,6 +16,7 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, Unfold
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
+from .ids import canonical_id
 from .inputs import InputOptions, References
 from .joins import refuse
 from .json_files import shown
@@ -23,7 +24,6 @@ from .record_columns import Columns, columns_of, first_fault, read_columns
 from .records import (
     ID_FLAG,
     Record,
-    canonical_id,
     choose_key,
     optional_text,
     read_records,

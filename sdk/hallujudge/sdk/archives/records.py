@@ -15,6 +15,7 @@ from hallujudge.metrics.framework.claims import json_kind, well_formed
 
 from ..errors import ArchiveError
 from .bad_records import Unreadable, note_unreadable
+from .ids import canonical_id
 from .json_files import named, read_batches, shown
 from .json_lines import Mark, Marks
 from .stored_files import refuse_newer
@@ -383,32 +384,6 @@ def _is_record(value: object) -> TypeGuard[Mapping[str, object]]:
         return False
     # A set of types takes half the time of a loop, and this runs for every record.
     return set(map(type, value)) == _TEXT or all(isinstance(key, str) for key in value)
-
-
-def canonical_id(value: object, place: str) -> str:
-    """Return an id as text: 42, 42.0, "42" and "42.0" are the same id.
-
-    Tables have numbers with ``.0`` where pandas wrote a column of numbers that once lacked one.
-
-    Raises:
-        ArchiveError: The value is not an id: null, an empty text, a boolean or a list.
-    """
-    if type(value) is int:
-        return str(value)
-    # Nearly all ids are of these kinds, and there are many.
-    if type(value) is str and value.isascii():
-        if value.isalnum():
-            return value
-        if (text := value.strip()) and not text.endswith(".0"):
-            return text
-    if isinstance(value, str) and (text := value.strip()):
-        whole = text.removesuffix(".0")
-        return whole if whole.isascii() and whole.isdigit() else well_formed(text)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    raise ArchiveError(f"{place}: {shown(value)} is not an id; give a number or a text")
 
 
 def id_under(record: Record, key: str, what: str = "the id") -> str:

@@ -18,11 +18,12 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFile
 
 from ..errors import ArchiveError
 from .formats import read_format
+from .ids import canonical_id
 from .inputs import InputOptions, References, Responses, are_paths
 from .joins import refuse
 from .json_files import named
 from .question_files import asks_the_same, id_of, joined_labels, normal_text
-from .records import TEXT_FLAG, Record, Records, canonical_id, choose_key, read_records
+from .records import TEXT_FLAG, Record, Records, choose_key, read_records
 from .set_files import known_splits, split_of, split_of_file
 
 

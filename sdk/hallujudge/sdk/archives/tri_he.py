@@ -21,6 +21,7 @@ from hallujudge.metrics.tri_he import TriHeItem
 from ..errors import ArchiveError
 from .answer_records import text_of
 from .bad_records import noted
+from .ids import canonical_id
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import IdCheck, numbered, refuse
 from .json_files import named, shown
@@ -29,7 +30,6 @@ from .records import (
     ID_FLAG,
     TEXT_FLAG,
     Record,
-    canonical_id,
     choose_key,
     id_under,
     no_records,

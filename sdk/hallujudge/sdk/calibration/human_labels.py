@@ -13,8 +13,9 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.formats import read_format
+from ..archives.ids import canonical_id
 from ..archives.json_files import amount, named, shown
-from ..archives.records import Record, canonical_id, read_records
+from ..archives.records import Record, read_records
 from ..archives.stored_files import refuse_schema
 from ..errors import ArchiveError, InvalidInputError
 from ..report.export_formats import csv_cell

@@ -19,13 +19,14 @@ from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.responses.keyed_thoughts import message_text
 
+from ..archives.ids import canonical_id
 from ..archives.inputs import InputOptions, family_module
 from ..archives.json_files import shown
 from ..archives.opened_archives import open_references
 from ..archives.plain_values import is_plain, plain, plain_source
 from ..archives.question_files import id_of
 from ..archives.readers import read_items
-from ..archives.records import canonical_id, read_records
+from ..archives.records import read_records
 from ..errors import ArchiveError, InvalidInputError
 
 if TYPE_CHECKING:

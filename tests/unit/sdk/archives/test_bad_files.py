@@ -19,7 +19,7 @@ from support.archive_samples import QUESTION_LAYOUTS, QUESTIONS, write_lines
 from support.messages import expected_message
 
 from hallujudge.sdk import InputOptions
-from hallujudge.sdk.archives import json_files, local_files, read_items, table_files
+from hallujudge.sdk.archives import json_files, local_files, read_items, workbooks
 from hallujudge.sdk.errors import ArchiveError, HallujudgeError, MissingExtraError
 
 ROW = {"question_id": 1, "response": "Yes", "label": "yes"}
@@ -192,8 +192,8 @@ def test_a_workbook_that_unpacks_to_too_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = QUESTION_LAYOUTS["VLMEvalKit xlsx"](tmp_path, QUESTIONS)
-    monkeypatch.setattr(table_files, "MAX_UNPACKED_BYTES", 1000)
-    assert expected_message("sdk.archives.table_files:save-the-sheet-as-csv") in refused(path)
+    monkeypatch.setattr(workbooks, "MAX_UNPACKED_BYTES", 1000)
+    assert expected_message("sdk.archives.workbooks:save-the-sheet-as-csv") in refused(path)
 
 
 def test_a_log_with_a_sample_that_unpacks_to_too_much(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_formulas_are_texts_or_stored_values(tmp_path: Path) -> None:
     items = read_items("pope", path, None)
     assert [item.response for item in items] == ['=HYPERLINK("http://x")', "Yes"]  # type: ignore[attr-defined]  # pope
     assert any(
-        expected_message("sdk.archives.table_files:formulas-which-are-not-evaluated-in-row") in note
+        expected_message("sdk.archives.workbooks:formulas-which-are-not-evaluated-in-row") in note
         for note in items.notes
     )
 
@@ -253,7 +253,7 @@ def test_cells_that_excel_cut_are_noted(tmp_path: Path) -> None:
     rows: list[list[object]] = [["question_id", "response", "label"], [1, "x" * 32_767, "yes"]]
     notes = read_items("pope", workbook(tmp_path / "a.xlsx", rows), None).notes
     assert any(
-        expected_message("sdk.archives.table_files:excel-cuts-texts-off-in-row") in note
+        expected_message("sdk.archives.workbooks:excel-cuts-texts-off-in-row") in note
         for note in notes
     )
 
