@@ -81,6 +81,11 @@ def test_lighteval(report: RunReport) -> None:
     assert corpus.higher_is_better == {"chair_i": False, "recall": True}
     means = lighteval_metric("chair", ["chair_i"], reference="objects", level="sample")
     assert aggregated(means) == {"chair_i_mean": (0.5 + 0.0 + 0.5) / 3}
+    named = lighteval_metric("chair", ["chair_i"], reference="objects", variant="corrected")
+    own = lighteval_metric("chair", ["chair_i"], reference="objects", level="sample", prefix="b_")
+    # Of two metrics with one name in a task, lighteval keeps the last.
+    assert next(iter(aggregated(named))) == "corrected_chair_i"
+    assert [*aggregated(own)] == ["b_chair_i_mean"]
     with pytest.raises(InvalidInputError, match="'objects'; it has nothing"):
         means.sample_level_fn.compute(
             doc=SimpleNamespace(specific=None), model_response=SimpleNamespace(final_text=["A."])
@@ -108,7 +113,7 @@ class TorchMetric:
     device = "cpu"
 
     def add_state(self, name: str, default: Any, dist_reduce_fx: str) -> None:
-        assert dist_reduce_fx == "cat"
+        assert dist_reduce_fx in ("cat", "mean")
         setattr(self, name, default)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,6 +80,7 @@ def lighteval_metric(
     *,
     reference: str = "reference",
     level: Literal["corpus", "sample"] = "corpus",
+    prefix: str = "",
     **arguments: Any,
 ) -> Any:
     """Return a metric for the ``metrics`` of a task of lighteval.
@@ -89,6 +91,8 @@ def lighteval_metric(
         reference: Key of the reference in a document's ``specific``.
         level: Whether scores are over all responses together, with the ends of their intervals, or
             means over scored responses, which are named ``<score>_mean``.
+        prefix: What the names of scores begin with; of two with one name in a task, lighteval
+            keeps the last. Empty for the variant, if one is given.
         **arguments: Arguments of :class:`Scorer`, such as ``server``.
 
     Raises:
@@ -101,7 +105,10 @@ def lighteval_metric(
         from lighteval.tasks.requests import SamplingMethod
     scorer = Scorer(metric, scores=scores, on_failure="none", **arguments)
     corpus = level == "corpus"
-    names = {score: score if corpus else f"{score}_mean" for score in scorer.scores}
+    prefix = prefix or (f"{arguments['variant']}_" if arguments.get("variant") else "")
+    names = {
+        score: f"{prefix}{score}" if corpus else f"{prefix}{score}_mean" for score in scorer.scores
+    }
 
     class Records(SampleLevelComputation):  # type: ignore[misc]  # lighteval may be absent
         def compute(self, doc: Any, model_response: Any, **_: object) -> dict[str, str]:
@@ -120,21 +127,25 @@ def lighteval_metric(
         },
         category=SamplingMethod.GENERATIVE,
         sample_level_fn=Records(),
-        corpus_level_fn=dict.fromkeys(names.values(), _corpus_of if corpus else _mean_of),
+        corpus_level_fn={
+            name: partial(_corpus_of, prefix) if corpus else partial(_mean_of, name)
+            for name in names.values()
+        },
     )
 
 
-def _corpus_of(texts: Sequence[str]) -> dict[str, float]:
+def _corpus_of(prefix: str, texts: Sequence[str]) -> dict[str, float]:
     """Return the score of lighteval's samples over all of them, with its interval."""
     records = list(map(json.loads, texts))
-    return scores_with_intervals(report_of(records), [records[0]["name"]])
+    found = scores_with_intervals(report_of(records), [records[0]["name"]])
+    return {f"{prefix}{name}": value for name, value in found.items()}
 
 
-def _mean_of(texts: Sequence[str]) -> dict[str, float]:
+def _mean_of(name: str, texts: Sequence[str]) -> dict[str, float]:
     """Return the mean score of lighteval's samples; NaN if none has one."""
     records = list(map(json.loads, texts))
     values = [record["score"] for record in records if "score" in record]
-    return {f"{records[0]['name']}_mean": float(np.mean(values)) if values else float("nan")}
+    return {name: float(np.mean(values)) if values else float("nan")}
 
 
 def torch_scores(
@@ -166,6 +177,9 @@ def torch_scores(
         def __init__(self) -> None:
             super().__init__()
             self.add_state("states", default=[], dist_reduce_fx="cat")
+            # A collection updates only one of metrics whose states are equal after the first
+            # batch, and shares its states with the others. NaN is equal to nothing.
+            self.add_state("unequal", default=tensor(float("nan")), dist_reduce_fx="mean")
 
         def __reduce__(self) -> tuple[Any, ...]:
             # The class is made where the copy is.

@@ -320,12 +320,16 @@ def _inspect_sample(values: Mapping[str, object]) -> Mapping[str, object]:
     metadata, given = mapping_at(values, "metadata"), values.get("input")
     identifier, epoch = values.get("id"), values.get("epoch")
     failed = values.get("error")
+    columns = [values[key] for key in _INSPECT_COLUMNS if key in values]
+    response = (
+        response_of_output(mapping_at(values, "output")) if "output" in values else columns[0]
+    )
     return {
         "image": _attached(_first_image(given), values),
         **metadata,
         "id": identifier if epoch in (None, 1) else f"{identifier}, epoch {epoch}",
         # A sample whose run failed has no answer, even if it has an output.
-        "response": None if failed else response_of_output(mapping_at(values, "output")),
+        "response": None if failed else response,
         "label": first_text(values.get("target")),
         "question": _attached(user_question(given), values),
     }
@@ -336,6 +340,8 @@ def _inspect_label(values: Mapping[str, object]) -> object:
 
 
 _INSPECT_KEYS = ("id", "epoch", "input", "target")
+# Of a table that a user made of a log, with the responses in a column.
+_INSPECT_COLUMNS = ("response", "completion", "answer")
 
 
 def _inspect_reader(kind: str, matches: object, *metrics: str, remedy: str = "") -> ArchiveReader:
@@ -354,6 +360,14 @@ def _inspect_reader(kind: str, matches: object, *metrics: str, remedy: str = "")
 
 
 INSPECT_AI_READERS = (
+    ArchiveReader(
+        name="a table of samples of Inspect AI, such as samples_df makes, without any response",
+        keys=_INSPECT_KEYS,
+        matches=lambda values: not {"output", *_INSPECT_COLUMNS} & values.keys(),
+        role="companion",
+        remedy="give the log itself, or add a column of responses: samples_df(LOG, columns="
+        "[*SampleSummary, SampleColumn('response', path='output.completion', full=True)])",
+    ),
     _inspect_reader(
         " with yes/no labels", lambda values: yes_or_no(_inspect_label(values)), "pope"
     ),
