@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import ArchiveError, MissingExtraError
+from ..errors import ArchiveError
 from .json_files import read_json_bytes
 from .local_files import (
     DamagedError,
     open_binary,
-    read_bytes,
     reading,
     refuse_other_text,
     suffix_of,
+    unpacked_file,
     zstd_reader,
 )
 from .records import Record, Records
@@ -62,11 +61,6 @@ _TABLE_SUFFIXES = (".csv", ".tsv")
 _MAX_MEMBERS = 200_000
 _MAX_MEMBER_BYTES = 1 << 26
 _MAX_ARCHIVE_BYTES = 1 << 33
-# Limits of a Parquet file, checked in its metadata before a row is read.
-_MAX_ROWS = 1 << 26
-_MAX_TABLE_BYTES = 1 << 35
-# A small file may repeat a long text: its rows are as large as if it held each text.
-_BATCH_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +90,9 @@ def read_format(path: Path) -> Content:
     if head.startswith(_ZIP):
         return _zip_content(path)
     if head.startswith(_PARQUET):
-        return Content(format="parquet", source=_parquet(path))
+        from .parquet_files import read_parquet
+
+        return Content(format="parquet", source=read_parquet(path))
     if _PICKLE.match(head) or suffix_of(path) in (".pkl", ".pickle"):
         raise ArchiveError(
             f"{path}: a Python pickle, which could run code and is never opened; give the tool's "
@@ -182,18 +178,11 @@ def _zip_content(path: Path) -> Content:
 def _zip_of(path: Path) -> zipfile.ZipFile:
     """Return an open zip file, which may itself be packed."""
     try:
-        return zipfile.ZipFile(_unpacked(path, _ZIP))
+        return zipfile.ZipFile(unpacked_file(path, _ZIP))
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as err:
         raise ArchiveError(
             f"{path}: the zip file is damaged or cut off ({err}); copy it again"
         ) from err
-
-
-def _unpacked(path: Path, magic: bytes) -> Path | io.BytesIO:
-    """Return a file that begins with these bytes, or what is in it if it is packed."""
-    with path.open("rb") as file:
-        plain = file.read(len(magic)) == magic
-    return path if plain else io.BytesIO(read_bytes(path))
 
 
 def _log_status(archive: zipfile.ZipFile, place: str) -> str:
@@ -265,51 +254,3 @@ def _zstd_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
         raise DamagedError(f"{info.filename} has another size or checksum than the directory says")
     return data
-
-
-# Parquet ------------------------------------------------------------------------------------------
-
-
-def _parquet(path: Path) -> Records:
-    with MissingExtraError.unless_installed("reading Parquet files", "tables"):
-        import pyarrow.parquet  # noqa: F401
-    return Records(lambda: _parquet_records(path), str(path))
-
-
-def _parquet_records(path: Path) -> Iterator[Record]:
-    """Yield a table's rows, a hundred at a time."""
-    import pyarrow
-    from pyarrow.parquet import ParquetFile
-
-    try:
-        with ParquetFile(_unpacked(path, _PARQUET)) as file:
-            meta = file.metadata
-            size = sum(meta.row_group(n).total_byte_size for n in range(meta.num_row_groups))
-            if meta.num_rows > _MAX_ROWS or size > _MAX_TABLE_BYTES:
-                raise ArchiveError(
-                    f"{path}: {meta.num_rows:,} rows of {size:,} bytes; the limits are "
-                    f"{_MAX_ROWS:,} and {_MAX_TABLE_BYTES:,}. Split the table"
-                )
-            rows = (row for batch in file.iter_batches(_BATCH_ROWS) for row in batch.to_pylist())
-            yield from _rows(rows, path)
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as err:
-        # Arrow's first sentence names what it missed; the others explain what a Parquet file is.
-        problem = str(err).partition(". ")[0]
-        raise ArchiveError(
-            f"{path}: the Parquet file is damaged or cut off ({problem}); copy it again"
-        ) from err
-
-
-def _rows(rows: Iterable[Mapping[str, object]], path: Path) -> Iterator[Record]:
-    for position, row in enumerate(rows):
-        values = {key: _plain(value) for key, value in row.items()}
-        yield Record(values=values, position=position, place=f"{path} row {position + 1}")
-
-
-def _plain(value: object) -> object:
-    """Return a cell's value as JSON has it; binary columns, such as images, are left out."""
-    if isinstance(value, bytes):
-        return None
-    if isinstance(value, (str, int, float, bool, list, dict)) or value is None:
-        return value
-    return json.loads(json.dumps(value, default=str))

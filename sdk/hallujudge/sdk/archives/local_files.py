@@ -47,11 +47,12 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 # A frame to skip, with which the files of pzstd begin: 0x184D2A50 to 0x184D2A5F (RFC 8878, 3.1.2).
 _SKIPPED_FRAME = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _PACKED = (".gz", ".zst", ".zstd")
-# The most repetitive logs shrink to a hundredth; gzip can reach a thousandth, zstd far less.
-_MAX_RATIO = 500
-MAX_FREE_BYTES = 1 << 27
-"""Unpacked bytes above which the ratio is checked."""
-_MAX_UNPACKED_BYTES = 1 << 36
+MAX_UNPACKED_BYTES = 1 << 36
+"""Bytes of an unpacked file. Few of them are held at a time, however small the packed file is."""
+MAX_WINDOW_BYTES = 1 << 27
+"""Bytes of unpacked data that zstd may refer back to, all of which are held; its own default."""
+# The longest header of a zstd frame (RFC 8878, 3.1.1).
+_FRAME_HEADER = 18
 # A zstd block of a few bytes unpacks to 128 KiB, so that small pieces keep a bomb's size small.
 _ZSTD_PIECE = 1 << 10
 
@@ -212,6 +213,13 @@ def read_bytes(path: Path, limit: int = _MAX_BYTES) -> bytes:
     return data.getvalue()
 
 
+def unpacked_file(path: Path, magic: bytes) -> Path | io.BytesIO:
+    """Return a file that begins with these bytes, or what is in it if it is packed."""
+    with path.open("rb") as file:
+        plain = file.read(len(magic)) == magic
+    return path if plain else io.BytesIO(read_bytes(path))
+
+
 def suffix_of(path: Path) -> str:
     """Return a file's suffix in lower case, without ``.gz`` or ``.zst``."""
     return (path.with_suffix("") if path.suffix.lower() in _PACKED else path).suffix.lower()
@@ -287,22 +295,15 @@ class _Unpacked(io.RawIOBase):
         view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
         try:
             data = self._read(min(len(view), _COPIED_PIECE))
+        except WindowError as err:
+            raise self._error(f"{err}, or unpack it: zstd -d --long=31 {self._path.name}") from err
         except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError) as err:
             raise self._error(f"is damaged or cut off ({err}); copy it again") from err
         view[: len(data)] = data
         self._unpacked += len(data)
-        self._refuse_bomb()
+        if self._unpacked > MAX_UNPACKED_BYTES:
+            raise self._error(f"unpacks to more than {MAX_UNPACKED_BYTES:,} bytes; split it")
         return len(data)
-
-    def _refuse_bomb(self) -> None:
-        if self._unpacked <= MAX_FREE_BYTES:
-            return
-        ratio = self._unpacked / max(self._file.tell(), 1)
-        if ratio > _MAX_RATIO or self._unpacked > _MAX_UNPACKED_BYTES:
-            raise self._error(
-                f"unpacks to more than {self._unpacked:,} bytes, {ratio:,.0f} times its size, as "
-                "files made to fill a disk do; unpack it yourself if you trust it"
-            )
 
     def _error(self, problem: str) -> ArchiveError:
         return ArchiveError(
@@ -318,6 +319,16 @@ class DamagedError(Exception):
     """A packed file can't be unpacked."""
 
 
+class WindowError(DamagedError):
+    """A zstd frame refers back to more data than is held."""
+
+    def __init__(self, window: int) -> None:
+        super().__init__(
+            f"needs {window >> 20:,} MiB of memory to be unpacked, as zstd --long packs it, and "
+            f"the limit is {MAX_WINDOW_BYTES >> 20} MiB; pack it with at most --long=27"
+        )
+
+
 def zstd_reader(file: BinaryIO) -> Callable[[int], bytes]:
     """Return a function that reads unpacked bytes, and raises DamagedError where it can't.
 
@@ -329,19 +340,20 @@ def zstd_reader(file: BinaryIO) -> Callable[[int], bytes]:
     """
     with MissingExtraError.unless_installed("reading zstd files", "zstd"):
         import zstandard
-    frame = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj(
-        read_across_frames=False
-    )
+    unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+    frame = unpacker.decompressobj(read_across_frames=False)
     held = bytearray()
+    header = b""
     ended = True
 
     def read(size: int) -> bytes:
-        nonlocal frame, ended
+        nonlocal frame, header, ended
         while len(held) < size:
             packed = frame.unused_data if frame.eof else b""
             if frame.eof:
-                frame = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+                frame, header = unpacker.decompressobj(), b""
             packed = packed or file.read(_ZSTD_PIECE)
+            header = (header + packed[:_FRAME_HEADER])[:_FRAME_HEADER]
             if not packed:
                 if not ended:
                     raise DamagedError("it ends in the middle of its data")
@@ -349,13 +361,24 @@ def zstd_reader(file: BinaryIO) -> Callable[[int], bytes]:
             try:
                 held.extend(frame.decompress(packed))
             except zstandard.ZstdError as err:
-                raise DamagedError(str(err)) from err
+                raise _zstd_fault(err, header) from err
             ended = frame.eof
         data = bytes(held[:size])
         del held[:size]
         return data
 
     return read
+
+
+def _zstd_fault(err: Exception, header: bytes) -> DamagedError:
+    """Return why a frame can't be unpacked, by its header."""
+    import zstandard
+
+    try:
+        window = zstandard.get_frame_parameters(header).window_size
+    except zstandard.ZstdError:
+        window = 0
+    return WindowError(window) if window > MAX_WINDOW_BYTES else DamagedError(str(err))
 
 
 def _refuse_pipe(path: Path) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
+from datetime import date, time, timedelta
+from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ _TABLES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("to_dict", "columns", ("records",)),  # pandas
     ("to_pylist", "schema", ()),  # pyarrow
 )
+_TIMES = (date, time, timedelta)
 _BYTES = (bytes, bytearray, memoryview)
 
 
@@ -118,7 +121,7 @@ def plain_source(source: Any, role: str) -> Any:
     if (rows := rows_of(source)) is not None:
         return [
             Record(
-                values={str(key): _cell(value) for key, value in row.items()},
+                values={str(key): plain_cell(value) for key, value in row.items()},
                 position=position,
                 place=f"{role} row {position}",
             )
@@ -150,7 +153,22 @@ def _plain_values(source: Iterable[Any]) -> Iterator[Any]:
             yield plain(value)
 
 
-def _cell(value: object) -> object:
-    """Return the plain value of a table's cell, where NaN stands for a missing one."""
+def plain_cell(value: object) -> object:
+    """Return the cell of a table as JSON has it.
+
+    NaN stands for a missing value. Decimals become numbers, times their text, and bytes too: older
+    tools write texts so. Other bytes, such as images, become None.
+    """
     found = plain(value)
-    return None if isinstance(found, float) and math.isnan(found) else found
+    if isinstance(found, float) and math.isnan(found):
+        return None
+    if isinstance(found, _TIMES):
+        return str(found)
+    if isinstance(found, Decimal):
+        return int(found) if found.is_finite() and found == int(found) else float(found)
+    if isinstance(found, bytes):
+        try:
+            return found.decode()
+        except UnicodeDecodeError:
+            return None
+    return found

@@ -20,6 +20,8 @@ from support.messages import expected_message
 
 from hallujudge.sdk import InputOptions
 from hallujudge.sdk.archives import json_files, local_files, read_items, workbooks
+from hallujudge.sdk.archives.formats import read_format
+from hallujudge.sdk.archives.records import read_records
 from hallujudge.sdk.errors import ArchiveError, HallujudgeError, MissingExtraError
 
 ROW = {"question_id": 1, "response": "Yes", "label": "yes"}
@@ -43,27 +45,88 @@ def zstd(data: bytes) -> bytes:
 
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "zst": zstd}
+KINDS = {"gz": "gzip", "zst": "zstd"}
+PACKED = Path(__file__).resolve().parents[3] / "data" / "packed"
 
 
 @pytest.mark.parametrize("kind", PACKERS)
-def test_packed_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(local_files, "MAX_FREE_BYTES", 1 << 20)
-    path = tmp_path / f"a.jsonl.{kind}"
-    path.write_bytes(PACKERS[kind](b'{"a": "' + b" " * (1 << 24)))
-    said = refused(path)
-    assert f"{path}: the " in said
-    assert expected_message("sdk.archives.local_files:files-made-to-fill-disk") in said
-
-
-@pytest.mark.parametrize("kind", PACKERS)
-def test_repetitive_logs_are_not_bombs(
+def test_packed_bombs_take_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(local_files, "MAX_FREE_BYTES", 1 << 10)
-    rows = [{**ROW, "question_id": number} for number in range(5000)]
     path = tmp_path / f"a.jsonl.{kind}"
-    path.write_bytes(PACKERS[kind]("".join(json.dumps(row) + "\n" for row in rows).encode()))
-    assert len(read_items("pope", path, None)) == 5000
+    path.write_bytes(PACKERS[kind](b'{"a": "' + b" " * (1 << 28)))
+    monkeypatch.setattr(json_files, "MAX_VALUE_CHARS", 1 << 20)
+    tracemalloc.start()
+    try:
+        said = refused(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert f"{path} line 1: one value has more than" in said
+    assert peak < 1 << 27
+    monkeypatch.undo()
+    path.write_bytes(PACKERS[kind](b"\n" * (1 << 24)))
+    monkeypatch.setattr(local_files, "MAX_UNPACKED_BYTES", 1 << 20)
+    assert f"the {KINDS[kind]} file unpacks to more than 1,048,576 bytes; split it" in refused(path)
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_logs_of_one_repeated_prompt_are_read(tmp_path: Path, kind: str) -> None:
+    """A data URL in each of 12,000 records: zstd makes it a few thousand times smaller."""
+    prompt = "data:image/png;base64," + "QUJD" * 3000
+    rows = ({**ROW, "question_id": number, "prompt": prompt} for number in range(12_000))
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    path = tmp_path / f"a.jsonl.{kind}"
+    path.write_bytes(PACKERS[kind](data))
+    assert len(data) > 1 << 27
+    assert len(read_items("pope", path, None)) == 12_000
+
+
+def test_a_window_that_is_too_large_is_named_with_the_way_out() -> None:
+    said = refused(PACKED / "long31.jsonl.zst")
+    assert (
+        "the zstd file needs 2,048 MiB of memory to be unpacked, as zstd --long packs it, and the "
+        "limit is 128 MiB; pack it with at most --long=27, or unpack it: zstd -d --long=31 "
+        "long31.jsonl.zst"
+    ) in said
+
+
+def test_a_type_that_pyarrow_lacks_is_named() -> None:
+    said = refused(PACKED / "int128.parquet")
+    assert "Integers with more than 64 bits not implemented" in said
+    assert "write it with another type, such as text or 64-bit integers, or leave it out" in said
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_parquet_rows_are_read_by_their_bytes(tmp_path: Path, dictionary: bool) -> None:
+    """A dictionary of two long texts, to which 200 rows refer."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    texts = pa.array([str(at % 2) * (1 << 22) for at in range(200)])
+    table = pa.table(
+        {
+            "question_id": range(200),
+            "response": texts.dictionary_encode() if dictionary else texts,
+            "label": ["yes"] * 200,
+        }
+    )
+    path = tmp_path / "a.parquet"
+    pa.parquet.write_table(table, path, compression="zstd", dictionary_pagesize_limit=1 << 30)
+    del table, texts
+    pool = pa.default_memory_pool()
+    tracemalloc.start()
+    before = pool.bytes_allocated()
+    most = rows = 0
+    try:
+        for record in read_records(read_format(path).source):
+            rows += len(str(record.values["response"])) == 1 << 22
+            most = max(most, pool.bytes_allocated() - before)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert rows == 200
+    assert max(peak, most) < 1 << 26, "of 800 MiB"
 
 
 @pytest.mark.parametrize("kind", PACKERS)
