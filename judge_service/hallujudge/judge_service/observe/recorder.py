@@ -113,6 +113,14 @@ def key_label(caller: Caller) -> str:
 class Recorder(WorkRecorder):
     """Records nothing but how far a call has come. Subclasses override the methods."""
 
+    name = "the recorder of calls"
+    """What a server's log calls it."""
+
+    @property
+    def parts(self) -> Sequence[Recorder]:
+        """The recorders that it consists of."""
+        return (self,)
+
     def call_begun(self, call: CallRecord, metadata: Iterable[tuple[str, str | bytes]]) -> None:
         """An RPC arrived.
 
@@ -231,6 +239,11 @@ class Together(Recorder):
     def __init__(self, parts: Sequence[Recorder]) -> None:
         self._parts = tuple(parts)
 
+    @property
+    def parts(self) -> Sequence[Recorder]:
+        """The recorders."""
+        return self._parts
+
     def call_begun(self, call: CallRecord, metadata: Iterable[tuple[str, str | bytes]]) -> None:
         """Pass it on."""
         headers = tuple(metadata)
@@ -245,7 +258,6 @@ class Together(Recorder):
     budget_refused = _to_each(Recorder.budget_refused)
     looked_up = _to_each(Recorder.looked_up)
     fell_back = _to_each(Recorder.fell_back)
-    close = _to_each(Recorder.close)
 
     def span(self, name: str, attributes: Attributes) -> AbstractContextManager[None]:
         """Pass it on."""

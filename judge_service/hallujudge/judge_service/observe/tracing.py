@@ -40,6 +40,8 @@ class Tracing(Recorder):
         ratio: The share of new traces that are recorded; a client's decision goes first.
     """
 
+    name = "sending traces"
+
     def __init__(self, exporter: SpanExporter, ratio: float = 1.0) -> None:
         self._provider = TracerProvider(
             resource=Resource.create({"service.name": "hallujudge"}),

@@ -181,6 +181,8 @@ class AccessLog(Recorder):
         OutputError: The file cannot be written.
     """
 
+    name = "the access log"
+
     def __init__(self, target: str, *, errors: bool = False) -> None:
         self._errors = errors
         self._writer = LineWriter(_opened(target), "access log", _complain)
@@ -349,11 +351,10 @@ class Observation:
     page: MetricsPage | None = None
     """The metrics page, or None if the settings have no port for it."""
 
-    def close(self) -> None:
-        """Write pending records, and close the page."""
-        if self.page is not None:
-            self.page.close()
-        self.recorder.close()
+    def endings(self) -> dict[str, Callable[[], None]]:
+        """Return what writes pending records and closes each part, by the part's name."""
+        page = {} if self.page is None else {"the metrics page": self.page.close}
+        return page | {part.name: part.close for part in self.recorder.parts}
 
 
 def observe(
@@ -378,7 +379,9 @@ def observe(
     if settings.trace_endpoint:
         from ..observe.tracing import Tracing, otlp_exporter
 
-        parts.append(Tracing(otlp_exporter(settings.trace_endpoint), settings.trace_ratio))
+        tracing = Tracing(otlp_exporter(settings.trace_endpoint), settings.trace_ratio)
+        tracing.name = f"sending traces to {settings.trace_endpoint}"
+        parts.append(tracing)
     page, access = None, None
     if settings.access_log:
         access = AccessLog(settings.access_log, errors=bool(settings.access_log_errors))

@@ -155,12 +155,12 @@ class RunningServer:
             self._jobs.drain()
             parts["the runner of jobs"] = self._jobs.close(period)
         await asyncio.gather(*(period.end(name, part) for name, part in parts.items()))
-        closing = in_daemon_thread(self._close)
-        await Grace(0, margin=min(margin, _LOG_SECONDS)).end("the log of calls", closing)
-
-    def _close(self) -> None:
-        self._connections.end()
-        self._observation.close()
+        endings = {"the watch of connections": self._connections.end} | self._observation.endings()
+        last = Grace(0, margin=min(margin, _LOG_SECONDS))
+        # Apart: a collector that is not reached keeps no access log from its last lines.
+        await asyncio.gather(
+            *(last.end(name, in_daemon_thread(ending)) for name, ending in endings.items())
+        )
 
     async def _end_grpc(self, period: Grace) -> None:
         stopping = begun(self._server.stop(_NO_END_SECONDS))
@@ -222,7 +222,8 @@ async def start(
     except HallujudgeError:
         if listener is not None:
             await listener.stop(Grace(0))
-        observation.close()
+        for ending in observation.endings().values():
+            ending()
         raise
     await server.start()
     if listener is not None:

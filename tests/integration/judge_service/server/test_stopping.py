@@ -107,6 +107,22 @@ async def test_a_call_that_does_not_end_is_left_behind(caplog: pytest.LogCapture
         await call.code()
 
 
+async def test_a_collector_that_is_not_reached_is_named_and_the_access_log_is_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = tmp_path / "access.jsonl"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        settings = ServerSettings(port=0, trace_endpoint=endpoint, access_log=str(log))
+        server = await start(settings)
+        async with asyncio.timeout(PATIENCE), grpc.aio.insecure_channel(server.address) as channel:
+            await pb_grpc.JudgeServiceStub(channel).Score(REQUEST, timeout=PATIENCE)
+            await server.stop(0, margin=0.5)
+    assert f"sending traces to {endpoint} did not end within 0.5 s after the drain" in caplog.text
+    assert "the access log" not in caplog.text
+    assert '"status": "OK"' in log.read_text()
+
+
 class StuckJobs(JobService):
     """Jobs whose database does not close."""
 
