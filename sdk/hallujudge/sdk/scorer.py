@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -95,8 +96,8 @@ class Scorer:
     ) -> None:
         if on_failure not in ("raise", "none"):
             raise InvalidInputError(f"on_failure={on_failure!r} is unknown; give 'raise' or 'none'")
-        if deadline is not None and not deadline > 0:
-            raise InvalidInputError(f"deadline={deadline!r} is not a number of seconds above 0")
+        if deadline is not None and not _is_positive(deadline):
+            raise InvalidInputError(f"deadline={deadline!r:.60} is not a number of seconds above 0")
         self.metric = metric
         """The metric's name."""
         self.deadline = deadline
@@ -244,3 +245,7 @@ def check_listening(server: str) -> None:
             "the address",
             metadata={"target": server},
         ) from err
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and float(value) > 0

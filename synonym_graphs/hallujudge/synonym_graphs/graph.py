@@ -33,6 +33,10 @@ class SuppressRule:
     """The word whose presence drops it ("toilet")."""
 
 
+UNNAMED = "custom"
+"""Name of a graph whose content has none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SynonymGraph:
     """A directed graph from surface forms to their root words.

@@ -144,3 +144,10 @@ def test_many_threads_share_one() -> None:
     with Scorer("chair", references=REFERENCES, scores=["chair_i"]) as scored:
         outcomes = run_in_threads(lambda: [o.scores["chair_i"] for o in scored(RESPONSES)], 8)
     assert outcomes == [CHAIR_I] * 8
+
+
+@pytest.mark.parametrize("deadline", ["1", "x", [1], True, 0, -1, float("nan")])
+def test_a_deadline_that_is_no_number_of_seconds_is_refused(deadline: Any) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Scorer("chair", deadline=deadline)
+    assert str(caught.value) == f"deadline={deadline!r} is not a number of seconds above 0"

@@ -22,7 +22,8 @@ from .records import Record, Records, read_records
 from .set_files import split_of_file
 
 # VLMEvalKit puts each run into a folder such as T20260102-030405 or T20260102_Gabcdef.
-_RUN_FOLDER = re.compile(r"T\d{8}([-_]\w+)*")
+# evalscope: DATE_TIME/predictions/MODEL/BENCHMARK_SUBSET.jsonl.
+_RUN_FOLDER = re.compile(r"T\d{8}([-_]\w+)*|\d{8}_\d{6}|predictions")
 # lmms-eval: 20260102_030405_samples_pope.jsonl; before 0.2.4: samples_pope_20260102.jsonl.
 # lmms-eval until 0.2.3: DATE_TIME_MODEL_model_args_HASH.
 _OLD_FOLDER = re.compile(r"\d{4}_\d{4}_(?P<model>.+)_model_args_[0-9a-f]+")

@@ -68,7 +68,7 @@ def graph_from_bytes(data: bytes, *, name: str, source: str) -> SynonymGraph:
 
     Args:
         data: The content. It is untrusted: nothing in it is executed, and its size is limited.
-        name: The graph's name if the content has none.
+        name: The name of a released graph in error messages.
         source: The name of the content in error messages.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NoReturn, TypeAlias
 
 from ..errors import GraphFormatError
-from ..graph import QualifierRule, SuppressRule, SynonymGraph
+from ..graph import UNNAMED, QualifierRule, SuppressRule, SynonymGraph
 from ..object_lexicon import (
     ANIMALS,
     BLOCKED,
@@ -60,7 +60,8 @@ def parse_graph(text: str, *, layout: Layout = "auto", name: str) -> SynonymGrap
             ``{root: [forms]}``, networkx's node-link). ``table`` for the published CHAIR layout:
             one category per line, entries separated by commas, the root first. ``auto`` chooses by
             the first character.
-        name: The name of a table's graph, and of the text in error messages.
+        name: The name of the text in error messages. It is no part of the graph, so that a renamed
+            file has the same graph; one whose content has no name is called ``custom``.
 
     Returns:
         The graph. Only its layout is validated; see ``validate_graph``.
@@ -106,7 +107,7 @@ def _parse_table(text: str, name: str) -> SynonymGraph:
     if not rows:
         raise GraphFormatError("no rows; expected one category per line", source=name)
     return SynonymGraph(
-        name=name,
+        name=UNNAMED,
         version="table",
         roots=tuple(dict.fromkeys(edges.values())),
         edges=tuple((form, (root,)) for form, root in edges.items()),

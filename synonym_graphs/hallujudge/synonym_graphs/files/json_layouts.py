@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 from typing import Final
 
 from ..errors import GraphFormatError, GraphInvalidError
-from ..graph import SynonymGraph
+from ..graph import UNNAMED, SynonymGraph
 from ..word_forms import clean_word
 
 _VERSION = "plain"
@@ -60,7 +60,7 @@ def plain_graph(data: Mapping[str, object], name: str) -> SynonymGraph | None:
     found = _terminals(targets, roots)
     own = {word: {word: None} if word in roots else {} for word in words}
     return SynonymGraph(
-        name=name,
+        name=UNNAMED,
         version=_VERSION,
         roots=tuple(roots),
         edges=tuple((word, tuple(own[word] | found.get(word, {}))) for word in words),
@@ -70,7 +70,8 @@ def plain_graph(data: Mapping[str, object], name: str) -> SynonymGraph | None:
 
 
 def _plain(data: Mapping[str, object], name: str) -> _Plain | None:
-    linked = data.get("links", data.get("edges"))
+    key = "links" if "links" in data else "edges"
+    linked = data.get(key)
     if isinstance(nodes := data.get("nodes"), list) and isinstance(linked, list):
         if data.get("directed") is False:
             raise GraphFormatError(
@@ -79,7 +80,8 @@ def _plain(data: Mapping[str, object], name: str) -> _Plain | None:
                 source=name,
                 place="$.directed",
             )
-        return _node_link(_objects(nodes, name, "$.nodes"), _objects(linked, name, "$.links"), name)
+        links = _objects(linked, name, f"$.{key}")
+        return _node_link(_objects(nodes, name, "$.nodes"), links, name)
     if data and all(isinstance(value, str) for value in data.values()):
         return _Plain(links=((_word(f, name, f), _word(root, name, f)) for f, root in data.items()))
     if data and all(isinstance(value, list) for value in data.values()):
@@ -197,7 +199,7 @@ def released_graph(
 
     Args:
         data: The decoded file.
-        name: The graph's name, and the name of the file in error messages.
+        name: The name of the file in error messages.
         limit: The maximum number of entries.
 
     Raises:
@@ -205,7 +207,7 @@ def released_graph(
     """
     # Sorted, so that a pickle and its JSON copy are equal graphs: word order has no meaning.
     pairs = tuple(sorted(_pairs(data, name, limit)))
-    return released_pairs(pairs, name=name, version=RELEASED_VERSION)
+    return released_pairs(pairs, name=UNNAMED, version=RELEASED_VERSION)
 
 
 def released_pairs(pairs: tuple[Pair, ...], *, name: str, version: str) -> SynonymGraph:

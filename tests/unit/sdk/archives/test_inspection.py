@@ -106,6 +106,15 @@ def test_models_come_from_folders_and_records(tmp_path: Path) -> None:
     assert models == {"llava/model", "qwen/model", "llava", "mockllm/model"}
 
 
+def test_the_model_of_evalscope_is_its_folder_under_predictions(tmp_path: Path) -> None:
+    """The layout of evalscope 1.14: DATE_TIME/predictions/MODEL/BENCHMARK_SUBSET.jsonl."""
+    folder = tmp_path / "20261102_101500" / "predictions" / "m"
+    folder.mkdir(parents=True)
+    (folder / "pope_adversarial.jsonl").write_text('{"id": 1, "response": "Yes", "label": "yes"}\n')
+    for given in (tmp_path, folder.parents[1], folder.parent):
+        assert {summary.model for summary in inspect_archives([given])} == {"m"}
+
+
 UNREAD = {
     "model_POPE.pkl": (b"\x80\x04\x95", "a Python pickle, which could run code"),
     "weights.dat": (b"\0\1\2\3" * 99, "binary data of an unknown format"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -69,6 +70,29 @@ def test_a_shipped_graph_comes_back_from_networkx(name: str) -> None:
     }
     blocked = {form for form, target in graph.compounds if target is None}
     assert {form for form, _ in again.compounds} == blocked
+
+
+@pytest.mark.parametrize("layout", [*layouts(), "table"])
+def test_a_renamed_file_has_the_same_graph(tmp_path: Path, layout: str) -> None:
+    text = layouts().get(layout, "dog, puppy, hound\ncat, kitten\n")
+    suffix = "txt" if layout == "table" else "json"
+    paths = [tmp_path / f"{name}.{suffix}" for name in ("mine", "coco")]
+    for path in paths:
+        path.write_text(text)
+    first, second = map(load_graph, paths)
+    assert first == second
+    assert first.label == second.label
+    # Not the name of a graph that is shipped.
+    assert first.label.startswith("custom-")
+    assert parse_graph(text, name="other").label == first.label
+
+
+@pytest.mark.parametrize("key", ["links", "edges"])
+def test_a_wrong_link_is_named_under_its_own_key(key: str) -> None:
+    data = {"directed": True, "nodes": [{"id": "dog"}], key: [{"source": "puppy"}]}
+    with pytest.raises(GraphFormatError) as caught:
+        parse_graph(json.dumps(data), name="a.json")
+    assert str(caught.value) == f"a.json, $.{key}[0]: has no target; give source and target"
 
 
 def test_a_node_without_links_is_a_root() -> None:
