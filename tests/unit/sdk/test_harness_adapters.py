@@ -152,6 +152,14 @@ def test_mlflow_scores_an_output_or_says_why_not() -> None:
     name, judged = mlflow_scorer("chair", "chair_i", reference="objects")
     found = [judged(outputs=text, expectations={"objects": OBJECTS[0]}) for text in CAPTIONS]
     assert name == "chair_i"
+    # MLflow makes one mean of two scorers with one name.
+    for arguments, expected in (
+        ({"variant": "corrected"}, "corrected_chair_i"),
+        ({"prefix": "b_"}, "b_chair_i"),
+    ):
+        other, other_judged = mlflow_scorer("chair", "chair_i", reference="objects", **arguments)
+        found_other = other_judged(outputs=CAPTIONS[0], expectations={"objects": OBJECTS[0]})
+        assert other == found_other.name == expected
     assert [one.value for one in found] == [0.5, 0.0, None, None, 0.5]
     assert [one.error and one.error[0] for one in found][2:4] == [
         "SCORE_UNDEFINED",

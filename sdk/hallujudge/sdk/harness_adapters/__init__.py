@@ -105,10 +105,9 @@ def lighteval_metric(
         from lighteval.tasks.requests import SamplingMethod
     scorer = Scorer(metric, scores=scores, on_failure="none", **arguments)
     corpus = level == "corpus"
-    prefix = prefix or (f"{arguments['variant']}_" if arguments.get("variant") else "")
-    names = {
-        score: f"{prefix}{score}" if corpus else f"{prefix}{score}_mean" for score in scorer.scores
-    }
+    prefix = prefix or _prefix_of(arguments)
+    end = "" if corpus else "_mean"
+    names = {score: f"{prefix}{score}{end}" for score in scorer.scores}
 
     class Records(SampleLevelComputation):  # type: ignore[misc]  # lighteval may be absent
         def compute(self, doc: Any, model_response: Any, **_: object) -> dict[str, str]:
@@ -132,6 +131,12 @@ def lighteval_metric(
             for name in names.values()
         },
     )
+
+
+def _prefix_of(arguments: Mapping[str, Any]) -> str:
+    """Return what names begin with: a host keeps two scores of one name as one."""
+    variant = arguments.get("variant")
+    return f"{variant}_" if variant else ""
 
 
 def _corpus_of(prefix: str, texts: Sequence[str]) -> dict[str, float]:
@@ -227,7 +232,12 @@ def _or_nan(value: float | None) -> float:
 
 
 def mlflow_scorer(
-    metric: str, score: str = "", *, reference: str = "reference", **arguments: Any
+    metric: str,
+    score: str = "",
+    *,
+    reference: str = "reference",
+    prefix: str = "",
+    **arguments: Any,
 ) -> Any:
     """Return a scorer for ``mlflow.genai.evaluate(scorers=[…])``.
 
@@ -238,6 +248,8 @@ def mlflow_scorer(
         metric: The metric's name.
         score: The score's name; empty for the metric's main score.
         reference: Key of the reference in a row's ``expectations``.
+        prefix: What the name begins with; of two scorers with one name, MLflow makes one mean.
+            Empty for the variant, if one is given.
         **arguments: Arguments of :class:`Scorer`, such as ``server``.
 
     Raises:
@@ -250,16 +262,17 @@ def mlflow_scorer(
 
     made = Scorer(metric, scores=[score] if score else (), on_failure="none", **arguments)
     (wanted,) = made.scores
+    name = f"{prefix or _prefix_of(arguments)}{wanted}"
 
     def judged(outputs: Any, expectations: Mapping[str, Any]) -> Any:
         [found] = made([outputs], [_found(expectations, reference)])
         value, reason = found.scores[wanted], found.reason or "SCORE_UNDEFINED"
         return Feedback(
-            name=wanted,
+            name=name,
             value=value,
             error=AssessmentError(str(reason), found.detail) if value is None else None,
             rationale=json.dumps(found.evidence, ensure_ascii=False),
             source=AssessmentSource(source_type="CODE", source_id=f"hallujudge/{metric}"),
         )
 
-    return scorer(judged, name=wanted)
+    return scorer(judged, name=name)
