@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,3 +108,47 @@ def test_no_call_is_paid_twice(tmp_path: Path) -> None:
         stop()
     for name in ("items.jsonl", "report.json"):
         assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_a_run_whose_folder_is_deleted_stops_while_the_judge_is_asked(tmp_path: Path) -> None:
+    toll, at_once, claims = Toll(), 4, 40
+    answers = [
+        {"image_id": "1", "question": f"{n}?", "claims": [["man", "has", f"hat {n}"]]}
+        for n in range(claims)
+    ]
+    out = tmp_path / "out"
+    command = (
+        *("score", "tri-he", "--claims", write_lines(tmp_path / "answers.jsonl", answers)),
+        *("-R", write_lines(tmp_path / "graphs.jsonl", [{"image_id": "1", "triplets": SCENE}])),
+        *("--judge", "llm", "--llm-model", "m", "-q", "-o", out),
+    )
+    server = llm.ScriptedLlm(toll.step)
+    stop = server.in_thread()
+    try:
+        toll.allowed = 20
+        process = subprocess.Popen(
+            [BIN / "hallujudge", *command, "--llm-url", server.url],
+            env={**os.environ, "HALLUJUDGE_LLM_MAX_CONCURRENCY": str(at_once)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert eventually(lambda: len(toll.held) == at_once)
+        assert eventually(lambda: verdicts(out) == 20)
+        shutil.rmtree(out)
+        # One more reply, which is paid for after the folder was deleted.
+        toll.allowed = 1
+        toll.drop()
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert f"{out} was deleted, moved or replaced while the run wrote to it" in errors
+        assert "Traceback" not in errors
+        paid = toll.paid.total()
+        assert verdicts(out) == paid == 21
+        toll.drop()
+        toll.allowed = claims
+        again = cli(*command, "--llm-url", server.url, "--resume")
+        assert again.returncode == 0, again.stderr
+        assert toll.paid.total() == len(toll.paid) == claims
+    finally:
+        toll.drop()
+        stop()

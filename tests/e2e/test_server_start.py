@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import scripted_llm as llm
@@ -200,3 +201,80 @@ print(socket.socket().connect_ex((host, int(port))) == 0)
         [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert (run.returncode, run.stdout) == (0, "the address can't be said\nFalse\n")
+
+
+def keyed(folder: Path) -> dict[str, str]:
+    """Return the settings of a server that was started once, and asked for jobs."""
+    keys, key = folder / "keys.json", folder / "key"
+    made = here("keys", "create", "ana", "--scope", "score", "--file", keys)
+    key.write_text(made.stdout)
+    settings = {
+        "HALLUJUDGE_KEYS_FILE": str(keys),
+        "HALLUJUDGE_DATA_FOLDER": str(folder / "data"),
+        "HALLUJUDGE_JOBS_DATABASE": "",
+    }
+    server = ServerProcess(**settings)
+    listed = here("jobs", "list", "--server", server.address, "--api-key-file", key)
+    assert listed.returncode == 0, listed.stderr
+    server.process.kill()  # what is needed at the next start is kept at once
+    server.stop()
+    return settings
+
+
+def delete(path: Path) -> None:
+    for file in path.parent.glob(f"{path.name}*"):
+        file.unlink()
+
+
+def empty(path: Path) -> None:
+    delete(path)
+    path.touch()
+
+
+def replace(path: Path) -> None:
+    other = keyed(path.parent.parent / "other")["HALLUJUDGE_DATA_FOLDER"]
+    delete(path)
+    for file in Path(other).glob(f"{path.name}*"):
+        file.replace(path.with_name(file.name))
+
+
+@pytest.mark.parametrize(
+    ("name", "lose", "state"),
+    [
+        ("jobs.sqlite", delete, "is missing"),
+        ("spending.sqlite", empty, "is empty"),
+        ("spending.sqlite", replace, "is another database"),
+    ],
+)
+def test_a_database_that_was_lost_is_not_made_again_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, lose: Any, state: str
+) -> None:
+    settings = keyed(tmp_path)
+    assert start(**settings).returncode == 0  # nothing is lost
+    for variable, value in settings.items():
+        monkeypatch.setenv(variable, value)
+    path = tmp_path / "data" / name
+    assert f"    ok  state: {path}\n" in here("doctor").stdout
+    lose(path)
+    refused = start(**settings)
+    assert refused.returncode == 2, refused.stderr
+    assert f"{path} {state}" in refused.stderr
+    assert "--accept-new-state" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert f"FAILED  state: {path} {state}" in here("doctor").stdout
+    accepted = start(HALLUJUDGE_ACCEPT_NEW_STATE="1", **settings)
+    assert accepted.returncode == 0, accepted.stderr
+    assert f"{path} {state}" in accepted.stderr
+    again = start(**settings)
+    assert again.returncode == 0, again.stderr
+    assert state not in again.stderr
+
+
+def test_where_all_databases_were_deleted_the_server_starts_and_says_so(tmp_path: Path) -> None:
+    settings = keyed(tmp_path)
+    for path in (tmp_path / "data").glob("*.sqlite*"):
+        path.unlink()
+    begun = start(**settings)
+    assert begun.returncode == 0, begun.stderr
+    assert "spending.sqlite is missing" in begun.stderr
+    assert "jobs.sqlite is missing" in begun.stderr

@@ -8,7 +8,7 @@ import secrets
 import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,6 +30,7 @@ _INSERT = (
     "INSERT INTO hallujudge_state SELECT '{}', 0 WHERE NOT EXISTS (SELECT id FROM hallujudge_state)"
 )
 _READ = "SELECT id, writes FROM hallujudge_state"
+_READ_SECONDS = 2.0
 
 
 class DatabaseLostError(Exception):
@@ -182,6 +183,24 @@ class DatabaseWatch:
         """Note that a transaction which counted was committed."""
         self.writes = max(self.writes, writes)
         self._problem = ""
+
+
+def database_id(path: Path) -> str | None:
+    """Return the id of a SQLite database that a :class:`DatabaseWatch` has watched.
+
+    Returns:
+        The id; empty if the file is missing or has no tables; None if it can't be read now.
+    """
+    if not path.exists():
+        return ""
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_READ_SECONDS)
+        ) as file:
+            row = file.execute(_READ).fetchone()
+    except sqlite3.Error as err:
+        return "" if _has_no_table(err) else None
+    return str(row[0]) if row else ""
 
 
 def _has_no_table(error: Exception) -> bool:

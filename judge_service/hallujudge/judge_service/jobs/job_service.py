@@ -73,6 +73,7 @@ class JobService:
         limits: Limits of jobs.
         now: Seconds since 1970.
         workers: Does what needs no models, if set; otherwise the engine does.
+        opened: Called in a thread when the database is open.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class JobService:
         *,
         now: Callable[[], float] = time.time,
         workers: JobWorkers | None = None,
+        opened: Callable[[], None] = lambda: None,
     ) -> None:
         self._address = address
         self._engine = engine
@@ -91,6 +93,7 @@ class JobService:
         self._limits = limits or JobLimits()
         self._now = now
         self._workers = workers
+        self._opened = opened
         self._threads = DatabaseThreads()
         self._changes = Changes()
         self._activity = Activity()
@@ -304,6 +307,7 @@ class JobService:
         from .job_store import JobStore
 
         database = await self._threads.run(Database, self._address)
+        await asyncio.to_thread(self._opened)
         scoring = JobScoring(
             engine=self._engine,
             codec=self._codec,

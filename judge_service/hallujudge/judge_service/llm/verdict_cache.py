@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import InvalidInputError
-from ..state_files import DatabaseLostError
+from ..state_files import DatabaseLostError, create_folder
 from ..stopping import begun
 from ..threads import shielded
 from .cache_file import CacheFile, Claim, Record, Row, new_owner, record_of
@@ -231,12 +231,17 @@ class VerdictCache:
         with suppress(sqlite3.Error):
             rows = gone.rows()
         gone.close()
+        # They wait in memory if the new file can't be opened.
+        for row in rows:
+            self._pending.setdefault(row.key.hex(), row)
+        # A folder that was deleted too is made again, so that what was paid for is kept at once.
+        create_folder(self.path.parent)
         if not self.path.exists():
             # Logs of the deleted file do not belong to the new one.
             for end in ("-wal", "-shm"):
                 self.path.with_name(self.path.name + end).unlink(missing_ok=True)
         self._file = CacheFile(self.path, self._busy_seconds)
-        self._file.put(rows)
+        self._flush(self._file)
         _LOG.warning(
             "verdict cache %s is used again with %d records (%s); calls whose records are not "
             "among them are paid for again",

@@ -57,7 +57,7 @@ class MessageLimits(Protocol):
 
     @property
     def max_report_groups(self) -> int:
-        """Maximum number of groups of a report for each field."""
+        """Maximum number of groups of a report, over all fields."""
 
 
 class Calls:

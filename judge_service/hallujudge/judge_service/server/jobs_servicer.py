@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -189,7 +189,10 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
 
 
 def job_service(
-    resolved: ResolvedSettings, engine: Engine, workers: WorkerPool | None = None
+    resolved: ResolvedSettings,
+    engine: Engine,
+    workers: WorkerPool | None = None,
+    opened: Callable[[], None] = lambda: None,
 ) -> JobService | None:
     """Return the job service that the settings describe, if they allow jobs.
 
@@ -197,6 +200,7 @@ def job_service(
         resolved: The settings of the server and its judges.
         engine: Scores items.
         workers: Worker processes for scoring without models; by default the engine does it.
+        opened: Called in a thread when the database is open.
     """
     settings = resolved.server
     if not (address := jobs_address(resolved)):
@@ -209,7 +213,7 @@ def job_service(
         max_running=settings.max_running_jobs,
     )
     helpers = None if workers is None else partial(WorkersOfJob, workers)
-    return JobService(address, engine, WireCodec(), limits, workers=helpers)
+    return JobService(address, engine, WireCodec(), limits, workers=helpers, opened=opened)
 
 
 def jobs_address(resolved: ResolvedSettings) -> str:

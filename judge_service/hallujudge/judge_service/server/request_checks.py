@@ -54,7 +54,7 @@ class GroupLimit:
     """Limits the groups of a report, because each takes time over all clusters.
 
     Args:
-        limit: Maximum number of groups of a field.
+        limit: Maximum number of groups over all fields.
     """
 
     def __init__(self, limit: int) -> None:
@@ -65,17 +65,19 @@ class GroupLimit:
         """Add the groups of items, as :func:`groups_of` returns them.
 
         Raises:
-            InvalidInputError: A field has too many groups.
+            InvalidInputError: There are too many groups.
         """
         for key, values in groups.items():
-            known = self._groups.setdefault(key, set())
-            known.update(values)
-            if len(known) > self._limit:
-                raise _too_costly(
-                    "spec.group_by",
-                    f"the field {key[:80]!r} has more than {self._limit} values (setting "
-                    "max_report_groups); group by a field with fewer values",
-                )
+            self._groups.setdefault(key, set()).update(values)
+        counts = {key: len(values) for key, values in self._groups.items()}
+        if sum(counts.values()) > self._limit:
+            key = max(counts, key=counts.__getitem__)
+            raise _too_costly(
+                "spec.group_by",
+                f"the report would have more than {self._limit} groups over all fields (setting "
+                f"max_report_groups), {counts[key]} of the field {key[:80]!r}; group by fields "
+                "with fewer values",
+            )
 
 
 def groups_of(

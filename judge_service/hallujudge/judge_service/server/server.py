@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ from ..threads import use_scheduler
 from .authentication import describes_itself, is_loopback, new_authenticator
 from .connections import raise_file_limit
 from .jobs_servicer import job_service, jobs_address, with_verdict_cache
+from .known_databases import refuse_lost_databases, remember_databases
 from .logs import open_again
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
@@ -265,6 +267,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
         raise InvalidInputError(f"benchmarks: {err}") from err
     # Refuse bad files before starting a judge, which takes minutes.
     new_authenticator(settings)
+    await asyncio.to_thread(refuse_lost_databases, resolved)
     if server_credentials(settings) is None and not is_loopback(settings.host):
         _LOG.warning(
             "keys and responses are readable on their way: set tls_cert and tls_key, or let only a "
@@ -280,7 +283,9 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
     async with _judges(resolved, shutdown) as resources, started(settings) as workers:
         if not shutdown.stopping.is_set():
             engine = Engine(resources)
-            running = await start(settings, engine, job_service(resolved, engine, workers), workers)
+            remember = partial(remember_databases, resolved)
+            jobs = job_service(resolved, engine, workers, remember)
+            running = await start(settings, engine, jobs, workers)
             try:
                 await _announced(resolved, running, announce)
                 await shutdown.stopping.wait()
@@ -299,6 +304,7 @@ async def _announced(
     """Do what follows the start of a server, and say where it serves."""
     # Only now: a file that a wrong setting names has been refused.
     await asyncio.to_thread(_make_private, resolved)
+    await asyncio.to_thread(remember_databases, resolved)
     # Everything loaded so far stays; scanning it again would stop the process for 50 ms.
     gc.freeze()
     # Commands hardly look for cycles. Those of failed calls would pile up in a server.

@@ -82,7 +82,7 @@ class ServerSettings:
     )
     """The maximum size of a stream's results that its client has not read, in bytes."""
     max_report_groups: int = _setting(10_000, "maximum number of groups of a report", low=1)
-    """The maximum number of groups of a report, for each field."""
+    """The maximum number of groups of a report, over all its fields."""
     workers: int = _setting(
         -1, "worker processes; -1: one for each core, 1: none", low=-1, high=1024
     )
@@ -103,6 +103,10 @@ class ServerSettings:
     """File of API keys, which ``hallujudge keys`` makes; empty for no keys."""
     spending_file: str = _setting("", "SQLite file of what keys spend; empty: in data_folder")
     """SQLite file of what keys spend on language models; by default in the data folder."""
+    accept_new_state: int = _setting(
+        0, "1: start although a database of the last start is lost", high=1
+    )
+    """Whether the server starts where its jobs or spending were deleted or emptied."""
     allow_anonymous: int = _setting(0, "1: serve callers that have no key or certificate", high=1)
     """Whether callers without key or certificate are served beyond loopback, or despite keys."""
     reflection: str = _setting("auto", "auto, on or off; auto: on loopback only")

@@ -132,6 +132,7 @@ def _findings(
     with Client.embedded() as client:
         yield from _metric_findings(client, "here")
     yield from _extras()
+    yield from _state()
     yield from _judge_findings(judges)
     yield from _small_judges(judges)
     if server is not None:
@@ -188,6 +189,21 @@ def _extras() -> Iterator[_Finding]:
         if extra == "spacy" and not missing:
             text = f"installed; {_pipelines()}"
         yield _Finding(name=f"extra {extra}", ok=not missing, text=text, needed=False)
+
+
+def _state() -> Iterator[_Finding]:
+    """The databases of a server that was started here, compared with its last start."""
+    from hallujudge.judge_service.installation import missing_modules
+    from hallujudge.judge_service.settings.server_settings import load_settings
+
+    if missing_modules("server"):
+        return
+    from hallujudge.judge_service.server.known_databases import known_databases
+
+    for one in known_databases(load_settings()):
+        if one.id:
+            text = f"{one.problem}: {one.contents} are lost" if one.is_lost else str(one.path)
+            yield _Finding(name="state", ok=not one.is_lost, text=text)
 
 
 def _pipelines() -> str:

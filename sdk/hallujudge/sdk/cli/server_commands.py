@@ -77,6 +77,12 @@ _SERVED: Mapping[str, tuple[Any, Any]] = {
         str,
         server_option(metavar="FILE|URL", help="Where jobs are kept; off: no jobs."),
     ),
+    "accept_new_state": (
+        bool,
+        server_option(
+            "--accept-new-state", help="Start although a database was deleted or emptied."
+        ),
+    ),
     "log_level": (str, output_option(help="Log level: debug, info, warning or error.")),
     "vllm": (str, judge_option(help="Model of a vLLM server to start and watch.")),
     "vllm_tensor_parallel_size": (

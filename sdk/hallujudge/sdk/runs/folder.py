@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Self
 
+from hallujudge.judge_service.state_files import identity
 from hallujudge.metrics import Report
 
 from ..errors import InvalidInputError, OutputError
 from .folder_lock import FolderLock
 from .item_lines import signed_lines
-from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
+from .journal import PART, KeptParts, append, read_kept, write_marks
+from .lost_folder import copy_open_file, lost_folder, place_of
 from .manifest import (
     ITEMS,
     JOURNAL,
@@ -92,6 +94,8 @@ class RunFolder:
         self.written = 0
         """Number of items that the folder holds."""
         self._manifest: Manifest | None = None
+        self._marks = b""
+        self._places: list[tuple[int, int] | None] = []
         self._lines: BinaryIO | None = None
         self._journal: BinaryIO | None = None
         self._offset = 0
@@ -137,7 +141,7 @@ class RunFolder:
             ArchiveError: Its manifest is damaged.
             OutputError: The files can't be written.
         """
-        self._manifest = manifest
+        self._manifest, self._marks = manifest, marks
         if resume and self._overwrite:
             raise InvalidInputError(
                 "ScoreRun(resume=True) and ScoreRun(overwrite=True) are both given; choose one"
@@ -157,17 +161,17 @@ class RunFolder:
         again = (f"{earlier}; the batches that hold them are scored again",)
         notes = (again if earlier else nothing) if resume else self._discarded()
         with self._errors(self.folder):
-            self._write(partial(self.folder, MANIFEST), manifest.to_text())
-            write_marks(self.folder, manifest, marks)
+            self._write_start(manifest)
             # The journal is created last: a folder that has one can be resumed.
-            self._open("wb")
+            self._open("w+b")
         return Started(kept=KeptParts(), notes=notes, earlier=earlier)
 
     def add(self, part: Part) -> None:
         """Append a part.
 
         Raises:
-            OutputError: The files can't be written, for example because the disk is full.
+            OutputError: The files can't be written, for example because the disk is full, or the
+                folder was deleted or moved.
         """
         assert self._lines is not None, "start was called"
         assert self._journal is not None, "start was called"
@@ -183,13 +187,37 @@ class RunFolder:
         if self._offset - self._synced >= _SYNC_BYTES:
             with self._errors(self.lines_path):
                 self._sync()
+        self.check()
+
+    def check(self) -> None:
+        """Check that the folder and the files of the run are where they were.
+
+        What was written to deleted files is lost when this process ends; it is therefore copied to
+        a new folder of the same name.
+
+        Raises:
+            OutputError: The folder or a file in it was deleted, moved or replaced.
+        """
+        if self._found_places() == self._places:
+            return
+        assert self._lines is not None, "files that are open have a place"
+        assert self._journal is not None, "files that are open have a place"
+        moved = place_of(self._lines)
+        with self._errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not (is_taken := self._is_taken()):
+                self._restore(self._lines, self._journal)
+        self._close_files()
+        raise lost_folder(self.folder, self.written, moved, is_taken=is_taken)
 
     def finish(self, report: Report, *, html: bool = False) -> None:
         """Write the report and the page, and swap them in together with the items.
 
         Raises:
-            OutputError: The files can't be written, for example because the disk is full.
+            OutputError: The files can't be written, for example because the disk is full, or the
+                folder was deleted or moved.
         """
+        self.check()
         with self._errors(self.lines_path):
             self._sync()
             self._close_files()
@@ -224,6 +252,7 @@ class RunFolder:
                 if file is not None:
                     file.close()
         self._lines = self._journal = None
+        self._places = []
         self._lock.release()
 
     def kept(self, count: int) -> str:
@@ -272,7 +301,7 @@ class RunFolder:
             os.truncate(self.journal_path, kept.journal_end)
             self.lines_path.touch()
             os.truncate(self.lines_path, kept.lines_end)
-            self._open("ab")
+            self._open("a+b")
         self._take(kept)
         notes = (
             f"the last {cut} bytes of the journal are incomplete or damaged and were cut off; "
@@ -303,23 +332,46 @@ class RunFolder:
     def _open(self, mode: str) -> None:
         self._lines = self.lines_path.open(mode)  # type: ignore[assignment]  # a mode of bytes
         self._journal = self.journal_path.open(mode)  # type: ignore[assignment]
+        self._places = self._found_places()
 
-    def _sync(self) -> None:
-        """Flush everything to the disk, then record that in the journal."""
-        assert self._lines is not None, "start was called"
-        assert self._journal is not None, "start was called"
-        for file in (self._lines, self._journal):
-            file.flush()
-            os.fsync(file.fileno())
-        append(self._journal, SYNCED, b"")
-        self._journal.flush()
-        self._synced = self._offset
+    def _found_places(self) -> list[tuple[int, int] | None]:
+        """Return what is at the paths of the open files now; nothing if none is open."""
+        if self._lines is None:
+            return []
+        return [identity(path) for path in (self.folder, self.lines_path, self.journal_path)]
+
+    def _write_start(self, manifest: Manifest) -> None:
+        self._write(partial(self.folder, MANIFEST), manifest.to_text())
+        write_marks(self.folder, manifest, self._marks)
+
+    def _is_taken(self) -> bool:
+        """Lock what is at the folder's path now; return whether it has or gets another run."""
+        folder, _, journal = self._found_places()
+        if journal not in (None, self._places[2]):
+            return True
+        if folder != self._places[0] and (self.folder / REPORT).exists():
+            return True
+        self._lock.release()
+        try:
+            self._lock = FolderLock(self.folder)
+        except OutputError:
+            return True
+        return False
+
+    def _restore(self, lines: BinaryIO, journal: BinaryIO) -> None:
+        """Write to the folder at the path what the open files of the lost one have."""
+        assert self._manifest is not None, "start was called"
+        self._write_start(self._manifest)
+        # The journal comes last: a folder that has one can be resumed.
+        for file, path in ((lines, self.lines_path), (journal, self.journal_path)):
+            copy_open_file(file, path, by=staged(self.folder, path.name))
 
     def _close_files(self) -> None:
         for file in (self._lines, self._journal):
             if file is not None:
                 file.close()
         self._lines = self._journal = None
+        self._places = []
 
     def _signed_lines(self, signature: str) -> Iterator[bytes]:
         with self.lines_path.open("rb") as file:

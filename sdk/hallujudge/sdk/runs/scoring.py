@@ -8,10 +8,11 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.cache_file import kept_replies
+from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics import Report, Tally
 from hallujudge.metrics.families import benchmark_named
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from .folder import RunFolder, Started
     from .parts import Entry
     from .progress_bar import Progress
+
+_T = TypeVar("_T")
+_LOOK_SECONDS = 1.0
 
 
 class RunWatch(Protocol):
@@ -158,7 +162,7 @@ async def score_parts(
     if folder.written < len(items):
         missing = _missing_parts(started, source, items, folder.written)
         async with aclosing(missing) as parts:
-            async for part, made in parts:
+            async for part, made in _while_there(parts, folder):
                 folder.add(part)
                 total.merge_bytes(part.tally)
                 if watch is not None:
@@ -192,6 +196,30 @@ def _up_to(items: ItemSource, end: int) -> ItemSource:
     if end == len(items):
         return items
     return replace(items, count=end, make=lambda: islice(items.make(), end), slices=None)
+
+
+async def _next(parts: AsyncGenerator[_T, None]) -> _T | None:
+    return await anext(parts, None)
+
+
+async def _while_there(
+    parts: AsyncGenerator[_T, None], folder: RunFolder
+) -> AsyncGenerator[_T, None]:
+    """Yield parts, and look at the folder also while a part takes long: its calls are paid for.
+
+    Raises:
+        OutputError: The folder was deleted or moved.
+    """
+    while True:
+        part = begun(_next(parts))
+        try:
+            while not (await asyncio.wait({part}, timeout=_LOOK_SECONDS))[0]:
+                folder.check()
+            if (done := part.result()) is None:
+                return
+        finally:
+            await cancel_all(part)
+        yield done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
@@ -304,6 +305,7 @@ async def test_a_folder_that_is_gone_stops_nothing(
             for file in folder.iterdir():
                 file.unlink()
             folder.rmdir()
+            folder.write_text("not a folder")
             other = cache_key({"a": 2})
             assert await cache.claim(other) is None
             await cache.put(other, "m", RECORD)
@@ -313,3 +315,16 @@ async def test_a_folder_that_is_gone_stops_nothing(
         in warnings(caplog)[0]
     )
     assert "were not written" in warnings(caplog)[-1]
+
+
+async def test_a_folder_that_is_deleted_is_made_again_with_every_record(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "c"
+    path.parent.mkdir()
+    other = cache_key({"a": 2})
+    async with opened(path) as cache:
+        await cache.put(KEY, "m", RECORD)
+        shutil.rmtree(path.parent)
+        await cache.put(other, "m", RECORD)
+        assert path.parent.stat().st_mode & 0o077 == 0
+    async with opened(path) as again:
+        assert await again.get(KEY) == await again.get(other) == RECORD

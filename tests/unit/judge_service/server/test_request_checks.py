@@ -8,7 +8,11 @@ from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.access.caller import Caller, Scope, acting_as
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, PermissionDeniedError
-from hallujudge.judge_service.server.request_checks import admitted_bytes, admitted_spec
+from hallujudge.judge_service.server.request_checks import (
+    GroupLimit,
+    admitted_bytes,
+    admitted_spec,
+)
 from hallujudge.judge_service.wire.convert import spec_to_proto
 
 JUDGED = ScoreSpec(metric="tri-he", options={"judge": "llm"})
@@ -40,3 +44,15 @@ def test_an_invalid_spec_is_refused_every_time() -> None:
     for _ in range(2):
         with pytest.raises(InvalidInputError, match="has 201 characters"):
             admitted_spec(message)
+
+
+def test_groups_are_counted_over_all_fields_of_a_report() -> None:
+    fields = {name: [str(number) for number in range(3)] for name in ("a", "b", "c", "d")}
+    GroupLimit(12).add(fields)
+    limit = GroupLimit(11)
+    limit.add({name: values[:2] for name, values in fields.items()})
+    with pytest.raises(InvalidInputError) as raised:
+        limit.add(fields)
+    assert raised.value.reason == "TOO_COSTLY"
+    assert [one.field for one in raised.value.violations] == ["spec.group_by"]
+    assert "more than 11 groups over all fields (setting max_report_groups)" in str(raised.value)

@@ -1,0 +1,136 @@
+"""The databases that a data folder's server has used, to notice at the next start what was lost.
+
+SQLite makes a new file where one was deleted or emptied. Budgets would then be spent again, and
+jobs would be gone, without a word. ``databases.json`` in the data folder therefore has the id of
+each database, and a start compares it with what is there.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InvalidInputError
+from ..settings.server_settings import ResolvedSettings, spending_path, state_folder
+from ..state_files import create_folder, database_id, locked, replace_private
+from .jobs_servicer import jobs_address, with_verdict_cache
+
+_LOG = logging.getLogger(__name__)
+_FILE = "databases.json"
+_CONTENTS = {"spending": "the calls and costs of keys", "jobs": "jobs with their results"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownDatabase:
+    """A database that a server has used."""
+
+    path: Path
+    """Its file."""
+    contents: str
+    """What it keeps."""
+    id: str
+    """Its id when a server last used it; empty if none has."""
+    found: str | None
+    """Its id now; empty if it is missing or has no tables, None if it can't be read now."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is not the database that a server used."""
+        return bool(self.id) and self.found is not None and self.found != self.id
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with a lost database."""
+        if self.found:
+            return f"{self.path} is another database than at the last start"
+        state = "is empty" if self.path.exists() else "is missing"
+        return f"{self.path} {state}; at the last start it was not"
+
+
+def known_databases(resolved: ResolvedSettings) -> tuple[KnownDatabase, ...]:
+    """Return the databases that a server with these settings uses, and what is there now.
+
+    A PostgreSQL database is not among them.
+    """
+    known = _read(state_folder(resolved.judges) / _FILE)
+    return tuple(
+        KnownDatabase(
+            path=path,
+            contents=_CONTENTS[name],
+            id=known.get(str(path.absolute()), ""),
+            found=database_id(path),
+        )
+        for name, path in _paths(resolved).items()
+    )
+
+
+def refuse_lost_databases(resolved: ResolvedSettings) -> None:
+    """Log what was lost since the last start.
+
+    Raises:
+        InvalidInputError: A database was lost while others still have content, and the settings do
+            not accept that.
+    """
+    databases = known_databases(resolved)
+    lost = [one for one in databases if one.is_lost]
+    for one in lost:
+        _LOG.warning("%s: %s are lost", one.problem, one.contents)
+    if not lost or resolved.server.accept_new_state:
+        return
+    kept = [one.path for one in databases if one.found and not one.is_lost]
+    cache = with_verdict_cache(resolved).verdict_cache
+    with suppress(OSError):
+        if cache and Path(cache).stat().st_size:
+            kept.append(Path(cache))
+    if kept:
+        problems = "; ".join(f"{one.problem} ({one.contents})" for one in lost)
+        raise InvalidInputError(
+            f"{problems}, but {kept[0]} has content. Put it back, or start once with "
+            "--accept-new-state (HALLUJUDGE_ACCEPT_NEW_STATE=1) to begin a new one"
+        )
+
+
+def remember_databases(resolved: ResolvedSettings) -> None:
+    """Write down which databases a server uses, for its next start."""
+    file = state_folder(resolved.judges) / _FILE
+    databases = known_databases(resolved)
+    # A file that is not there yet is made by the first job.
+    used = {str(one.path.absolute()): one.found for one in databases if one.found is not None}
+    try:
+        known = _read(file)
+        if all(known.get(path, "") == found for path, found in used.items()):
+            return
+        create_folder(file.parent)
+        with locked(file):
+            known = {path: found for path, found in (_read(file) | used).items() if found}
+            replace_private(file, json.dumps(known, indent=1) + "\n")
+    except OSError as err:
+        _LOG.warning(
+            "%s can't be written (%s); a database that is lost is not noticed at the next start",
+            file,
+            err.strerror or err,
+        )
+
+
+def _paths(resolved: ResolvedSettings) -> dict[str, Path]:
+    jobs = jobs_address(resolved)
+    return {
+        **({"spending": spending_path(resolved)} if resolved.server.keys_file else {}),
+        **({"jobs": Path(jobs)} if jobs and "://" not in jobs else {}),
+    }
+
+
+def _read(file: Path) -> dict[str, str]:
+    try:
+        content = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as err:
+        _LOG.warning("%s can't be read (%s); lost databases are not noticed", file, err)
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    return {path: found for path, found in content.items() if isinstance(found, str)}
