@@ -188,6 +188,20 @@ def unreachable(details: str) -> grpc.aio.AioRpcError:
     return grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, nothing, nothing, details, None)
 
 
+@pytest.mark.parametrize(("id", "size"), [("a" * 65_537, 65_537), ("€" * 21_846, 65_538)])
+def test_an_id_of_more_than_65536_bytes_is_refused(id: str, size: int) -> None:
+    def sent(name: str) -> list[Item]:
+        item = ChairItem(id=name, response="A dog.", reference_objects=())
+        return _convert.items_from_proto([_convert.item_to_proto(item)])
+
+    assert [item.id for item in sent("€" * 21_845)] == ["€" * 21_845]
+    with pytest.raises(InvalidInputError) as raised:
+        sent(id)
+    assert [one.field for one in raised.value.violations] == ["items[0].id"]
+    problem = f"items[0].id: has {size} bytes; give an id of at most 65536"
+    assert str(raised.value).startswith(problem)
+
+
 def test_an_unknown_host_is_said_once() -> None:
     details = (
         "errors resolving nowhere.example:50051: [field:hostname lookup error:address lookup "

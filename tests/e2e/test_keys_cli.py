@@ -61,6 +61,21 @@ def test_a_key_is_shown_once_listed_and_revoked(keys: Path) -> None:
     assert "ana  revoked" in here("keys", "list").stdout
 
 
+def test_a_budget_in_which_no_call_fits_is_told(
+    keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = ("keys", "create", "ana", "--scope", "judge", "--cost-per-day")
+    assert "note: --cost-per-day" not in here(*create, "0.000001").stderr
+    monkeypatch.setenv("HALLUJUDGE_LLM_PRICE_PROMPT", "1")
+    monkeypatch.setenv("HALLUJUDGE_LLM_PRICE_COMPLETION", "2")
+    made = here(*create, "0.0001")
+    assert made.returncode == 0
+    assert "note: --cost-per-day 0.0001 is less than one call of the judge may cost" in made.stderr
+    assert "--cost-per-day" not in here(*create, "1").stderr
+    edited = here("keys", "edit", made.stdout[3:11], "--cost-per-day", "0")
+    assert "note: --cost-per-day 0 is less" in edited.stderr
+
+
 def test_a_key_is_edited_and_rotated(keys: Path) -> None:
     old = here("keys", "create", "ana", "--scope", "score", "--cost-per-day", "2").stdout.strip()
     id = old[3:11]

@@ -426,7 +426,7 @@ class JudgeFactory:
         Raises:
             InvalidInputError: The cost is limited, and prices are not set.
         """
-        prices = self._prices(judge)
+        prices = prices_of(self.settings, judge)
         max_calls = self.settings.fallback_max_calls if judge == "fallback" else -1
         if self.settings.max_cost >= 0 and prices is None:
             raise InvalidInputError(
@@ -449,25 +449,29 @@ class JudgeFactory:
 
     def _call_budget(self, judge: str) -> CallBudget:
         """Return the budget of a judge, of this process or of another one."""
-        prices = self._prices(judge)
+        prices = prices_of(self.settings, judge)
         elsewhere = self._elsewhere.budget(judge, prices) if self._elsewhere is not None else None
         return elsewhere or self.budget(judge)
 
-    def _prices(self, judge: str) -> Prices | None:
-        """Return the prices of ``llm`` or ``fallback``, or None if they are not set."""
-        prompt, cached, completion = (
-            getattr(self.settings, f"{judge}_price_{kind}")
-            for kind in ("prompt", "cached", "completion")
+
+def prices_of(settings: JudgeSettings, judge: str) -> Prices | None:
+    """Return the prices of ``llm`` or ``fallback``, or None if they are not set.
+
+    Raises:
+        InvalidInputError: Only one of two prices is set.
+    """
+    prompt, cached, completion = (
+        getattr(settings, f"{judge}_price_{kind}") for kind in ("prompt", "cached", "completion")
+    )
+    if (prompt < 0) != (completion < 0):
+        missing = "prompt" if prompt < 0 else "completion"
+        raise InvalidInputError(
+            f"{judge}_price_{missing} is not set; set the prices of both prompt and "
+            "completion tokens, or neither"
         )
-        if (prompt < 0) != (completion < 0):
-            missing = "prompt" if prompt < 0 else "completion"
-            raise InvalidInputError(
-                f"{judge}_price_{missing} is not set; set the prices of both prompt and "
-                "completion tokens, or neither"
-            )
-        if prompt < 0:
-            return None
-        return Prices(prompt=prompt, completion=completion, cached=cached if cached >= 0 else None)
+    if prompt < 0:
+        return None
+    return Prices(prompt=prompt, completion=completion, cached=cached if cached >= 0 else None)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -435,6 +435,13 @@ async def estimate_judge(
     return await estimate_calls(judge.name, judge.client, calls(), counter, prices)
 
 
+def least_cost(prices: Prices) -> float:
+    """Return the least that is reserved for a call about one claim: that of an empty item."""
+    texts = [text for _, text in load_template("judge_claim").parts]
+    prompt = sum(len(text.encode()) for text in texts)
+    return prices.cost(prompt, _CHOICE_TOKENS + _ENTRY_TOKENS)
+
+
 def _version_of(body: bytes) -> str:
     try:
         version = json.loads(body)["version"]

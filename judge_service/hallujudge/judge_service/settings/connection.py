@@ -107,11 +107,11 @@ def is_own_host(header: str, names: Collection[str] = ()) -> bool:
     """Return whether a request's Host header is one that no foreign web page can bring about.
 
     A page could resolve a name of its own to this machine, and read what browsers may reach (DNS
-    rebinding). It has no such power over IP addresses, ``localhost`` and listed names; and browsers
-    leave out no Host.
+    rebinding). It has no such power over IP addresses, ``localhost`` and listed names. A request
+    without the header is refused: HTTP/1.1 requires it.
 
     Args:
-        header: The header; empty if there is none.
+        header: The header; empty if there is none or more than one.
         names: Further names of the server.
     """
     try:
@@ -120,8 +120,7 @@ def is_own_host(header: str, names: Collection[str] = ()) -> bool:
         return False
     if _NO_HOST.search(header):
         return False
-    known = not header or host in ("localhost", *map(str.lower, names))
-    return known or _address(host) is not None
+    return host in ("localhost", *map(str.lower, names)) or _address(host) is not None
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

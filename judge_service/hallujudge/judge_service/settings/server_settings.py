@@ -169,7 +169,7 @@ class ServerSettings:
     def own_names(self) -> tuple[str, ...]:
         """The names of ``host_names``, and those that the server listens on."""
         listed = (name.strip() for name in self.host_names.split(","))
-        return (*listed, self.http_host, self.metrics_host)
+        return (*filter(None, listed), self.http_host, self.metrics_host)
 
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {

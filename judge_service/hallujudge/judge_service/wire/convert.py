@@ -30,6 +30,8 @@ TASKS = item_types()
 _TASK_OF = {item_type: task for task, item_type in TASKS.items()}
 # Room for the note that `shrink` adds; a note has a few hundred bytes.
 _NOTE_BYTES = 1024
+MAX_ID_BYTES = 1 << 16
+"""Maximum size of an item's id, in UTF-8."""
 
 
 # Where values have another shape than their messages
@@ -314,6 +316,9 @@ def _item(message: pb.Item) -> Item:
 def _checked(item: Item, item_type: type[Item]) -> Item:
     if not item.id:
         raise MalformedError("is empty; give each item an id", "id")
+    # Ids are repeated in results and errors. A text of fewer characters may have more bytes.
+    if len(item.id) * 4 > MAX_ID_BYTES and (size := len(item.id.encode())) > MAX_ID_BYTES:
+        raise MalformedError(f"has {size} bytes; give an id of at most {MAX_ID_BYTES}", "id")
     if not isinstance(item, item_type):
         raise MalformedError(
             f"the metric needs a {_TASK_OF[item_type]!r} task", _TASK_OF[type(item)]

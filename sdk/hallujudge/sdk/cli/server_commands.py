@@ -217,6 +217,25 @@ def create(
         limits=Limits(**limits.given()),
     )
     _show_key(key, path)
+    _warn_of_small_budget(limits)
+
+
+def _warn_of_small_budget(limits: KeyLimits) -> None:
+    """Say that no call fits into a day's money, as far as this machine's settings have prices."""
+    from hallujudge.judge_service.engine.judge_factory import prices_of
+    from hallujudge.judge_service.judges.llm_judge import least_cost
+    from hallujudge.judge_service.settings.server_settings import load_settings
+
+    if limits.cost_per_day is None:
+        return
+    if (prices := prices_of(load_settings().judges, "llm")) is None:
+        return
+    if (least := least_cost(prices)) > limits.cost_per_day:
+        typer.echo(
+            f"note: --cost-per-day {limits.cost_per_day:g} is less than one call of the judge may "
+            f"cost: at least {least:.6f} is reserved before it is sent, so this key can make none",
+            err=True,
+        )
 
 
 def _scopes(given: Sequence[str]) -> tuple[Scope, ...]:
@@ -270,6 +289,7 @@ def edit(
         )
     key = edit_key(_keys_path(file), key_id, limits=given, **changes)
     typer.echo(_key_line(key, now(), None))
+    _warn_of_small_budget(limits)
 
 
 def _removed(names: Sequence[str], limits: KeyLimits) -> dict[str, None]:

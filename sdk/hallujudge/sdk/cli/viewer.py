@@ -24,7 +24,14 @@ from hallujudge.metrics.framework.signature import (
 )
 
 from ..errors import HallujudgeError, InvalidInputError
-from ..report.page.document import Images, document, first_section, page_links, render_parts
+from ..report.page.document import (
+    Images,
+    document,
+    first_section,
+    page_links,
+    policy_of,
+    render_parts,
+)
 from ..report.page.page_parts import Content, Markup, element, joined, score_bar
 from ..report.report_text import counted, cut, shown
 from ..runs.folder_lock import is_locked
@@ -399,7 +406,9 @@ class _Handler(BaseHTTPRequestHandler):
         # A target may be a whole URL, whose host then replaces the header's (RFC 9112, 3.2.2).
         parts = web_address(self.path) or SplitResult("", "", *self.path.partition("?")[::2], "")
         # The name of another site may resolve to loopback, and its pages must not read these.
-        if not is_own_host(parts.netloc or self.headers.get("Host") or ""):
+        hosts = self.headers.get_all("Host", [])
+        host = (parts.netloc or hosts[0]) if len(hosts) == 1 else ""
+        if not is_own_host(host):
             self._send(HTTPStatus.FORBIDDEN, message_page("Refused", "Unknown name of this host."))
             return
         query = {key: values[0] for key, values in parse_qs(parts.query).items()}
@@ -415,6 +424,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
         self.send_header("X-Content-Type-Options", "nosniff")
+        # The page's own policy, and what only a header can say.
+        policy = f"{policy_of(page)}; frame-ancestors 'none'"
+        self.send_header("Content-Security-Policy", policy)
         # Runs change between requests.
         self.send_header("Cache-Control", "no-store")
         self.end_headers()

@@ -37,6 +37,7 @@ from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.sdk import AsyncClient, Connection, Secret
 
+_SCRAPE = "GET {} HTTP/1.0\r\nHost: localhost\r\n\r\n"
 _HOSTILE = 'x{y="z"}\n# HELP evil' + "a" * 1000
 
 
@@ -252,7 +253,7 @@ async def test_the_metrics_page_answers_a_target_that_is_a_whole_url() -> None:
         ("/metrics", "[::1]:9464", 200),
         ("/metrics", "10.1.2.3:9464", 200),
         ("/metrics", "hallujudge:9464", 200),
-        ("/metrics", "", 200),
+        ("/metrics", "", 403),
     ],
 )
 async def test_the_metrics_page_answers_no_name_of_a_web_page(
@@ -274,7 +275,9 @@ async def test_silent_connections_to_the_metrics_page_stop_no_scrape(
     host, _, port = page.address.rpartition(":")
     silent = [await asyncio.open_connection(host, int(port)) for _ in range(200)]
     # They end one by one, during the scrape.
-    assert b"calls_total" in await _sent(page.address, "GET /metrics HTTP/1.0\r\n\r\n")
+    assert b"calls_total" in await _sent(
+        page.address, "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n"
+    )
     for reader, writer in silent:
         assert await reader.read() == b""
         writer.close()
@@ -289,7 +292,7 @@ async def test_a_client_that_says_nothing_more_is_not_waited_for_among_many() ->
     silent = [await asyncio.open_connection(host, int(port)) for _ in range(200)]
     async with asyncio.timeout(PATIENCE):
         assert await silent[0][0].read() == b""
-    assert (await _sent(page.address, "GET /healthz HTTP/1.0\r\n\r\n")).endswith(b"ok\n")
+    assert (await _sent(page.address, _SCRAPE.format("/healthz"))).endswith(b"ok\n")
     for _, writer in silent:
         writer.close()
     await asyncio.to_thread(page.close)

@@ -142,6 +142,31 @@ def test_other_host_names_are_refused(address: str) -> None:
     assert get(address, address, Host="evil.example")[0] == 200, "the URL's host counts"
 
 
+@pytest.mark.parametrize("hosts", [(), ("localhost", "evil.example"), ("localhost", "localhost")])
+def test_a_request_without_one_host_is_refused(address: str, hosts: tuple[str, ...]) -> None:
+    connection = http.client.HTTPConnection(address.removeprefix("http://").rstrip("/"), timeout=60)
+    for target in ("/", address):
+        connection.putrequest("GET", target, skip_host=True)
+        for host in hosts:
+            connection.putheader("Host", host)
+        connection.endheaders()
+        with connection.getresponse() as answer:
+            assert answer.status == 403
+            answer.read()
+    connection.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/run?name=poor", "/compare?a=llava&b=poor", "/none"])
+def test_the_content_security_policy_is_a_header_too(address: str, path: str) -> None:
+    connection = http.client.HTTPConnection(address.removeprefix("http://").rstrip("/"), timeout=60)
+    connection.request("GET", path)
+    with connection.getresponse() as answer:
+        header, page = answer.headers["Content-Security-Policy"], answer.read().decode()
+    connection.close()
+    assert header == f"{Page(page, plain=True).policy}; frame-ancestors 'none'"
+    assert header.startswith("default-src 'none'; ")
+
+
 @pytest.mark.parametrize("target", ["http://[evil/", "http://[::1/run?name=x", "//[", "*"])
 def test_a_broken_target_is_not_found(
     address: str, target: str, capfd: pytest.CaptureFixture[str]

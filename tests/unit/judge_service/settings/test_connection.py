@@ -85,7 +85,6 @@ def test_other_texts_are_no_web_addresses(text: str) -> None:
 @pytest.mark.parametrize(
     ("header", "own"),
     [
-        ("", True),
         ("localhost", True),
         ("LocalHost.:80", True),
         ("127.0.0.1", True),
@@ -109,6 +108,7 @@ def test_other_texts_are_no_web_addresses(text: str) -> None:
         ("[evil.example]", False),
         (":80", False),
         (" ", False),
+        ("", False),
     ],
 )
 def test_a_host_is_an_address_or_a_listed_name(header: str, own: bool) -> None:

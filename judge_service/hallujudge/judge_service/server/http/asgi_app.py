@@ -221,15 +221,21 @@ def two_lengths(exchange: Exchange) -> Refusal | None:
     return _refusal(400, problem, ("connection", "close"), code=grpc.StatusCode.INVALID_ARGUMENT)
 
 
-def foreign_host(host: str, names: Collection[str]) -> Refusal | None:
-    """Refuse a request whose host is not a name of this machine.
+def foreign_host(exchange: Exchange, target: str, names: Collection[str]) -> Refusal | None:
+    """Refuse a request whose host is not a name of this machine, or that does not have one host.
 
     Args:
-        host: The host.
+        exchange: The request.
+        target: The host in the request's target, which replaces the header's; empty if none.
         names: Further names of this machine.
     """
+    headers = exchange.headers("host")
+    host = (target or headers[0]) if len(headers) == 1 else ""
     if is_own_host(host, names):
         return None
+    if len(headers) != 1:
+        problem = f"the head has {len(headers)} Host headers; send one"
+        return _refusal(400, problem, code=grpc.StatusCode.INVALID_ARGUMENT)
     problem = f"the host is {host!r:.80}; {OTHER_HOST}"
     return _refusal(403, problem, code=grpc.StatusCode.PERMISSION_DENIED)
 
@@ -289,7 +295,7 @@ class HttpApp:
         refusal = two_lengths(exchange)
         refusal = refusal or refusal_of(exchange, scope["method"], path, self._routes)
         if refusal is None and self._checks_host:
-            refusal = foreign_host(host or exchange.header("host"), self._names)
+            refusal = foreign_host(exchange, host, self._names)
         if refusal is not None:
             await self._refuse(exchange, refusal.status, refusal.http, refusal.headers)
         elif (route := self._routes.get(path)) is None:

@@ -187,6 +187,10 @@ class Exchange:
         """Return a header of the request, or an empty text."""
         return next((text for known, text in self.context.metadata if known == name), "")
 
+    def headers(self, name: str) -> list[str]:
+        """Return all headers of the request with a name."""
+        return [text for known, text in self.context.metadata if known == name]
+
     async def fail(
         self, status: status_pb2.Status, http: int | None = None, headers: Headers = ()
     ) -> None:

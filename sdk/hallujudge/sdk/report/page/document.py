@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import io
 import json
 import os
@@ -44,6 +45,7 @@ _MOST_IMAGES = 1_000_000
 _THUMBNAIL = 320
 _MOST_PIXELS = 100_000_000
 # COCO's files are named COCO_val2014_000000000042.jpg, and its ids are 42.
+_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 _LAST_DIGITS = re.compile(r"(\d+)\D*$")
 
 ImageSource: TypeAlias = "Callable[[str, str], str]"
@@ -433,6 +435,13 @@ def document(
     run = [element("script", Markup(source)) for source in sources]
     content = element("body", element("main", *body), *data, *run)
     return f"<!doctype html>\n{element('html', _head(title, allowed), content, lang='en')}\n"
+
+
+def policy_of(page: str) -> str:
+    """Return the content security policy of a document."""
+    found = _POLICY.search(page)
+    assert found is not None, "every document has one"
+    return html.unescape(found[1])
 
 
 def _head(title: str, policy: str) -> Markup:

@@ -319,6 +319,18 @@ async def test_a_server_for_everyone_answers_to_its_listed_names_only() -> None:
     assert "host_names" in page.json["message"]
 
 
+@pytest.mark.parametrize("hosts", ["", "host: localhost\r\nhost: evil.example\r\n"])
+async def test_a_request_without_one_host_is_refused(hosts: str) -> None:
+    async with serving() as server:
+        reader, writer = await connected(server)
+        head = f"POST {_INFO} HTTP/1.0\r\n{hosts}content-type: application/json\r\n"
+        writer.write(f"{head}content-length: 2\r\n\r\n{{}}".encode())
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert answer.split(b" ", 2)[1] == b"400"
+
+
 async def test_a_target_may_be_a_whole_url() -> None:
     async with serving() as server:
         at = f"http://{server.http_address}"
