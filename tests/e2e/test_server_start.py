@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.messages import expected_message
-from support.running import BIN, ServerProcess, cli, here
+from support.running import BIN, ServerProcess, cli, here, unmeasured
 from support.tri_he_samples import FALSE, TRUE, answer, report_of, score
 
 SECRET = "sk-never-to-be-seen-1234567890"
@@ -278,3 +278,35 @@ def test_where_all_databases_were_deleted_the_server_starts_and_says_so(tmp_path
     assert begun.returncode == 0, begun.stderr
     assert "spending.sqlite is missing" in begun.stderr
     assert "jobs.sqlite is missing" in begun.stderr
+
+
+@pytest.mark.parametrize("program", [("hallujudge-server",), ("hallujudge", "serve")])
+def test_a_signal_before_the_server_listens_ends_it_by_that_signal(
+    tmp_path: Path, program: tuple[str, ...]
+) -> None:
+    waiting = tmp_path / "settings"  # the start waits for who writes into it
+    os.mkfifo(waiting)
+    process = subprocess.Popen(
+        [BIN / program[0], *program[1:], "--config", waiting],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=unmeasured(),
+    )
+    with waiting.open("wb"):
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (-signal.SIGTERM, "")
+
+
+@pytest.mark.parametrize("program", ["hallujudge serve --port 0", "hallujudge-server"])
+def test_too_little_memory_is_named(program: str) -> None:
+    run = subprocess.run(
+        ["bash", "-c", f"ulimit -v 700000; exec {BIN}/{program}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert run.returncode == 2, run.stderr
+    assert run.stderr.startswith("error: ulimit -v lets this process use 683 MiB of addresses")
+    assert "Traceback" not in run.stderr

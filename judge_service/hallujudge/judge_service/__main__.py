@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
-from .errors import HallujudgeError
+from .access.memory import address_space, memory_problem
+from .errors import HallujudgeError, InvalidInputError
 from .installation import __version__
 from .settings.server_settings import load_settings, silence_grpc
+
+# Threads, gRPC and OpenBLAS reserve addresses: 684 MiB are too few, 977 MiB suffice.
+_LEAST_MEMORY = 960 << 20
 
 
 def run_server(arguments: dict[str, object] | None = None, file: str | None = None) -> None:
@@ -22,7 +28,9 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
     Raises:
         HallujudgeError: A setting is invalid, or the server cannot listen on the address.
     """
+    _end_by_signals()
     resolved = load_settings(arguments, file=file)
+    _check_memory()
     silence_grpc()
     from .server.logs import fill_standard_files, say, set_up_logging
 
@@ -32,6 +40,30 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
     set_up_logging(resolved.server.log_level)
     # Scripts parse this line.
     asyncio.run(serve(resolved, lambda address: say(f"hallujudge serves at {address}")))
+
+
+def _end_by_signals() -> None:
+    """Let signals end the process at once until the server listens to them itself."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _check_memory() -> None:
+    """Refuse an address space in which threads and libraries of the server can't start.
+
+    Raises:
+        InvalidInputError: It is too small.
+    """
+    most = address_space()
+    if most is not None and most < _LEAST_MEMORY:
+        raise InvalidInputError(
+            f"ulimit -v lets this process use {most >> 20} MiB of addresses, and the server needs "
+            f"{_LEAST_MEMORY >> 20} MiB to start; raise it, or limit the memory by a control group"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,6 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HallujudgeError as err:
         print(f"error: {err}", file=sys.stderr)  # noqa: T201 - the output of a command
         return 2
+    except (MemoryError, RuntimeError, OSError) as err:
+        if (problem := memory_problem(err)) is None:
+            raise
+        print(f"error: {problem}", file=sys.stderr)  # noqa: T201 - the output of a command
+        return 1
     return 0
 
 

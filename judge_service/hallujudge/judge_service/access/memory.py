@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections import deque
 from contextvars import ContextVar
@@ -146,3 +147,25 @@ def begin_memory(memory: CallMemory) -> None:
 def call_memory() -> CallMemory:
     """Return what the running call holds; outside of calls nothing is limited."""
     return _MEMORY.get() or CallMemory(MemoryBudget())
+
+
+def memory_problem(error: BaseException) -> str | None:
+    """Return what an error of too little memory means; None for every other error."""
+    is_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
+    is_full = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    if not (isinstance(error, MemoryError) or is_thread or is_full):
+        return None
+    most = address_space()
+    limit = f"it may use {most >> 20} MiB (ulimit -v); raise that" if most else "free some"
+    found = str(error) or type(error).__name__
+    return f"this process has too little memory ({found}): {limit}, and try again"
+
+
+def address_space() -> int | None:
+    """Return how many bytes ``ulimit -v`` lets this process use; None for no limit."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return None
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if most == resource.RLIM_INFINITY else most

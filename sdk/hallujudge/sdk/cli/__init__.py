@@ -21,6 +21,7 @@ try:
     import typer
     from typer.exceptions import TyperException
 
+    from hallujudge.judge_service.access.memory import memory_problem
     from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
     from hallujudge.metrics.families import FAMILIES, declaring_line
 
@@ -184,7 +185,8 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
     """
     fail = partial(_fail, typed)
     try:
-        with stop_on_sigterm():
+        # A server follows signals itself.
+        with nullcontext() if typed[:1] == ("serve",) else stop_on_sigterm():
             code = command()
     except typer.Exit as err:
         return err.exit_code
@@ -208,6 +210,8 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
         sys.stderr.close()
         return ExitCode.FAILED
     except Exception as err:
+        if problem := memory_problem(err):
+            return fail(problem, ExitCode.FAILED)
         # The code of a user's own benchmark may raise anything, such as an OSError.
         place, known = declaring_line(err), isinstance(err, BenchmarkError)
         if place:
