@@ -18,6 +18,7 @@ from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from ..errors import InvalidInputError
 from .app import ExitCode, command_group, examples, output_option
+from .output import echo_json
 
 LISTING_FORMATS = ("table", "json")
 # Pages of metrics are read in terminals of any width, and in files.
@@ -38,7 +39,7 @@ def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's n
     _check_listing_format(format)
     entries = [metric_entry(name) for name in metric_names()]
     if format == "json":
-        typer.echo(_json([_declared(entry) for entry in entries]))
+        echo_json(_json([_declared(entry) for entry in entries]))
     else:
         for line in _two_columns((entry.name, entry.metric.summary) for entry in entries):
             typer.echo(line)
@@ -54,7 +55,7 @@ def show_metric(
     _check_listing_format(format)
     entry = metric_entry(name)
     if format == "json":
-        typer.echo(_json(_declared(entry)))
+        echo_json(_json(_declared(entry)))
     else:
         typer.echo("\n".join(_metric_page(entry)))
     return ExitCode.OK
@@ -122,7 +123,7 @@ def _bundling(metric: str) -> Bundling:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False)
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
 def _metric_page(entry: MetricEntry) -> Iterator[str]:

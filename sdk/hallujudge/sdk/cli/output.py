@@ -160,6 +160,13 @@ def show_new_run(report: Report, out: Path, before: int | None) -> ExitCode:
     return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
 
+def echo_json(text: str) -> None:
+    """Print JSON text; on a terminal, escape characters that would control it."""
+    from ..report.report_text import escaped
+
+    typer.echo(escaped(text) if is_terminal(sys.stdout) else text, nl=False)
+
+
 def show_result(result: Shown, name: str) -> None:
     """Print a result in a format."""
     show_as(name, result.to_text, result.page)
@@ -168,7 +175,7 @@ def show_result(result: Shown, name: str) -> None:
 def show_as(name: str, to_text: Callable[[], str], to_page: Callable[[], Page]) -> None:
     """Print a result in a format: its JSON text, or its page in any other."""
     if name == "json":
-        typer.echo(to_text(), nl=False)
+        echo_json(to_text())
     else:
         show_page(to_page(), name)
 

@@ -22,6 +22,7 @@ from .output import (
     AllRows,
     Format,
     NewFolder,
+    echo_json,
     in_flags,
     report_time,
     show_new_run,
@@ -145,12 +146,15 @@ def _print_run(run: StoredRun, name: str, *, all_rows: bool) -> None:
     from ..report import PRINTED, render_markdown, render_table
 
     shown = with_flags(run.report)
+    if name == "json":
+        echo_json(run.report.to_text())
+        return
     if name == "table":
         text = render_table(shown, calibration=run.calibration(), all_rows=all_rows)
     elif name == "markdown":
         text = render_markdown(shown, run.calibration())
     else:
-        text = PRINTED[name](run.report if name == "json" else shown)
+        text = PRINTED[name](shown)
     typer.echo(text, nl=False)
 
 
@@ -387,7 +391,7 @@ def analyze(
 
 def _print_analysis(shown: Analysis, output_format: str) -> None:
     if output_format == "json":
-        typer.echo(shown.to_text(), nl=False)
+        echo_json(shown.to_text())
     elif shown.page().grids:
         # Notes go to the standard error, so that a table in a file has none.
         show_page(replace(shown.page(), notes=()), output_format)

@@ -34,6 +34,7 @@ from ..runs.scoring import ProgressWatch
 from .app import ExitCode, stopped_by
 from .declared_options import BOTH, FORMATS, VARIANTS, ScoreCommand, compares_variants
 from .output import (
+    echo_json,
     estimate_line,
     is_terminal,
     output_width,
@@ -260,9 +261,11 @@ class ScoreExecution:
                 )
                 typer.echo(table, nl=False)
                 typer.echo(place)
-            else:
+            elif name == "json":
                 # Programs read JSON, whatever calls them.
-                typer.echo(PRINTED[name](report if name == "json" else shown), nl=False)
+                echo_json(report.to_text())
+            else:
+                typer.echo(PRINTED[name](shown), nl=False)
 
     def _show_both(self, reports: list[Report], places: list[str]) -> None:
         from ..report import PRINTED, render_variants
@@ -273,8 +276,11 @@ class ScoreExecution:
                 typer.echo(render_variants(shown), nl=False)
                 if not self.command.quiet:
                     typer.echo("; ".join(places))
+            elif name == "json":
+                for report in reports:
+                    echo_json(report.to_text())
             else:
-                for report in reports if name == "json" else shown:
+                for report in shown:
                     typer.echo(PRINTED[name](report), nl=False)
 
     def _progress(self, items: Sized) -> AbstractContextManager[Progress]:

@@ -41,6 +41,11 @@ def clean(text: str) -> str:
     return _UNREADABLE.sub("\ufffd", text)
 
 
+def escaped(json_text: str) -> str:
+    """Return JSON text with every control character inside its strings escaped; its value stays."""
+    return _UNREADABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+
+
 def cut(text: str, limit: int) -> str:
     """Return the text, or its beginning and the number of omitted characters."""
     if len(text) <= limit:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from support.messages import expected_message
 
-from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
+from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget, memory_problem
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import InlineGraph
 from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
@@ -90,3 +92,23 @@ def test_a_bad_graph_holds_nothing() -> None:
     with pytest.raises(InvalidInputError):
         resources.graph(InlineGraph(name="x", text="{", layout="json"))
     assert resources.memory.held == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (MemoryError(), "(MemoryError)"),
+        (RuntimeError("can't start new thread"), "(can't start new thread)"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "Cannot allocate memory"),
+    ],
+)
+def test_an_error_of_too_little_memory_is_named(error: BaseException, named: str) -> None:
+    problem = memory_problem(error)
+    assert problem is not None
+    assert problem.startswith("this process has too little memory (")
+    assert named in problem
+
+
+def test_other_errors_are_not_of_memory() -> None:
+    assert memory_problem(RuntimeError("no")) is None
+    assert memory_problem(OSError(errno.ENOSPC, "full")) is None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
+import sys
 from pathlib import Path
 
 import pytest
 from support.messages import expected_message
+from support.terminals import Terminal
 
-from hallujudge.sdk.cli.output import in_flags, write_file
+from hallujudge.sdk.cli.output import echo_json, in_flags, write_file
 from hallujudge.sdk.errors import InvalidInputError
 
 
@@ -82,3 +86,20 @@ def test_no_output_replaces_a_part_of_a_run(tmp_path: Path, name: str) -> None:
         write_file(tmp_path / name, "other")
     write_file(tmp_path / "label-plan.json", "{}")
     assert (tmp_path / name).read_text() == "kept"
+
+
+def test_json_on_a_terminal_has_no_character_that_controls_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ["\x7f", "\x9b31m", "\u202egnp.exe", "\u2066", "caf\u00e9", "\U0001f600"]
+    text = json.dumps(names, ensure_ascii=False, indent=1) + "\n"
+    for stream, shown in ((io.StringIO(), text), (Terminal(), None)):
+        monkeypatch.setattr(sys, "stdout", stream)
+        echo_json(text)
+        printed = stream.getvalue()
+        assert json.loads(printed) == names
+        assert shown is None or printed == shown
+    assert '"\\u007f"' in printed
+    assert '"\\u009b31m"' in printed
+    assert "caf\u00e9" in printed
+    assert not any(sign in printed for sign in "\x7f\x9b\u202e\u2066")
