@@ -28,6 +28,9 @@ _EMPTY = "the file is empty or holds white space only; check that it was written
 _CHUNK = 1 << 20
 # One value is held in memory; a larger one is more likely a file of another kind.
 MAX_VALUE_CHARS = 1 << 28
+# One of several: the record of an item. Responses of more than 500,000 characters are not scored,
+# and a picture in base64 has a few million.
+MAX_RECORD_CHARS = 1 << 25
 # Literals, escapes and practical numbers are shorter, so a cut one begins this close to the end.
 _LONGEST_TOKEN = 64
 # How much of a list a message shows, and how much of a value.
@@ -283,7 +286,7 @@ class _Reader:
         try:
             self._decoder.raw_decode(self._buffer, self._at)
         except (ValueError, RecursionError):
-            while len(self._buffer) - self._at <= MAX_VALUE_CHARS and self._more():
+            while len(self._buffer) - self._at <= MAX_VALUE_CHARS and self._more(MAX_VALUE_CHARS):
                 pass
         if not self._ended:
             return None
@@ -399,17 +402,23 @@ class _Reader:
             self._skip(end - self._at)
             return Placed(value, line)
 
-    def _more(self) -> bool:
-        """Read more text, several times what the buffer holds: long values are decoded again."""
+    def _more(self, most: int | None = None) -> bool:
+        """Read more text, several times what the buffer holds: long values are decoded again.
+
+        Args:
+            most: Maximum number of characters of a value; by default that of a record.
+        """
+        most = most or MAX_RECORD_CHARS
         if self._ended:
             return False
         held = self._buffer[self._at :]
-        if len(held) > MAX_VALUE_CHARS:
+        if len(held) > most:
             raise self._error(
-                f"one value has more than {MAX_VALUE_CHARS:,} characters; split it, or check that "
-                "the file is what you meant"
+                f"one value has more than {most:,} characters; split it, or check that the file "
+                "is what you meant"
             )
-        piece = self._stream.read(max(self._chunk_chars, _GROWTH * len(held)))
+        wanted = min(_GROWTH * len(held), most + 1 - len(held))
+        piece = self._stream.read(max(self._chunk_chars, wanted))
         if not piece:
             self._ended = True
             return False

@@ -174,13 +174,21 @@ def test_zstd_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_one_endless_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool) -> None:
-    monkeypatch.setattr(json_files, "MAX_VALUE_CHARS", 1 << 21)
+    monkeypatch.setattr(json_files, "MAX_RECORD_CHARS", 1 << 21)
     data = LINE.encode() + b'{"response": "' + os.urandom(1 << 21).hex().encode()
     path = tmp_path / "a.jsonl"
     path.write_bytes(gzip.compress(data, 1) if packed else data)
     assert expected_message(
         "sdk.archives.json_files:jsonl-line-one-value-has-more-than"
     ) in refused(path)
+
+
+def test_a_caption_of_40_megabytes_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with path.open("w") as file:
+        file.write(LINE + json.dumps({"response": "A dog and a cat. " * 2_400_000}) + "\n" + LINE)
+    told = refused(path)
+    assert told.startswith(f"{path} line 2: one value has more than 33,554,432 characters")
 
 
 def test_binary_junk_after_good_lines(tmp_path: Path) -> None:
