@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,32 @@ def known_databases(resolved: ResolvedSettings) -> tuple[KnownDatabase, ...]:
             found=database_id(path),
         )
         for name, path in _paths(resolved).items()
+    )
+
+
+def refuse_foreign_folders(resolved: ResolvedSettings) -> None:
+    """Refuse folders of databases that belong to another user, before a judge is started.
+
+    Raises:
+        InvalidInputError: This process may not use one.
+    """
+    for folder in {path.absolute().parent: None for path in _paths(resolved).values()}:
+        try:
+            owner = folder.stat().st_uid
+        except FileNotFoundError:  # it will be created
+            continue
+        except OSError as err:
+            raise _unusable(folder, err.strerror or str(err)) from err
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            raise _unusable(folder, f"it belongs to user {owner}, and may not be read and written")
+
+
+def _unusable(folder: Path, problem: str) -> InvalidInputError:
+    user = f"user {os.getuid()}" if hasattr(os, "getuid") else "this user"
+    return InvalidInputError(
+        f"the server runs as {user} and can't use the folder {folder}: {problem}. Change its "
+        "owner, or set data_folder to one of the server's user",
+        metadata={"path": str(folder)},
     )
 
 

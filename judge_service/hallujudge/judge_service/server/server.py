@@ -42,7 +42,7 @@ from ..threads import use_scheduler
 from .authentication import describes_itself, is_loopback, new_authenticator
 from .connections import raise_file_limit
 from .jobs_servicer import job_service, jobs_address, with_verdict_cache
-from .known_databases import refuse_lost_databases, remember_databases
+from .known_databases import refuse_foreign_folders, refuse_lost_databases, remember_databases
 from .logs import open_again
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
@@ -267,6 +267,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
         raise InvalidInputError(f"benchmarks: {err}") from err
     # Refuse bad files before starting a judge, which takes minutes.
     new_authenticator(settings)
+    await asyncio.to_thread(refuse_foreign_folders, resolved)
     await asyncio.to_thread(refuse_lost_databases, resolved)
     if server_credentials(settings) is None and not is_loopback(settings.host):
         _LOG.warning(

@@ -221,7 +221,9 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
             return fail(str(err), ExitCode.BAD_INPUT)
         if not isinstance(err, OSError):
             raise
-        return fail(f"{err.strerror or err}: check the disk and where output goes", ExitCode.FAILED)
+        place = f"{err.filename}: " if err.filename else ""
+        problem = f"{place}{err.strerror or err}: check the disk and where output goes"
+        return fail(problem, ExitCode.FAILED)
     return int(code) if isinstance(code, int) else ExitCode.OK
 
 

@@ -1,0 +1,57 @@
+"""What a server says of databases and folders that it can't go on with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.server.known_databases import (
+    known_databases,
+    refuse_foreign_folders,
+    refuse_lost_databases,
+    remember_databases,
+)
+from hallujudge.judge_service.settings.server_settings import ResolvedSettings, load_settings
+from hallujudge.judge_service.state_files import database_id
+
+
+def settings_of(folder: Path, **more: object) -> ResolvedSettings:
+    given = {"data_folder": str(folder), "keys_file": str(folder / "keys.json"), **more}
+    return load_settings(given, environ={})
+
+
+def test_the_folder_of_another_user_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_foreign_folders(settings_of(tmp_path))
+    refuse_foreign_folders(settings_of(tmp_path / "new"))
+    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+    with pytest.raises(InvalidInputError) as raised:
+        refuse_foreign_folders(settings_of(tmp_path))
+    assert raised.value.metadata == {"path": str(tmp_path)}
+    assert f"can't use the folder {tmp_path}: it belongs to user {os.getuid()}" in str(raised.value)
+    refuse_foreign_folders(settings_of(tmp_path, keys_file="", jobs_database="off"))
+
+
+def test_a_first_start_finds_nothing_lost(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    remember_databases(settings)
+    assert not (tmp_path / "databases.json").exists()
+    refuse_lost_databases(settings)
+    assert [one.is_lost for one in known_databases(settings)] == [False, False]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "\x00"])
+def test_a_damaged_list_of_databases_stops_no_start(tmp_path: Path, content: str) -> None:
+    (tmp_path / "databases.json").write_text(content)
+    refuse_lost_databases(settings_of(tmp_path))
+
+
+def test_a_file_that_is_not_a_database_has_no_id(tmp_path: Path) -> None:
+    other = tmp_path / "jobs.sqlite"
+    other.write_bytes(b"not a database" * 100)
+    assert database_id(other) is None
+    assert database_id(tmp_path / "none") == ""
