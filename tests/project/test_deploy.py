@@ -108,9 +108,8 @@ def test_images_install_the_tested_versions_by_their_hashes(image: str) -> None:
         if "==" in line
     )
     text = (DEPLOY / f"requirements-{image}.txt").read_text(encoding="utf-8")
-    blocks = re.findall(
-        r"^(\S+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)$", text, re.MULTILINE
-    )
+    hashes = r"(?: \\\n +--hash=sha256:[0-9a-f]{64})+"
+    blocks = re.findall(rf"^(\S+)==(\S+){hashes}$", text, re.MULTILINE)
     assert len(blocks) == text.count("==") > 50
     assert {name: pins.get(name, version) for name, version in blocks} == dict(blocks)
     # The suite runs without a GPU; torch itself pins the libraries of CUDA.

@@ -92,6 +92,7 @@ async def run_schedule(schedule: Schedule, nursery: Nursery, keys: Keys) -> Ran:
                 await _check_rest(world, books)
                 await check_payments(world, books)
                 await _check_end(world, books)
+        books.check(world.was_refused, "a start with an emptied database was not refused")
         log = world.log.decode(errors="replace")
         books.check(not _DEFECTS.search(world.log), f"the log: {log[-6000:]}")
     return Ran(

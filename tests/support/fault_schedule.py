@@ -28,7 +28,11 @@ _FAULTS = (
     *("kill", "kill", "kill", "stop", "lock", "lock", "judge", "judge", "judge", "poison"),
     *("full", "broken", "jump", "log"),
 )
+# Drawn by themselves, so that what was found by a seed before them stays in its schedule.
+_LATER_FAULTS = ("empty",)
+_LATER_SHARE = 0.15
 _DATABASES = ("jobs", "verdicts", "spending")
+_STATE = ("jobs", "spending")
 _HOURS = (-48, -3, 1, 5, 30)
 _LASTS = (0.02, 0.05, 0.1, 0.2, 0.4)
 
@@ -62,7 +66,7 @@ class Fault:
 
     kind: str
     """``kill``, ``stop``, ``lock``, ``full``, ``broken``, ``judge``, ``poison``, ``jump``,
-    ``log``."""
+    ``log``, ``empty``."""
     what: str = ""
     """Which database, which caller, or what the judge does."""
     after: int = 0
@@ -98,6 +102,7 @@ def schedule_of(seed: int) -> Schedule:
     callers = random.sample(CALLERS, random.choice((2, 2, 3)))
     work = [_work(random, caller) for caller in callers for _ in range(random.randint(1, 3))]
     faults = [_fault(random, callers) for _ in range(random.choice((0, 1, 2, 2, 3, 3, 4)))]
+    faults += _later_faults(Random(f"later {seed}"))
     return Schedule(seed=seed, work=tuple(work), faults=tuple(faults))
 
 
@@ -128,6 +133,13 @@ def _fault(random: Random, callers: list[str]) -> Fault:
     return Fault(
         kind=kind, what=what, after=random.choice((0, 1, 3, 8)), lasts=random.choice(_LASTS)
     )
+
+
+def _later_faults(random: Random) -> list[Fault]:
+    if random.random() >= _LATER_SHARE:
+        return []
+    kind = random.choice(_LATER_FAULTS)
+    return [Fault(kind=kind, what=random.choice(_STATE), after=random.choice((0, 1, 3, 8)))]
 
 
 async def shrunk(

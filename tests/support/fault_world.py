@@ -146,6 +146,7 @@ class World:
         cache_troubled: Whether the verdict cache had a fault in this life.
         ends: How often a process ended.
         kills: How often it was killed.
+        was_refused: Whether each start with an emptied database was refused.
         sockets_at_start: The sockets of a process before its first call.
         on_death: Called between two lives.
         serving: Set while there is a process to call.
@@ -159,6 +160,7 @@ class World:
         self.cache_troubled = False
         self.ends = 0
         self.kills = 0
+        self.was_refused = True
         self.sockets_at_start = 0
         self.serving = asyncio.Event()
         self.on_death: Callable[[], None] = lambda: None
@@ -186,16 +188,7 @@ class World:
     async def _start(self) -> None:
         """Start the server, again and again as a service manager does."""
         for _ in range(_STARTS):
-            self.judge.server_starts()
-            self.life = Life()
-            settings = _SETTINGS | {
-                "data_folder": str(self.folder),
-                "keys_file": str(self.folder / "keys.json"),
-                "llm_url": self.judge.url,
-                "jumped": self._jumped,
-                "full": self._is_full,
-            }
-            await self.life.begin(self._nursery, settings)
+            await self._begin_life()
             if self.life.address:
                 self.sockets_at_start = sum(one.startswith("socket:") for one in self.open_files())
                 self._channel = grpc.aio.insecure_channel(
@@ -207,6 +200,18 @@ class World:
             await self._ended()
             await asyncio.sleep(_PAUSE)
         raise AssertionError(f"the server does not start: {self.log.decode()[-2000:]}")
+
+    async def _begin_life(self) -> None:
+        self.judge.server_starts()
+        self.life = Life()
+        settings = _SETTINGS | {
+            "data_folder": str(self.folder),
+            "keys_file": str(self.folder / "keys.json"),
+            "llm_url": self.judge.url,
+            "jumped": self._jumped,
+            "full": self._is_full,
+        }
+        await self.life.begin(self._nursery, settings)
 
     @property
     def channel(self) -> grpc.aio.Channel:
@@ -225,7 +230,7 @@ class World:
         """Let a fault happen after some calls, or when no more calls come; it ends by itself."""
         await self._calls(fault.after)
         happens = getattr(self, f"_{fault.kind}")
-        if fault.kind in ("kill", "stop", "forget", "jump"):
+        if fault.kind in ("kill", "stop", "forget", "jump", "empty"):
             await happens(fault)
             return
         begun = asyncio.Event()
@@ -274,7 +279,33 @@ class World:
         self.life.signal(signal.SIGKILL)
         await self._next_life(forgets=True)
 
-    async def _next_life(self, *, forgets: bool = False) -> None:
+    async def _empty(self, fault: Fault) -> None:
+        """Kill, empty a database, see the next start refused, and put the database back."""
+        self.kills += 1
+        self.life.signal(signal.SIGKILL)
+        await self._next_life(empties=fault.what)
+
+    async def _refused_start(self, name: str) -> None:
+        known = self.folder / "databases.json"
+        path = self.folder / f"{name}.sqlite"
+        if not known.exists() or str(path) not in known.read_text("utf-8"):
+            return  # it was killed before it used the database
+        away = self.folder / "away"
+        away.mkdir()
+        for file in self.folder.glob(f"{name}.sqlite*"):
+            file.rename(away / file.name)
+        path.touch()
+        await self._begin_life()
+        self.was_refused &= not self.life.address and b"--accept-new-state" in self.life.log
+        self.life.signal(signal.SIGKILL)
+        await self._ended()
+        for file in self.folder.glob(f"{name}.sqlite*"):
+            file.unlink()
+        for file in away.iterdir():
+            file.rename(self.folder / file.name)
+        away.rmdir()
+
+    async def _next_life(self, *, forgets: bool = False, empties: str = "") -> None:
         channel = self._channel
         await self._ended()
         if forgets:
@@ -285,6 +316,8 @@ class World:
         self.ends += 1
         await channel.close()
         self.cache_troubled = self._is_full or self._is_broken
+        if empties:
+            await self._refused_start(empties)
         await self._start()
 
     async def _lock(self, fault: Fault, begun: asyncio.Event) -> None:
