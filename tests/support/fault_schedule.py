@@ -102,7 +102,7 @@ def schedule_of(seed: int) -> Schedule:
     callers = random.sample(CALLERS, random.choice((2, 2, 3)))
     work = [_work(random, caller) for caller in callers for _ in range(random.randint(1, 3))]
     faults = [_fault(random, callers) for _ in range(random.choice((0, 1, 2, 2, 3, 3, 4)))]
-    faults += _later_faults(Random(f"later {seed}"))
+    faults += _later_faults(Random(f"further {seed}"))
     return Schedule(seed=seed, work=tuple(work), faults=tuple(faults))
 
 
