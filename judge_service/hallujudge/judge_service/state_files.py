@@ -85,7 +85,8 @@ class DatabaseWatch:
         self._problem = ""
         self._files = [] if path is None else [path, path.with_name(f"{path.name}-wal")]
         self._seen: list[tuple[int, int] | None] = []
-        self._id = ""
+        self.id = ""
+        """The id of the database; empty for a file that can only be read."""
         self.writes = 0
         """The last count that this process saw."""
 
@@ -100,7 +101,7 @@ class DatabaseWatch:
             # Another process may do the same, which SQLite lets wait.
             execute(_INSERT.format(secrets.token_hex(16)))
             row = execute(_READ).fetchone()
-        self._id, self.writes = row
+        self.id, self.writes = row
         self._seen = [identity(file) for file in self._files]
 
     def check_file(self) -> None:
@@ -129,7 +130,7 @@ class DatabaseWatch:
         Raises:
             DatabaseLostError: It has not.
         """
-        if not self._id:  # a file that can only be read
+        if not self.id:  # a file that can only be read
             return
         try:
             row = execute(_READ).fetchone()
@@ -137,7 +138,7 @@ class DatabaseWatch:
             if not _has_no_table(err):
                 raise
             row = None
-        if row is None or row[0] != self._id or row[1] < writes:
+        if row is None or row[0] != self.id or row[1] < writes:
             raise self._lost("it was set back to an older state, or exchanged for another")
 
     @contextmanager

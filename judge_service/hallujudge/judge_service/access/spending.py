@@ -183,6 +183,11 @@ class Ledger:
                 "spending_file"
             ) from err
 
+    @property
+    def database_id(self) -> str:
+        """The id of the file, which another file does not have."""
+        return self._watch.id
+
     async def written(self) -> None:
         """Wait until everything is written down."""
         while await shielded(self._thread.submit(lambda: bool(self._unwritten))):

@@ -177,6 +177,8 @@ class Database:
         except BaseException:
             self._engine.dispose()
             raise
+        self.id = self._watch.id
+        """The id of the database, which another one does not have."""
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:

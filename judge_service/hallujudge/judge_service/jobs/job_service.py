@@ -73,7 +73,7 @@ class JobService:
         limits: Limits of jobs.
         now: Seconds since 1970.
         workers: Does what needs no models, if set; otherwise the engine does.
-        opened: Called in a thread when the database is open.
+        opened: Called in a thread with the id of a file that was opened.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class JobService:
         *,
         now: Callable[[], float] = time.time,
         workers: JobWorkers | None = None,
-        opened: Callable[[], None] = lambda: None,
+        opened: Callable[[str], None] = lambda _id: None,
     ) -> None:
         self._address = address
         self._engine = engine
@@ -307,7 +307,8 @@ class JobService:
         from .job_store import JobStore
 
         database = await self._threads.run(Database, self._address)
-        await asyncio.to_thread(self._opened)
+        if not database.is_postgres:
+            await asyncio.to_thread(self._opened, database.id)
         scoring = JobScoring(
             engine=self._engine,
             codec=self._codec,

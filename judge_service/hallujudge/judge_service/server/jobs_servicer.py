@@ -192,7 +192,7 @@ def job_service(
     resolved: ResolvedSettings,
     engine: Engine,
     workers: WorkerPool | None = None,
-    opened: Callable[[], None] = lambda: None,
+    opened: Callable[[str], None] = lambda _id: None,
 ) -> JobService | None:
     """Return the job service that the settings describe, if they allow jobs.
 
@@ -200,7 +200,7 @@ def job_service(
         resolved: The settings of the server and its judges.
         engine: Scores items.
         workers: Worker processes for scoring without models; by default the engine does it.
-        opened: Called in a thread when the database is open.
+        opened: Called in a thread with the id of a file of jobs that was opened.
     """
     settings = resolved.server
     if not (address := jobs_address(resolved)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,36 +104,44 @@ def refuse_lost_databases(resolved: ResolvedSettings) -> None:
     """
     databases = known_databases(resolved)
     lost = [one for one in databases if one.is_lost]
+    if not lost:
+        return
     for one in lost:
         _LOG.warning("%s: %s are lost", one.problem, one.contents)
-    if not lost or resolved.server.accept_new_state:
-        return
     kept = [one.path for one in databases if one.found and not one.is_lost]
     cache = with_verdict_cache(resolved).verdict_cache
     with suppress(OSError):
         if cache and Path(cache).stat().st_size:
             kept.append(Path(cache))
-    if kept:
+    if kept and not resolved.server.accept_new_state:
         problems = "; ".join(f"{one.problem} ({one.contents})" for one in lost)
         raise InvalidInputError(
             f"{problems}, but {kept[0]} has content. Put it back, or start once with "
             "--accept-new-state (HALLUJUDGE_ACCEPT_NEW_STATE=1) to begin a new one"
         )
+    _change(resolved, {str(one.path.absolute()): "" for one in lost})
 
 
-def remember_databases(resolved: ResolvedSettings) -> None:
-    """Write down which databases a server uses, for its next start."""
+def remember_database(resolved: ResolvedSettings, path: Path, id: str) -> None:
+    """Write down that a server uses a database, for its next start.
+
+    Args:
+        resolved: The settings of the server.
+        path: Its file.
+        id: Its id. The file is open, and reading it again would hold a descriptor.
+    """
+    _change(resolved, {str(path.absolute()): id})
+
+
+def _change(resolved: ResolvedSettings, ids: Mapping[str, str]) -> None:
+    """Write down the ids of databases; an empty one is forgotten."""
     file = state_folder(resolved.judges) / _FILE
-    databases = known_databases(resolved)
-    # A file that is not there yet is made by the first job.
-    used = {str(one.path.absolute()): one.found for one in databases if one.found is not None}
     try:
-        known = _read(file)
-        if all(known.get(path, "") == found for path, found in used.items()):
+        if all(_read(file).get(path, "") == id for path, id in ids.items()):
             return
         create_folder(file.parent)
         with locked(file):
-            known = {path: found for path, found in (_read(file) | used).items() if found}
+            known = {path: id for path, id in {**_read(file), **ids}.items() if id}
             replace_private(file, json.dumps(known, indent=1) + "\n")
     except OSError as err:
         _LOG.warning(

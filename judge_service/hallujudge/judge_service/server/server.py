@@ -42,7 +42,7 @@ from ..threads import use_scheduler
 from .authentication import describes_itself, is_loopback, new_authenticator
 from .connections import raise_file_limit
 from .jobs_servicer import job_service, jobs_address, with_verdict_cache
-from .known_databases import refuse_foreign_folders, refuse_lost_databases, remember_databases
+from .known_databases import refuse_foreign_folders, refuse_lost_databases, remember_database
 from .logs import open_again
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
@@ -284,7 +284,7 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
     async with _judges(resolved, shutdown) as resources, started(settings) as workers:
         if not shutdown.stopping.is_set():
             engine = Engine(resources)
-            remember = partial(remember_databases, resolved)
+            remember = partial(remember_database, resolved, Path(jobs_address(resolved)))
             jobs = job_service(resolved, engine, workers, remember)
             running = await start(settings, engine, jobs, workers)
             try:
@@ -305,7 +305,6 @@ async def _announced(
     """Do what follows the start of a server, and say where it serves."""
     # Only now: a file that a wrong setting names has been refused.
     await asyncio.to_thread(_make_private, resolved)
-    await asyncio.to_thread(remember_databases, resolved)
     # Everything loaded so far stays; scanning it again would stop the process for 50 ms.
     gc.freeze()
     # Commands hardly look for cycles. Those of failed calls would pile up in a server.
@@ -471,7 +470,10 @@ def _ledger(resolved: ResolvedSettings) -> Ledger | None:
     """Return the ledger of what API keys spend, if there are keys."""
     if not resolved.server.keys_file:
         return None
-    return Ledger(spending_path(resolved))
+    path = spending_path(resolved)
+    ledger = Ledger(path)
+    remember_database(resolved, path, ledger.database_id)
+    return ledger
 
 
 async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> None:

@@ -20,7 +20,7 @@ from hallujudge.metrics import Report
 from ..errors import InvalidInputError, OutputError
 from .folder_lock import FolderLock
 from .item_lines import signed_lines
-from .journal import PART, KeptParts, append, read_kept, write_marks
+from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
 from .lost_folder import copy_open_file, lost_folder, place_of
 from .manifest import (
     ITEMS,
@@ -365,6 +365,17 @@ class RunFolder:
         # The journal comes last: a folder that has one can be resumed.
         for file, path in ((lines, self.lines_path), (journal, self.journal_path)):
             copy_open_file(file, path, by=staged(self.folder, path.name))
+
+    def _sync(self) -> None:
+        """Flush everything to the disk, then record that in the journal."""
+        assert self._lines is not None, "start was called"
+        assert self._journal is not None, "start was called"
+        for file in (self._lines, self._journal):
+            file.flush()
+            os.fsync(file.fileno())
+        append(self._journal, SYNCED, b"")
+        self._journal.flush()
+        self._synced = self._offset
 
     def _close_files(self) -> None:
         for file in (self._lines, self._journal):

@@ -12,7 +12,6 @@ from hallujudge.judge_service.server.known_databases import (
     known_databases,
     refuse_foreign_folders,
     refuse_lost_databases,
-    remember_databases,
 )
 from hallujudge.judge_service.settings.server_settings import ResolvedSettings, load_settings
 from hallujudge.judge_service.state_files import database_id
@@ -38,8 +37,6 @@ def test_the_folder_of_another_user_is_named(
 
 def test_a_first_start_finds_nothing_lost(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    remember_databases(settings)
-    assert not (tmp_path / "databases.json").exists()
     refuse_lost_databases(settings)
     assert [one.is_lost for one in known_databases(settings)] == [False, False]
 
