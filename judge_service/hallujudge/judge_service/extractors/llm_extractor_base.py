@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from hallujudge.metrics.framework.claims import InvalidEntry
+from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import InvalidInputError, UnavailableError
 
@@ -194,7 +195,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
                     found=None, reason=problem.reason, detail=problem.detail
                 )
                 return _Reply(answer.reply.content, failed)
-            content = answer.reply.content
+            content = answer_of(answer.reply.content)
             return _Reply(content, replace(self._read(content, source), usage=answer.usage))
 
         def to_record(reply: _Reply[_T]) -> Record | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.responses.reader import answer_of
 
 from ..llm.ask_once import Reading
 from ..llm.budget import Usage
@@ -63,6 +64,7 @@ def read_choice(
     """
     if problem := reply_problem(reply):
         return ReadAnswer("", None, *problem)
+    reply = _without_thought(reply)
     text = reply.content.strip().removeprefix(envelope[0]).removesuffix(envelope[1])
     inner = _only_string(text)
     answer = (text if inner is None else inner).strip(_WRAPPING).casefold()
@@ -71,6 +73,13 @@ def read_choice(
     # Where the choice begins in the text, so that tokens can be followed from there.
     start = reply.content.casefold().find(answer)
     return _answer_at(reply, start, answer, choices)
+
+
+def _without_thought(reply: ChatReply) -> ChatReply:
+    """Return a reply without the thought that a judge without a reasoning parser writes first."""
+    answer = answer_of(reply.content)
+    # The places of the tokens are those of the whole text.
+    return reply if answer == reply.content else replace(reply, content=answer, tokens=())
 
 
 def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[ReadAnswer]:
@@ -86,6 +95,7 @@ def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[Rea
     """
     if problem := reply_problem(reply):
         return [ReadAnswer("", None, *problem)] * count
+    reply = _without_thought(reply)
     try:
         pairs = json.loads(reply.content, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError) as err:

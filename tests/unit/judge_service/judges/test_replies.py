@@ -257,3 +257,18 @@ def test_a_forced_choice_that_was_hardly_possible_has_a_probability() -> None:
     forced = (TokenChoice("supported", -9_000.0, (("The", -0.1), ("relation", -8_999.0))),)
     read = read_choice(reply("supported", tokens=forced), TRIPLET_CHOICES)
     assert supported_of(read) == pytest.approx(1 / (1 + math.e))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>Is it supported, or not_supported?</think> supported",
+        "Is it not_supported?\n</think>\n\nsupported",
+        "[THINK]not_supported?[/THINK]**supported**",
+    ],
+)
+def test_a_thought_of_the_judge_is_no_verdict(text: str) -> None:
+    read = read_choice(ChatReply(content=text), ("supported", "not_supported"))
+    assert (read.choice, read.margin) == ("supported", None)
+    cut = read_choice(ChatReply(content=text[: text.index("?")]), ("supported", "not_supported"))
+    assert cut.choice == ""
