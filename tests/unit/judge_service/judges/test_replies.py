@@ -75,7 +75,6 @@ def test_a_choice_with_wrapping_is_the_choice(content: str) -> None:
         "My answer is 'yes'",
         "sup\u200bported",
         "ѕupported",
-        "<think>x</think>supported",
         "{" * 100_000,
     ],
 )
