@@ -55,7 +55,8 @@ def test_packed_bombs_take_little_memory(
 ) -> None:
     path = tmp_path / f"a.jsonl.{kind}"
     path.write_bytes(PACKERS[kind](b'{"a": "' + b" " * (1 << 28)))
-    monkeypatch.setattr(json_files, "MAX_VALUE_CHARS", 1 << 20)
+    for limit in ("MAX_VALUE_CHARS", "MAX_RECORD_CHARS"):
+        monkeypatch.setattr(json_files, limit, 1 << 20)
     tracemalloc.start()
     try:
         said = refused(path)
