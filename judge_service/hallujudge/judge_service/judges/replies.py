@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.metrics.responses.reader import answer_of
+from hallujudge.metrics.responses.thoughts import divided
 
 from ..llm.ask_once import Reading
 from ..llm.budget import Usage
@@ -77,9 +77,12 @@ def read_choice(
 
 def _without_thought(reply: ChatReply) -> ChatReply:
     """Return a reply without the thought that a judge without a reasoning parser writes first."""
-    answer = answer_of(reply.content)
+    said = divided(reply.content)
+    if not (said.thought and said.finished):
+        # Other marks are no part of a verdict: a judge may repeat them from a judged text.
+        return reply
     # The places of the tokens are those of the whole text.
-    return reply if answer == reply.content else replace(reply, content=answer, tokens=())
+    return replace(reply, content=said.answer, tokens=())
 
 
 def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[ReadAnswer]:
