@@ -259,7 +259,7 @@ def test_a_database_that_was_lost_is_not_made_again_in_silence(
     refused = start(**settings)
     assert refused.returncode == 2, refused.stderr
     assert f"{path} {state}" in refused.stderr
-    assert "--accept-new-state" in refused.stderr
+    assert "accept_new_state = 1" in refused.stderr
     assert "Traceback" not in refused.stderr
     assert f"FAILED  state: {path} {state}" in here("doctor").stdout
     accepted = start(HALLUJUDGE_ACCEPT_NEW_STATE="1", **settings)

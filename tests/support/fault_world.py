@@ -296,7 +296,7 @@ class World:
             file.rename(away / file.name)
         path.touch()
         await self._begin_life()
-        self.was_refused &= not self.life.address and b"--accept-new-state" in self.life.log
+        self.was_refused &= not self.life.address and b"accept_new_state" in self.life.log
         self.life.signal(signal.SIGKILL)
         await self._ended()
         for file in self.folder.glob(f"{name}.sqlite*"):

@@ -116,8 +116,8 @@ def refuse_lost_databases(resolved: ResolvedSettings) -> None:
     if kept and not resolved.server.accept_new_state:
         problems = "; ".join(f"{one.problem} ({one.contents})" for one in lost)
         raise InvalidInputError(
-            f"{problems}, but {kept[0]} has content. Put it back, or start once with "
-            "--accept-new-state (HALLUJUDGE_ACCEPT_NEW_STATE=1) to begin a new one"
+            f"{problems}, but {kept[0]} has content. Put it back, or set "
+            "accept_new_state = 1 for one start (HALLUJUDGE_ACCEPT_NEW_STATE=1) to begin a new one"
         )
     _change(resolved, {str(one.path.absolute()): "" for one in lost})
 

@@ -199,7 +199,16 @@ _OPTION = re.compile(
 # Settings of judges in this process; a server's have the same names, but are set elsewhere.
 _SETTINGS = (*(entry.name for entry in fields(JudgeOptions)), "matcher_download")
 # Settings of a server that `hallujudge serve` has flags for.
-_SERVE = ("allow_anonymous", "http_host", "http_port", "keys_file", "tls_ca", "tls_cert", "tls_key")
+_SERVE = (
+    "accept_new_state",
+    "allow_anonymous",
+    "http_host",
+    "http_port",
+    "keys_file",
+    "tls_ca",
+    "tls_cert",
+    "tls_key",
+)
 # Types of pydantic's errors, with which typer reads numbers.
 _NEEDED = {
     "int_parsing": "give a whole number",

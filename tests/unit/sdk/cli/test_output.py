@@ -75,6 +75,7 @@ def test_settings_of_a_server_become_the_flags_of_serve() -> None:
         "judge_service.server.authentication:set-keys-file-or-tls-ca-or"
     )
     assert in_flags(message, ["doctor"]) == message
+    assert in_flags("set accept_new_state = 1 once", serve) == "set --accept-new-state once"
 
 
 @pytest.mark.parametrize("name", ["items.jsonl", "report.json", "manifest.json", "verdicts.sqlite"])
