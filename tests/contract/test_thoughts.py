@@ -107,7 +107,7 @@ def test_kept_thoughts_are_scored_with_their_answers() -> None:
     kept = scored("chair", [whole], thoughts="keep")
     assert kept.chair_i == pytest.approx(2 / 3)
     assert "thoughts:kept" in kept.signature
-    assert "with --thoughts keep chair_i is 0.6667, not 0.5000" in " ".join(
+    assert "with the option thoughts = keep chair_i is 0.6667, not 0.5000" in " ".join(
         scored("chair", [whole]).notes
     )
 

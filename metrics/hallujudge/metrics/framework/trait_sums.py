@@ -114,7 +114,7 @@ class TraitSums:
         if counts[UNFINISHED]:
             yield (
                 f"{_responses(counts[UNFINISHED], 'has', 'have')} a thought without an end, and no "
-                "answer; raise the limit of tokens (ask --max-tokens)."
+                "answer; ask again with a larger limit of tokens."
             )
         if counts[TOKENS] or counts[PROMPT]:
             yield self._template_note()
@@ -123,7 +123,7 @@ class TraitSums:
             effect = f"; without refusals {without}" if without else ""
             yield f"{_responses(counts[REFUSAL], 'is a refusal', 'are refusals')}{effect}."
         if counts[CUT] and counts[CUT] >= _NOTED_SHARE * items:
-            then = "; --drop-cut-sentence leaves the unfinished sentence out"
+            then = "; the option drop_cut_sentence leaves the unfinished sentence out"
             if counts[DROPPED]:
                 then = "; the unfinished sentences are left out"
             ends = "end" if counts[CUT] > 1 else "ends"
@@ -146,7 +146,7 @@ class TraitSums:
             SCORED: "left out, and scored apart",
         }[mode]
         kept = self._scores(totals, self._kept, 1.0)
-        effect = f"; with --thoughts keep {kept}" if kept else ""
+        effect = f"; with the option thoughts = keep {kept}" if kept else ""
         thoughts = "the thought is" if counts[THOUGHT] == 1 else "thoughts are"
         return (
             f"{_responses(counts[THOUGHT], 'has', 'have')} a thought ({forms}; {mean:,.0f} words "
@@ -160,7 +160,7 @@ class TraitSums:
             parts.append(f"tokens of a chat template in {_responses(counts[TOKENS])}")
         if counts[PROMPT]:
             parts.append(f"a repeated prompt in {_responses(counts[PROMPT])}")
-        return f"Left out: {' and '.join(parts)} (--template-tokens keep scores them)."
+        return f"Left out: {' and '.join(parts)} (the option template_tokens = keep scores them)."
 
     def _scores(self, totals: Mapping[str, float], change: Sequence[float], sign: float) -> str:
         """Return the scores that a change of the sums changes; empty if none can be computed."""

@@ -50,7 +50,7 @@ FORMS = (
         "<analysis>",
         "</analysis>",
         "Keye-VL",
-        "lmms_eval/__main__.py, --reasoning_tags (0.7.3); VLMEvalKit vlmeval/vlm/keye_vl",
+        "lmms_eval/__main__.py, reasoning_tags (0.7.3); VLMEvalKit, keye_vl",
     ),
     Form("<thought>", "</thought>", "prompted agents", "no model family's parser"),
     Form(
