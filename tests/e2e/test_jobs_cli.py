@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import grpc
 import pytest
@@ -237,3 +238,44 @@ def test_every_command_waits_for_the_quota_of_its_key_and_says_so(
         waited("jobs", "delete", job)
     finally:
         server.stop()
+
+
+def test_an_administrator_lists_and_cancels_the_jobs_of_a_key(
+    files: tuple[str, ...], tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys.json"
+    ana = create_key(keys, "ana", scopes=[Scope.SCORE])
+    files_of = {
+        name: write_secret(tmp_path / name, key)
+        for name, key in (("ana", ana), ("root", create_key(keys, "root", scopes=[Scope.ADMIN])))
+    }
+    server = ServerProcess("--keys-file", str(keys))
+
+    def run(name: str, *command: str) -> CompletedProcess[str]:
+        return here(*command, "--server", server.address, "--api-key-file", files_of[name])
+
+    try:
+        job = run("ana", "submit", *files).stdout.strip()
+        assert run("ana", "fetch", job, "--wait", "-o", str(tmp_path / "out")).returncode == 3
+        other = run("ana", "submit", "--request-id", "another", *files).stdout.strip()
+        assert run("ana", "jobs", "list", "--all").returncode == 1
+        assert run("root", "jobs", "list").stdout == ""
+        listed = run("root", "jobs", "list", "--all").stdout.splitlines()
+        assert {line[:32] for line in listed} == {job, other}
+        assert all(line.endswith(f"  key:{ana[3:11]}") for line in listed)
+        ended = run("root", "jobs", "cancel", "--key", ana[3:11])
+        assert ended.returncode == 0, ended.stderr
+        # A job that is done stays as it is.
+        assert job not in ended.stdout
+        unknown = run("root", "jobs", "cancel", "--key", "aaaaaaaa")
+        assert (unknown.returncode, unknown.stdout) == (2, "")
+        assert "aaaaaaaa" in unknown.stderr
+        assert run("root", "jobs", "cancel").returncode == 2
+    finally:
+        server.stop()
+
+
+def write_secret(path: Path, key: str) -> str:
+    """Write a key into a file, and return its path."""
+    path.write_text(key)
+    return str(path)

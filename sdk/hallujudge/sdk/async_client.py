@@ -385,12 +385,19 @@ class AsyncClient:
         """Return a job of the server."""
         return (await (await self._jobs()).get(job_id)).info
 
-    async def jobs(self) -> list[JobInfo]:
-        """Return the caller's jobs at the server, the newest first."""
-        return await (await self._jobs()).all()
+    async def jobs(self, *, all_callers: bool = False) -> list[JobInfo]:
+        """Return the caller's jobs at the server, the newest first.
+
+        Args:
+            all_callers: Return the jobs of all callers, which needs the scope admin.
+        """
+        return await (await self._jobs()).listed(all_callers=all_callers)
 
     async def cancel_job(self, job_id: str) -> JobInfo:
-        """Cancel a job, unless it is finished; its results are kept."""
+        """Cancel a job, unless it is finished; its results are kept.
+
+        With the scope admin it may be any caller's.
+        """
         return await (await self._jobs()).cancel(job_id)
 
     async def delete_job(self, job_id: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from ..errors import OverloadedError, PermissionDeniedError
 
@@ -33,7 +34,7 @@ class Scope(enum.StrEnum):
     JUDGE = "judge"
     """Call language models, which cost time or money, in any RPC."""
     ADMIN = "admin"
-    """Everything that the other scopes allow. Jobs are seen by the key that created them alone."""
+    """Everything that the other scopes allow, and to list and cancel the jobs of all callers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,26 @@ _CALLER: ContextVar[Caller] = ContextVar("hallujudge_caller", default=LOCAL)
 def current_caller() -> Caller:
     """Return the caller that the running task works for; tasks and threads inherit it."""
     return _CALLER.get()
+
+
+Standing: TypeAlias = Callable[[Caller], Caller]
+"""Returns a caller with the scopes and limits that its key has now; raises if the key has ended."""
+
+_STANDING: ContextVar[Standing] = ContextVar("hallujudge_standing", default=lambda caller: caller)
+
+
+def use_standing(standing: Standing) -> None:
+    """Let the running task, and those that it starts, look callers up as their keys stand now."""
+    _STANDING.set(standing)
+
+
+def caller_now() -> Caller:
+    """Return the running task's caller as its key stands now, not as when the work began.
+
+    Raises:
+        UnauthenticatedError: The key was revoked, has expired, or is no longer known.
+    """
+    return _STANDING.get()(current_caller())
 
 
 def begin_call(caller: Caller) -> None:

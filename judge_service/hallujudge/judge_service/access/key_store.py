@@ -447,11 +447,25 @@ class KeyStore:
         Raises:
             UnauthenticatedError: It is not.
         """
-        known = self._keys.get(caller.key_id)
-        if known is None:
+        self._known(caller).check(caller.secret)
+
+    def current(self, caller: Caller) -> Caller:
+        """Return a caller with the scopes and limits that its key has now.
+
+        A job has no secret: its caller showed it when the job was created.
+
+        Raises:
+            UnauthenticatedError: The key, or the secret of the caller's call, has ended.
+        """
+        key = self._known(caller)
+        key.check(caller.secret or key.sha256)
+        return replace(caller, scopes=frozenset(key.scopes), limits=key.limits)
+
+    def _known(self, caller: Caller) -> ApiKey:
+        if (known := self._keys.get(caller.key_id)) is None:
             id = caller.key_id
             raise _ended(id, f"the API key {id} is no longer known", "another")
-        known[0].check(caller.secret)
+        return known[0]
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from hallujudge.metrics.framework.signature import same_but_versions
 
-from ..access.caller import current_caller
+from ..access.caller import caller_now, current_caller
 from ..access.fair_queue import FairQueue
 from ..engine.registry import metric_entry
 from ..engine.streams import ordered_map
@@ -204,6 +204,7 @@ class JobScoring:
         while not self.draining.is_set():
             if turns is not None:  # before the chunk takes memory
                 await turns.enter()
+                caller_now()
             chunk = await self.threads.run(
                 self.progress.chunk,
                 job.number,

@@ -197,8 +197,8 @@ class JobService:
         """Return a job."""
         return await self._threads.run((await self._open()).store.get, owner, job_id)
 
-    async def list(self, owner: str, count: int, before: int | None = None) -> list[Job]:
-        """Return the newest jobs of a caller, older than the one with a number."""
+    async def list(self, owner: str | None, count: int, before: int | None = None) -> list[Job]:
+        """Return the newest jobs of a caller, or of all, older than the one with a number."""
         return await self._threads.run((await self._open()).store.list, owner, count, before)
 
     async def watch(self, owner: str, job_id: str) -> AsyncGenerator[Job, None]:
@@ -225,8 +225,8 @@ class JobService:
             before = job
             await self._changes.wait(change, POLL_SECONDS)
 
-    async def cancel(self, owner: str, job_id: str) -> Job:
-        """Cancel a job, unless it is finished."""
+    async def cancel(self, owner: str | None, job_id: str) -> Job:
+        """Cancel a job of a caller, or of any, unless it is finished."""
         opened = await self._open()
         job = await self._threads.run(opened.store.cancel, owner, job_id, now=self._now())
         opened.runner.cancel(job.number)

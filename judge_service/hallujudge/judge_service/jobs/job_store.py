@@ -159,15 +159,15 @@ class JobStore:
             ).one()
         return JobDetails(job=job, header=row.header, note=row.note)
 
-    def list(self, owner: str, count: int, before: int | None = None) -> list[Job]:
+    def list(self, owner: str | None, count: int, before: int | None = None) -> list[Job]:
         """Return the newest jobs of a caller, without their specs.
 
         Args:
-            owner: The caller.
+            owner: The caller; None for the jobs of all callers.
             count: Most jobs.
             before: Number of the job after the first one; None to start at the newest.
         """
-        chosen = jobs_table.c.owner == owner
+        chosen = _of_owner(owner)
         if before is not None:
             chosen &= jobs_table.c.number < before
         order = jobs_table.c.number.desc()
@@ -175,8 +175,13 @@ class JobStore:
             rows = connection.execute(sa.select(*LISTED).where(chosen).order_by(order).limit(count))
             return [job_of(row) for row in rows]
 
-    def cancel(self, owner: str, job_id: str, *, now: float) -> Job:
+    def cancel(self, owner: str | None, job_id: str, *, now: float) -> Job:
         """Cancel a job, unless it is finished.
+
+        Args:
+            owner: The caller; None for a job of any caller.
+            job_id: The job.
+            now: Seconds since 1970.
 
         Raises:
             NotFoundError: The caller has no such job.
@@ -342,8 +347,14 @@ def _found(
     return None if row is None else job_of(row)
 
 
-def _owned(connection: sa.Connection, owner: str, job_id: str, *, locked: bool = False) -> Job:
-    chosen = (jobs_table.c.owner == owner, jobs_table.c.id == job_id)
+def _of_owner(owner: str | None) -> sa.ColumnElement[bool]:
+    return sa.true() if owner is None else jobs_table.c.owner == owner
+
+
+def _owned(
+    connection: sa.Connection, owner: str | None, job_id: str, *, locked: bool = False
+) -> Job:
+    chosen = (_of_owner(owner), jobs_table.c.id == job_id)
     # PostgreSQL refuses zero characters in texts.
     known = job_id.isascii() and job_id.isalnum()
     job = _found(connection, *chosen, locked=locked) if known else None

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from hallujudge.metrics.framework.results import JsonValue
 
-from ..access.caller import current_caller
+from ..access.caller import caller_now
 from ..access.spending import Crowded, Hold, Ledger
 from ..errors import InvalidInputError
 from ..threads import shielded
@@ -174,6 +174,7 @@ class Budget:
 
         Raises:
             UnavailableError: What the caller's key spends can't be written down.
+            UnauthenticatedError: The caller's key has ended.
         """
         cost = self.prices.cost(most_prompt, most_completion_tokens) if self.prices else 0.0
         while True:
@@ -210,7 +211,7 @@ class Budget:
     async def _take(self, cost: float) -> Hold | Crowded | str | None:
         if self._ledger is None:
             return None
-        return await self._ledger.take(current_caller(), cost, priced=self.prices is not None)
+        return await self._ledger.take(caller_now(), cost, priced=self.prices is not None)
 
     def settle(self, reservation: Reservation, cost: float | None) -> None:
         """Replace a reservation by what the call cost."""

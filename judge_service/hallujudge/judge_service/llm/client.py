@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ..access.caller import current_caller
+from ..access.caller import Scope, caller_now, current_caller
 from ..errors import HallujudgeError, InvalidInputError
 from ..stopping import is_held_back, leave_to_call
 from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
@@ -330,7 +330,12 @@ class ChatClient:
             )
 
     async def _place(self, limiter: AdaptiveLimiter) -> float:
-        """Wait for a place to send a call now; calls that are held back leave it to others."""
+        """Wait for a place to send a call now; calls that are held back leave it to others.
+
+        Raises:
+            UnauthenticatedError: The caller's key was revoked, or has expired.
+            PermissionDeniedError: It may no longer call language models.
+        """
         while True:
             await leave_to_call()
             started = await limiter.acquire()
@@ -341,6 +346,7 @@ class ChatClient:
                 if (pause := limiter.pause_left) > 0:
                     await self._tools.sleep(pause)
                 else:
+                    caller_now().require(Scope.JUDGE)
                     may_send = not is_held_back()
             finally:
                 if not may_send:

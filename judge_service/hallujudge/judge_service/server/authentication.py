@@ -78,6 +78,16 @@ class Authenticator:
         if self._keys is not None and caller.key_id:
             self._keys.check(caller)
 
+    def current(self, caller: Caller) -> Caller:
+        """Return a caller with the scopes and limits that its key has now.
+
+        Raises:
+            UnauthenticatedError: The key is no longer valid.
+        """
+        if self._keys is None or not caller.key_id:
+            return caller
+        return self._keys.current(caller)
+
 
 def new_authenticator(settings: ServerSettings) -> Authenticator:
     """Return the authenticator that the settings describe.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import grpc
 from grpc_status import rpc_status
 
-from ..access.caller import Caller, Scope, begin_call, current_caller
+from ..access.caller import Caller, Scope, begin_call, current_caller, use_standing
 from ..access.memory import CallMemory, MemoryBudget, begin_memory
 from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import HallujudgeError
@@ -259,6 +259,7 @@ class GuardInterceptor(WrappingInterceptor):
         if rule.scope is not None:
             caller.require(rule.scope)
         begin_call(caller)
+        use_standing(self._authenticator.current)
         use_scheduler(self._scheduler)
         return caller
 

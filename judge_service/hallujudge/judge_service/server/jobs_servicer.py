@@ -13,6 +13,7 @@ from hallujudge.judge.v1 import jobs_pb2 as pb
 from hallujudge.judge.v1 import jobs_pb2_grpc as pb_grpc
 from hallujudge.judge.v1 import scoring_pb2
 
+from ..access.caller import Scope, current_caller
 from ..engine.registry import metric_entry
 from ..errors import UnsupportedError
 from ..jobs import JobLimits, NewItem, NewJob, ScoredChunk, current_owner, kept_caller
@@ -109,9 +110,12 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
         """List jobs, the newest first."""
+        if request.all:
+            current_caller().require(Scope.ADMIN)
+        owner = None if request.all else current_owner()
         size = min(request.page_size or _JOBS, _MOST_JOBS)
         before = number_of_token(request.page_token)
-        found = await self._jobs.list(current_owner(), size + 1, before)
+        found = await self._jobs.list(owner, size + 1, before)
         jobs = found[:size]
         return pb.ListJobsResponse(
             jobs=[job_to_proto(job) for job in jobs],
@@ -131,8 +135,9 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
     async def CancelJob(
         self, request: pb.CancelJobRequest, context: Context
     ) -> pb.CancelJobResponse:
-        """Cancel a job."""
-        job = await self._jobs.cancel(current_owner(), request.job_id)
+        """Cancel a job; an administrator cancels those of all callers."""
+        owner = None if current_caller().is_admin else current_owner()
+        job = await self._jobs.cancel(owner, request.job_id)
         return pb.CancelJobResponse(job=job_to_proto(job))
 
     async def DeleteJob(

@@ -21,10 +21,10 @@ import grpc
 from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import add_benchmarks
 
+from ..access.caller import use_standing
 from ..access.memory import MemoryBudget
 from ..access.spending import Ledger
 from ..engine import Engine
-from ..engine.cpu_scheduler import CpuScheduler
 from ..engine.resources import Offers, Resources
 from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
 from ..observe.recorder import begin_recording
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from ..engine.judge_factory import JudgeFactory
     from ..jobs.job_service import JobService
     from ..llm.vllm import VllmServer
-    from ..observe.recorder import Recorder
     from ..settings.judge_settings import JudgeSettings
     from .http.listener import HttpListener
 
@@ -220,7 +219,7 @@ async def start(
         listener = await _http(services)
         # Before the first call: a server that can't open its jobs must not start to serve.
         if jobs is not None:
-            await begun(_started(jobs, observation.recorder, services.scheduler))
+            await begun(_started(jobs, services))
     except HallujudgeError:
         if listener is not None:
             await listener.stop(Grace(0))
@@ -243,10 +242,14 @@ async def _http(services: Services) -> HttpListener | None:
     return await listener_of(services)
 
 
-async def _started(jobs: JobService, recorder: Recorder, scheduler: CpuScheduler) -> None:
-    """Start jobs in a task that records and shares the processor, as the tasks it starts do."""
-    begin_recording(recorder)
-    use_scheduler(scheduler)
+async def _started(jobs: JobService, services: Services) -> None:
+    """Start jobs in a task whose context is that of all jobs.
+
+    They are recorded, share the processor, and end when the keys of their callers do.
+    """
+    begin_recording(services.recorder)
+    use_scheduler(services.scheduler)
+    use_standing(services.authenticator.current)
     await jobs.start()
 
 

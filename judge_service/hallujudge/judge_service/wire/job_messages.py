@@ -23,7 +23,10 @@ from .tri_he import without_graphs
 
 _PREFIX = "JOB_STATE_"
 # The fields that a job and its message have alike.
-_SAME = ("id", "request_id", "items", "scored", "unscored", "created_at", "finished_at")
+_SAME = (
+    *("id", "owner", "request_id", "items", "scored", "unscored"),
+    *("created_at", "finished_at"),
+)
 
 
 class WireCodec:

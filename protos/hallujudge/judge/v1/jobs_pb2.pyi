@@ -78,6 +78,7 @@ class Job(google.protobuf.message.Message):
     PROBLEM_DETAIL_FIELD_NUMBER: builtins.int
     CREATED_AT_FIELD_NUMBER: builtins.int
     FINISHED_AT_FIELD_NUMBER: builtins.int
+    OWNER_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the job."""
     request_id: builtins.str
@@ -98,6 +99,8 @@ class Job(google.protobuf.message.Message):
     """When the job was created, in seconds since 1970."""
     finished_at: builtins.float
     """When the job was done, failed or cancelled. Absent before."""
+    owner: builtins.str
+    """The caller that created the job, such as key:abcdefgh."""
     @property
     def spec(self) -> hallujudge.judge.v1.scoring_pb2.ScoreSpec:
         """How items are scored."""
@@ -116,9 +119,10 @@ class Job(google.protobuf.message.Message):
         problem_detail: builtins.str = ...,
         created_at: builtins.float = ...,
         finished_at: builtins.float | None = ...,
+        owner: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_finished_at", b"_finished_at", "finished_at", b"finished_at", "spec", b"spec"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_finished_at", b"_finished_at", "created_at", b"created_at", "finished_at", b"finished_at", "id", b"id", "items", b"items", "problem", b"problem", "problem_detail", b"problem_detail", "request_id", b"request_id", "scored", b"scored", "spec", b"spec", "state", b"state", "unscored", b"unscored"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_finished_at", b"_finished_at", "created_at", b"created_at", "finished_at", b"finished_at", "id", b"id", "items", b"items", "owner", b"owner", "problem", b"problem", "problem_detail", b"problem_detail", "request_id", b"request_id", "scored", b"scored", "spec", b"spec", "state", b"state", "unscored", b"unscored"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_finished_at", b"_finished_at"]) -> typing.Literal["finished_at"] | None: ...
 
 Global___Job: typing_extensions.TypeAlias = Job
@@ -293,23 +297,27 @@ class ListJobsRequest(google.protobuf.message.Message):
 
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    ALL_FIELD_NUMBER: builtins.int
     page_size: builtins.int
     """Most jobs to return. 0: 100."""
     page_token: builtins.str
     """The next_page_token of the page before. Empty: the first page."""
+    all: builtins.bool
+    """Whether the jobs of all callers are listed, which needs the scope admin."""
     def __init__(
         self,
         *,
         page_size: builtins.int = ...,
         page_token: builtins.str = ...,
+        all: builtins.bool = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["page_size", b"page_size", "page_token", b"page_token"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["all", b"all", "page_size", b"page_size", "page_token", b"page_token"]) -> None: ...
 
 Global___ListJobsRequest: typing_extensions.TypeAlias = ListJobsRequest
 
 @typing.final
 class ListJobsResponse(google.protobuf.message.Message):
-    """Jobs of the caller, without their specs."""
+    """Jobs, without their specs."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class ScoringJobServiceStub(object):
-    """Scores items in the background. A job belongs to the caller that created it; nobody else can see it.
+    """Scores items in the background. A job belongs to the caller that created it, and only that caller sees its items
+    and results. Administrators list and cancel the jobs of all callers.
     """
 
     def __init__(self, channel):
@@ -83,7 +84,8 @@ class ScoringJobServiceStub(object):
 
 
 class ScoringJobServiceServicer(object):
-    """Scores items in the background. A job belongs to the caller that created it; nobody else can see it.
+    """Scores items in the background. A job belongs to the caller that created it, and only that caller sees its items
+    and results. Administrators list and cancel the jobs of all callers.
     """
 
     def CreateJob(self, request, context):
@@ -108,7 +110,7 @@ class ScoringJobServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListJobs(self, request, context):
-        """Lists the caller's jobs, the newest first.
+        """Lists the caller's jobs, or those of all callers, the newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -122,7 +124,7 @@ class ScoringJobServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CancelJob(self, request, context):
-        """Cancels a job. Results that it has are kept.
+        """Cancels a job of the caller, or of any caller for an administrator. Results that it has are kept.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -206,7 +208,8 @@ def add_ScoringJobServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ScoringJobService(object):
-    """Scores items in the background. A job belongs to the caller that created it; nobody else can see it.
+    """Scores items in the background. A job belongs to the caller that created it, and only that caller sees its items
+    and results. Administrators list and cancel the jobs of all callers.
     """
 
     @staticmethod

@@ -170,7 +170,9 @@ _ScoringJobServiceGetJobReportType = typing_extensions.TypeVar(
 )
 
 class ScoringJobServiceStub(typing.Generic[_ScoringJobServiceCreateJobType, _ScoringJobServiceAddJobItemsType, _ScoringJobServiceGetJobType, _ScoringJobServiceListJobsType, _ScoringJobServiceWatchJobType, _ScoringJobServiceCancelJobType, _ScoringJobServiceDeleteJobType, _ScoringJobServiceListJobResultsType, _ScoringJobServiceGetJobReportType]):
-    """Scores items in the background. A job belongs to the caller that created it; nobody else can see it."""
+    """Scores items in the background. A job belongs to the caller that created it, and only that caller sees its items
+    and results. Administrators list and cancel the jobs of all callers.
+    """
 
     @typing.overload
     def __init__(self: ScoringJobServiceStub[
@@ -262,13 +264,13 @@ class ScoringJobServiceStub(typing.Generic[_ScoringJobServiceCreateJobType, _Sco
     """Returns a job."""
 
     ListJobs: _ScoringJobServiceListJobsType
-    """Lists the caller's jobs, the newest first."""
+    """Lists the caller's jobs, or those of all callers, the newest first."""
 
     WatchJob: _ScoringJobServiceWatchJobType
     """Returns a job now, and again after every change, until it is done, failed or cancelled."""
 
     CancelJob: _ScoringJobServiceCancelJobType
-    """Cancels a job. Results that it has are kept."""
+    """Cancels a job of the caller, or of any caller for an administrator. Results that it has are kept."""
 
     DeleteJob: _ScoringJobServiceDeleteJobType
     """Deletes a finished job with its items and results."""
@@ -319,7 +321,9 @@ ScoringJobServiceAsyncStub: typing_extensions.TypeAlias = ScoringJobServiceStub[
 ]
 
 class ScoringJobServiceServicer(metaclass=abc.ABCMeta):
-    """Scores items in the background. A job belongs to the caller that created it; nobody else can see it."""
+    """Scores items in the background. A job belongs to the caller that created it, and only that caller sees its items
+    and results. Administrators list and cancel the jobs of all callers.
+    """
 
     @abc.abstractmethod
     def CreateJob(
@@ -351,7 +355,7 @@ class ScoringJobServiceServicer(metaclass=abc.ABCMeta):
         request: hallujudge.judge.v1.jobs_pb2.ListJobsRequest,
         context: _ServicerContext,
     ) -> typing.Union[hallujudge.judge.v1.jobs_pb2.ListJobsResponse, collections.abc.Awaitable[hallujudge.judge.v1.jobs_pb2.ListJobsResponse]]:
-        """Lists the caller's jobs, the newest first."""
+        """Lists the caller's jobs, or those of all callers, the newest first."""
 
     @abc.abstractmethod
     def WatchJob(
@@ -367,7 +371,7 @@ class ScoringJobServiceServicer(metaclass=abc.ABCMeta):
         request: hallujudge.judge.v1.jobs_pb2.CancelJobRequest,
         context: _ServicerContext,
     ) -> typing.Union[hallujudge.judge.v1.jobs_pb2.CancelJobResponse, collections.abc.Awaitable[hallujudge.judge.v1.jobs_pb2.CancelJobResponse]]:
-        """Cancels a job. Results that it has are kept."""
+        """Cancels a job of the caller, or of any caller for an administrator. Results that it has are kept."""
 
     @abc.abstractmethod
     def DeleteJob(

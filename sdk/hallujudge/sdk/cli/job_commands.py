@@ -81,11 +81,18 @@ def _check_submitted(command: Sequence[str]) -> None:
 
 @jobs_app.command("list", epilog=examples("hallujudge jobs list --server localhost:50051"))
 @grouped
-def list_command(*, at: JobServer) -> None:
+def list_command(
+    *,
+    at: JobServer,
+    all_callers: Annotated[
+        bool, server_option("--all", help="Jobs of all callers; needs the scope admin.")
+    ] = False,
+) -> None:
     """Your jobs, the newest first."""
     with at.client() as client:
-        for info in client.jobs():
-            typer.echo(_job_line(info))
+        for info in client.jobs(all_callers=all_callers):
+            owner = f"  {info.owner}" if all_callers else ""
+            typer.echo(f"{_job_line(info)}{owner}")
 
 
 @jobs_app.command("show", epilog=examples("hallujudge jobs show JOB --server localhost:50051"))
@@ -108,10 +115,33 @@ def watch_command(*, job: Job, at: JobServer) -> ExitCode:
 
 @jobs_app.command("cancel", epilog=examples("hallujudge jobs cancel JOB --server localhost:50051"))
 @grouped
-def cancel_command(*, job: Job, at: JobServer) -> None:
+def cancel_command(
+    *,
+    job: Annotated[
+        str, typer.Argument(metavar="JOB", help="Id that hallujudge submit printed.")
+    ] = "",
+    at: JobServer,
+    key: Annotated[
+        str, server_option(metavar="ID", help="All jobs of this key; needs the scope admin.")
+    ] = "",
+) -> None:
     """End of a job; its results are kept."""
+    if bool(job) == bool(key):
+        raise InvalidInputError("give the id of one job, or --key with the id of a key")
     with at.client() as client:
-        typer.echo(_job_line(client.cancel_job(job)))
+        for job_id in [job] if job else _unfinished_of(client, key):
+            typer.echo(_job_line(client.cancel_job(job_id)))
+
+
+def _unfinished_of(client: Client, key: str) -> list[str]:
+    """Return the ids of a key's jobs that are not finished."""
+    jobs = [info for info in client.jobs(all_callers=True) if info.owner == f"key:{key}"]
+    if not jobs:
+        raise InvalidInputError(
+            f"the server keeps no job of the key {key!r:.80}; hallujudge jobs list --all shows "
+            "whose jobs it keeps"
+        )
+    return [info.id for info in jobs if not info.is_finished]
 
 
 @jobs_app.command("delete", epilog=examples("hallujudge jobs delete JOB --server localhost:50051"))

@@ -61,6 +61,8 @@ class JobInfo:
     """When the job was created, in seconds since 1970."""
     finished_at: float | None
     """When the job was done, failed or cancelled."""
+    owner: str = ""
+    """The caller that created it, such as ``key:abcdefgh``."""
 
     @property
     def is_finished(self) -> bool:
@@ -136,12 +138,14 @@ class RemoteJobs:
             note=response.note,
         )
 
-    async def all(self) -> list[JobInfo]:
-        """Return the caller's jobs, the newest first."""
+    async def listed(self, *, all_callers: bool = False) -> list[JobInfo]:
+        """Return the caller's jobs, or those of all callers, the newest first."""
         jobs: list[JobInfo] = []
         token = ""
         while True:
-            page = await self._call("ListJobs", pb.ListJobsRequest(page_token=token))
+            page = await self._call(
+                "ListJobs", pb.ListJobsRequest(page_token=token, all=all_callers)
+            )
             jobs += map(_info, page.jobs)
             token = page.next_page_token
             if not token:
@@ -220,6 +224,7 @@ def _info(message: pb.Job) -> JobInfo:
         problem_detail=message.problem_detail,
         created_at=message.created_at,
         finished_at=message.finished_at if message.HasField("finished_at") else None,
+        owner=message.owner,
     )
 
 
