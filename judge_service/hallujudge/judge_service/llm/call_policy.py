@@ -14,6 +14,7 @@ from .chat import ChatRequest
 from .chat_servers import ByCaller, ChatServer, next_server
 from .failures import CallFailedError, FailureKind
 from .protocols import Exchange
+from .rate_limits import Seen
 
 _LOG = logging.getLogger(__name__)
 # Waits of a few seconds are normal; longer ones are logged, but not for every call.
@@ -100,6 +101,10 @@ class Call:
     """Its first failure."""
     troubled_at: float | None = None
     """When it first failed, or could not be sent."""
+    limits_before: Seen | None = None
+    """What its server had done when it was first limited."""
+    limits: int = 0
+    """How often it was limited after that."""
 
     def __post_init__(self) -> None:
         self.server = self.servers[0]
@@ -150,6 +155,9 @@ class Patience:
                 raise failure
             return
         call.cause = call.cause or failure
+        if failure.kind is FailureKind.RATE:
+            call.limits += call.limits_before is not None
+            call.limits_before = call.limits_before or call.server.limiter.pause.seen
         if self._is_final(call, failure):
             raise _final(call.cause, failure, call.attempts) from failure
 
@@ -157,15 +165,16 @@ class Patience:
         retry = self._policy
         if not failure.kind.is_transient or retry.attempts == 1 or retry.asks_too_long(failure):
             return True
-        if call.attempts < retry.attempts:
-            return False
+        used_up, impatient = call.attempts >= retry.attempts, self._patience(call) <= 0
+        if failure.kind is FailureKind.RATE:
+            # Most limits are the account's. That of a prompt is known by the others' answers.
+            before = call.limits_before
+            own = before and call.server.limiter.pause.is_own(before, call.limits)
+            return (impatient and used_up) or bool(own and (used_up or impatient))
         assert call.troubled_at is not None
-        others = self._outage.answered_since(call.troubled_at)
-        # While others are answered, the request itself is the likely cause; a rate limit is not.
-        alone = others and failure.kind is not FailureKind.RATE
-        if alone or failure.kind is FailureKind.BAD_REPLY:
-            return True
-        return self._patience(call) <= 0
+        # While others are answered, the request itself is the likely cause.
+        alone = self._outage.answered_since(call.troubled_at)
+        return used_up and (alone or impatient or failure.kind is FailureKind.BAD_REPLY)
 
     def _patience(self, call: Call) -> float:
         """Seconds for which a call still waits for an outage to end."""

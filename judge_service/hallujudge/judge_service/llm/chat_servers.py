@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from ..access.caller import current_caller
-from ..access.fair_queue import FairQueue
 from ..errors import InvalidInputError, OutputError
 from .failures import CallFailedError, FailureKind, failure_of_status
 from .http import Endpoint, HttpEndpoint, Sender
 from .openai_sender import OpenAISender
+from .rate_limits import AdaptiveLimiter
 
 _URL = "/v1/chat/completions"
 # Twice the largest reply over HTTP; a longer line is not a file of replies.
@@ -170,6 +170,7 @@ class ChatServer:
         max_concurrency: Calls at the same time at most.
         circuit_threshold: Failures in a row after which it is not called for a while.
         circuit_seconds: How long it is not called at most.
+        longest_wait: Longest pause that it may ask for, in seconds.
         clock: Seconds on a clock that never goes back.
         offline: Files in place of the server.
     """
@@ -181,12 +182,15 @@ class ChatServer:
         max_concurrency: int,
         circuit_threshold: int,
         circuit_seconds: float,
+        longest_wait: float,
         clock: Callable[[], float],
         offline: BatchFiles | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.sender = offline or _sender_of(endpoint, max_concurrency)
-        self.limiter = AdaptiveLimiter(max_concurrency, clock)
+        self.limiter = AdaptiveLimiter(
+            max_concurrency, clock, name=f"judge at {endpoint.url}", longest_wait=longest_wait
+        )
         # Each caller has a circuit of its own.
         self._breakers = ByCaller(lambda: CircuitBreaker(circuit_threshold, circuit_seconds, clock))
 
@@ -336,82 +340,6 @@ class CircuitBreaker:
         for turn in waiting:
             if not turn.done():
                 turn.set_result(None)
-
-
-class AdaptiveLimiter:
-    """Additive increase, multiplicative decrease, and a pause for all calls.
-
-    Only rate limits lower it; other failures say nothing about the server's capacity. Calls that
-    were under way when it was lowered do not lower it again: they were made at the old rate.
-
-    Args:
-        most: Calls at the same time at most.
-        clock: Seconds on a clock that never goes back.
-    """
-
-    def __init__(self, most: int, clock: Callable[[], float]) -> None:
-        self._most = most
-        self._limit = float(most)
-        self._clock = clock
-        self._queue = FairQueue(most)
-        self._shrunk_at = float("-inf")
-        self._paused_until = float("-inf")
-
-    @property
-    def limit(self) -> int:
-        """Calls that may be made at the same time now."""
-        return int(self._limit)
-
-    @property
-    def running(self) -> int:
-        """Calls under way."""
-        return self._queue.inside
-
-    @property
-    def waiting(self) -> int:
-        """Calls that wait for a place."""
-        return self._queue.waiting
-
-    @property
-    def pause_left(self) -> float:
-        """Seconds for which the server asked not to be called."""
-        return max(0.0, self._paused_until - self._clock())
-
-    async def acquire(self) -> float:
-        """Wait for a free place and return the time, for :meth:`release`.
-
-        Callers get places in turn, however many calls each of them waits with.
-        """
-        caller = current_caller()
-        await self._queue.enter(caller.id, cost=1.0, weight=caller.limits.weight)
-        return self._clock()
-
-    def release(self, started: float, *, limited: bool, retry_after: float | None = None) -> None:
-        """Free a place.
-
-        Args:
-            started: The return value of :meth:`acquire`.
-            limited: Whether the server reported a rate limit.
-            retry_after: Seconds for which it asked not to be called.
-        """
-        if limited:
-            self._shrink(started, retry_after)
-        else:
-            # One more for each round of calls that were answered, as TCP's congestion avoidance.
-            self._limit = min(self._most, self._limit + 1.0 / max(1.0, self._limit))
-        self._queue.resize(self.limit)
-        self._queue.leave(current_caller().id)
-
-    def give_back(self) -> None:
-        """Free a place whose call was not sent, which says nothing about the server."""
-        self._queue.leave(current_caller().id)
-
-    def _shrink(self, started: float, retry_after: float | None) -> None:
-        if started >= self._shrunk_at:
-            self._limit = max(1.0, self._limit / 2)
-            self._shrunk_at = self._clock()
-        if retry_after is not None:
-            self._paused_until = max(self._paused_until, self._clock() + retry_after)
 
 
 class _Forgettable(Protocol):

@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ..access.caller import Scope, caller_now, current_caller
+from ..access.caller import current_caller
 from ..errors import HallujudgeError, InvalidInputError
-from ..stopping import is_held_back, leave_to_call
 from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
 from .budget import ANSWERED, Budget, CallBudget, Reservation, Usage, VerdictStore
 from .call_policy import Call, Outage, Patience, RetryPolicy, Tools
@@ -25,7 +24,6 @@ from .chat import (
 )
 from .chat_servers import (
     MAX_CALLERS,
-    AdaptiveLimiter,
     BatchFiles,
     ByCaller,
     ChatServer,
@@ -160,6 +158,7 @@ class ChatClient:
                 max_concurrency=settings.max_concurrency,
                 circuit_threshold=settings.circuit_threshold,
                 circuit_seconds=settings.circuit_seconds,
+                longest_wait=settings.retry.longest_wait,
                 clock=self._tools.clock,
                 offline=settings.offline,
             )
@@ -244,7 +243,8 @@ class ChatClient:
     @property
     def waiting(self) -> str:
         """What calls wait for, in one sentence; empty if only for answers."""
-        return self._patience.waiting
+        paused = (server.limiter.paused for server in self.servers)
+        return self._patience.waiting or next(filter(None, paused), "")
 
     @property
     def state(self) -> JudgeState:
@@ -311,50 +311,11 @@ class ChatClient:
     async def _once(self, call: Call, turn: Turn) -> Answer:
         call.server = next_server(s for s in call.servers if s not in call.failed_at)
         # The place is taken before the budget is reserved: a call that waits must hold no money.
-        limiter = call.server.limiter
-        started = await self._place(limiter)
-        failure: CallFailedError | None = None
-        try:
+        async with call.server.limiter.place(call.request, self._tools.sleep) as started:
             with turn:
-                return await self._guarded(call)
-        except CallFailedError as err:
-            failure = err
-            raise
-        finally:
-            limited = failure is not None and failure.kind is FailureKind.RATE
-            heeded = failure is not None and not self.settings.retry.asks_too_long(failure)
-            limiter.release(
-                started,
-                limited=limited,
-                retry_after=failure.retry_after if failure and limited and heeded else None,
-            )
+                return await self._guarded(call, started)
 
-    async def _place(self, limiter: AdaptiveLimiter) -> float:
-        """Wait for a place to send a call now; calls that are held back leave it to others.
-
-        Raises:
-            UnauthenticatedError: The caller's key was revoked, or has expired.
-            PermissionDeniedError: It may no longer call language models.
-        """
-        while True:
-            await leave_to_call()
-            started = await limiter.acquire()
-            may_send = False
-            try:
-                # A place from before the end of a pause is given back: the rate limit is the
-                # account's, and after a pause all callers take turns from the start.
-                if (pause := limiter.pause_left) > 0:
-                    await self._tools.sleep(pause)
-                else:
-                    caller_now().require(Scope.JUDGE)
-                    may_send = not is_held_back()
-            finally:
-                if not may_send:
-                    limiter.give_back()
-            if may_send:
-                return started
-
-    async def _guarded(self, call: Call) -> Answer:
+    async def _guarded(self, call: Call, started: float) -> Answer:
         """One call past the rejection, the circuit and the budget, reporting back to each."""
         self._raise_rejection()
         breaker = call.server.breaker
@@ -373,7 +334,7 @@ class ChatClient:
         self.statistics.calls += 1
         self.statistics.retries += call.attempts > 0
         call.attempts += 1
-        return await self._sent(call, reservation)
+        return await self._sent(call, reservation, started)
 
     def _raise_rejection(self) -> None:
         rejected = self._rejected.get(current_caller().id)
@@ -397,7 +358,7 @@ class ChatClient:
             f"{outage.seconds:.0f} s",
         )
 
-    async def _sent(self, call: Call, reservation: Reservation) -> Answer:
+    async def _sent(self, call: Call, reservation: Reservation, placed: float) -> Answer:
         started, server = self._tools.clock(), call.server
         # Until it answers this process as well, a judge may refuse every prompt, because of its key
         # or on its way: gateways refuse both with 403.
@@ -411,7 +372,7 @@ class ChatClient:
                 failure = CallFailedError(FailureKind.AUTH, err.detail)
             self.statistics.failures[failure.kind.value] += 1
             self._record(failure.kind.value, self._tools.clock() - started)
-            self._report(server, failure)
+            self._report(server, failure, placed)
             if failure.kind.may_be_billed:
                 self.budget.keep(reservation)
             else:
@@ -426,7 +387,7 @@ class ChatClient:
         try:
             self._check_model(reply.model)
         except CallFailedError as failure:
-            self._report(server, failure)
+            self._report(server, failure, placed)
             raise
         self._has_answered = True
         self._outages.mine.answered()
@@ -486,15 +447,16 @@ class ChatClient:
             self._replied_model = replied
             _LOG.warning("judge %s: replies come from %s", asked, replied)
 
-    def _report(self, server: ChatServer, failure: CallFailedError) -> None:
+    def _report(self, server: ChatServer, failure: CallFailedError, placed: float) -> None:
         """Report a failure to the circuit and to the record of the outage."""
-        outage = self._outages.mine
-        if not failure.kind.is_outage:
+        outage, retry = self._outages.mine, self.settings.retry
+        # A call that was sent later is answered: what the server asks for concerns this prompt.
+        own = retry.asks_too_long(failure) and server.limiter.pause.answered_after(placed)
+        if own or not failure.kind.is_outage:
             outage.answered()
             server.breaker.succeeded()
             return
         outage.failed(failure)
-        retry = self.settings.retry
         if failure.kind is FailureKind.QUOTA or retry.asks_too_long(failure):
             server.breaker.failed(at_once=True)
         elif failure.kind is FailureKind.RATE and outage.seconds < retry.outage_seconds:

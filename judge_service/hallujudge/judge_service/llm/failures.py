@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 # Enough for a server's message; error pages are longer.
 _SHOWN_CHARS = 300
+# Quotas of a month are renewed within this.
+_MOST_RETRY_SECONDS = 32 * 86_400.0
 # Gateways quote keys of their own.
 _KEY_LIKE = re.compile(
     r"((?:\bsk-|\bBearer\s+|\bapi[_-]?key\b[\s=:\"']+))[\w.-]{12,}", re.IGNORECASE
@@ -241,5 +243,5 @@ def retry_after_seconds(value: str | None, *, now: float) -> float | None:
             seconds = parsedate_to_datetime(value).timestamp() - now
         except ValueError:
             return None
-    # NaN and infinity are floats too.
-    return max(0.0, seconds) if seconds == seconds and seconds < 1e9 else None
+    # What no server can mean is no answer: times in the past, years, NaN and infinity.
+    return seconds if 0.0 <= seconds <= _MOST_RETRY_SECONDS else None

@@ -9,7 +9,8 @@ from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.access.caller import Caller, Limits, acting_as
 from hallujudge.judge_service.access.fair_queue import FairQueue
-from hallujudge.judge_service.llm.chat_servers import AdaptiveLimiter
+from hallujudge.judge_service.llm.chat import ChatRequest
+from hallujudge.judge_service.llm.rate_limits import AdaptiveLimiter
 
 ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
 
@@ -73,16 +74,16 @@ async def order_of_judge_calls(callers: Sequence[Caller]) -> list[str]:
     """Return the names of callers in the order in which calls that wait at once are let in."""
     limiter, order = AdaptiveLimiter(1, lambda: 0.0), list[str]()
 
+    request = ChatRequest(messages=[], max_tokens=1)
+
     async def call(caller: Caller) -> None:
         with acting_as(caller):
-            started = await limiter.acquire()
-            order.append(caller.name)
-            limiter.release(started, limited=False)
+            async with limiter.place(request, asyncio.sleep):
+                order.append(caller.name)
 
-    first = await limiter.acquire()
-    calls = [asyncio.ensure_future(call(caller)) for caller in callers]
-    await until(lambda: limiter.waiting == len(calls))
-    limiter.release(first, limited=False)
+    async with limiter.place(request, asyncio.sleep):
+        calls = [asyncio.ensure_future(call(caller)) for caller in callers]
+        await until(lambda: limiter.waiting == len(calls))
     await asyncio.gather(*calls)
     return order
 
