@@ -26,25 +26,36 @@ LIMITED = llm.error(429, "slow down", **{"Retry-After": "60"})
 
 
 class SharedTime:
-    """A clock for many sleepers: it goes on to the next one's end when nothing else happens."""
+    """A clock for many calls: it goes on to the next sleeper's end when all of them wait."""
 
-    def __init__(self, server: llm.ScriptedLlm) -> None:
+    def __init__(self) -> None:
         self.now = 0.0
-        self._server = server
+        self.client: ChatClient | None = None
+        self.calls: list[asyncio.Task[Answer]] = []
         self._order = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     async def sleep(self, seconds: float) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self.now + seconds, next(self._order), turn))
+        # A difference of two times may be too small to change one of them.
+        end = self.now + max(seconds, 1e-6)
+        heapq.heappush(self._sleepers, (end, next(self._order), turn))
         await turn
 
-    async def run(self) -> None:
-        while True:
-            seen = self._server.chats
-            await asyncio.sleep(0.005)
-            if self._sleepers and not self._server.in_flight and self._server.chats == seen:
+    async def result(self, *calls: asyncio.Task[Answer]) -> list[Answer]:
+        """Return the answers of calls, while time goes on."""
+        while not all(call.done() for call in calls):
+            if self._sleepers and self._all_wait:
                 self._wake()
+            await asyncio.sleep(0)
+        return [call.result() for call in calls]
+
+    @property
+    def _all_wait(self) -> bool:
+        assert self.client is not None
+        asleep = sum(not turn.done() for _, _, turn in self._sleepers)
+        queued = self.client.servers[0].limiter.waiting
+        return sum(not call.done() for call in self.calls) == asleep + queued
 
     async def forward(self, seconds: float) -> None:
         """Go on by some seconds."""
@@ -52,7 +63,7 @@ class SharedTime:
         while self._sleepers and self._sleepers[0][0] <= end:
             self._wake()
             await asyncio.sleep(0)
-        self.now = end
+        self.now = max(self.now, end)
 
     def _wake(self) -> None:
         end, _, turn = heapq.heappop(self._sleepers)
@@ -64,21 +75,25 @@ class SharedTime:
 @asynccontextmanager
 async def world_of(server: llm.ScriptedLlm) -> AsyncIterator[tuple[ChatClient, SharedTime]]:
     async with server:
-        time = SharedTime(server)
+        time = SharedTime()
         settings = ChatSettings(endpoint=Endpoint(url=server.url), model="m", max_concurrency=8)
         client = ChatClient(settings, None, Tools(clock=lambda: time.now, sleep=time.sleep))
-        running = asyncio.create_task(time.run())
+        time.client = client
         try:
             yield client, time
         finally:
-            running.cancel()
             await client.close()
 
 
-def asked(client: ChatClient, caller: Caller, text: str) -> asyncio.Task[Answer]:
+def asked(
+    client: ChatClient, caller: Caller, text: str, time: SharedTime | None = None
+) -> asyncio.Task[Answer]:
     request = replace(REQUEST, messages=[{"role": "user", "content": text}])
     with acting_as(caller):
-        return asyncio.ensure_future(client.ask(request))
+        call = asyncio.ensure_future(client.ask(request))
+    if time is not None:
+        time.calls = [one for one in time.calls if not one.done()] + [call]
+    return call
 
 
 def limiting(*poisons: str) -> llm.ScriptedLlm:
@@ -96,16 +111,16 @@ async def test_a_limit_of_one_prompt_takes_the_judge_from_no_other_call(
     server = limiting("poison")
     async with world_of(server) as (client, time):
         with caplog.at_level(logging.WARNING):
-            poison = asked(client, ANA, "poison")
+            poison = asked(client, ANA, "poison", time)
             while not server.chats:
                 await asyncio.sleep(0)
             for number in range(50):
-                await asked(client, BEN, f"hat {number}")
-                await asked(client, ANA, f"coat {number}")
+                await time.result(asked(client, BEN, f"hat {number}", time))
+                await time.result(asked(client, ANA, f"coat {number}", time))
         assert time.now < 5, "the pause ends when another prompt gets through"
         number = 50
         while not poison.done() and number < 500:
-            await asked(client, BEN, f"hat {number}")
+            await time.result(asked(client, BEN, f"hat {number}", time))
             await time.forward(1)
             number += 1
         assert poison.done()
@@ -123,10 +138,10 @@ async def test_limits_of_a_few_prompts_are_theirs_too() -> None:
     poisons = [f"poison {number}" for number in range(3)]
     server = limiting(*poisons)
     async with world_of(server) as (client, time):
-        failing = [asked(client, ANA, text) for text in poisons]
+        failing = [asked(client, ANA, text, time) for text in poisons]
         number = 0
         while not all(call.done() for call in failing) and number < 500:
-            await asked(client, BEN, f"hat {number}")
+            await time.result(asked(client, BEN, f"hat {number}", time))
             await time.forward(1)
             number += 1
         assert number < 500
@@ -147,12 +162,12 @@ async def test_a_limit_of_the_account_is_probed_seldom_and_loses_no_call() -> No
 
     server = llm.ScriptedLlm(step)
     async with world_of(server) as (client, time):
-        calls = [asked(client, ANA, "first")]
+        calls = [asked(client, ANA, "first", time)]
         while not client.statistics.failures:
             await asyncio.sleep(0)
         assert "all calls wait" in client.waiting
-        calls += [asked(client, BEN, f"hat {number}") for number in range(40)]
-        answers = await asyncio.gather(*calls)
+        calls += [asked(client, BEN, f"hat {number}", time) for number in range(40)]
+        answers = await time.result(*calls)
     assert {answer.reply.content for answer in answers} == {"ok"}
     # After 1, 3, 7, 15 and 31 seconds.
     assert limits <= 6
@@ -162,11 +177,11 @@ async def test_a_limit_of_the_account_is_probed_seldom_and_loses_no_call() -> No
 async def test_a_probe_is_of_a_caller_whose_calls_were_not_limited() -> None:
     server = limiting(*(f"poison {number}" for number in range(20)))
     async with world_of(server) as (client, time):
-        calls = [asked(client, ANA, "poison 0")]
+        calls = [asked(client, ANA, "poison 0", time)]
         while not client.statistics.failures:
             await asyncio.sleep(0)
-        calls += [asked(client, ANA, f"poison {number}") for number in range(1, 20)]
-        await asked(client, BEN, "hat")
+        calls += [asked(client, ANA, f"poison {number}", time) for number in range(1, 20)]
+        await time.result(asked(client, BEN, "hat", time))
         sent = [llm.prompt_of(body) for body in server.requests]
         assert sent[:2] == ["poison 0", "hat"]
         assert time.now < 2
