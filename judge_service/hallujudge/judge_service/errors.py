@@ -276,6 +276,7 @@ REASONS: Mapping[str, ReasonRow] = {
     "JOB_LIMIT": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
     "JOBS_FULL": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
     "SPENDING_UNAVAILABLE": ReasonRow("UNAVAILABLE", UnavailableError),
+    "SERVER_DIED": ReasonRow("UNAVAILABLE", UnavailableError),
     "JOBS_LOST": ReasonRow("UNAVAILABLE", UnavailableError),
     "JOBS_UNAVAILABLE": ReasonRow("UNAVAILABLE", UnavailableError),
     "VERSION_MISMATCH": ReasonRow("FAILED_PRECONDITION", VersionMismatchError),

@@ -15,6 +15,7 @@ from hallujudge.metrics import Item, ItemResult, Report
 
 from ..access.caller import Caller, current_caller
 from ..engine.spec import ScoreSpec
+from ..flights import ItemFlight
 
 
 class JobState(enum.StrEnum):
@@ -176,15 +177,24 @@ class JobLimits:
     """Jobs that run at once, with and without a judge, in addition to one of each owner."""
 
 
-class Suspect(NamedTuple):
-    """An item that was under way when the server died."""
+class Trial(NamedTuple):
+    """Items that were in flight when the server died, and are scored together now."""
 
-    position: int
-    """Its position in its job."""
-    content: bytes
-    """The item."""
-    deaths: int
-    """How often the server died while it scored the item alone."""
+    items: Sequence[tuple[int, bytes]]
+    """Their positions and contents."""
+    left: int
+    """Such items of the job, these included."""
+    is_blamed: bool
+    """Whether the server died again and again of the only one of them; it is not scored."""
+
+
+class Death(NamedTuple):
+    """A job that a server left when it died."""
+
+    job: str
+    """Its id."""
+    items: int
+    """Items of it that were in flight."""
 
 
 class ScoredChunk(NamedTuple):
@@ -201,8 +211,8 @@ class ScoredChunk(NamedTuple):
 class JobWork(Protocol):
     """Scores the items of one job, and makes its report."""
 
-    async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
-        """Score items."""
+    async def score(self, contents: Sequence[bytes], flights: Sequence[ItemFlight]) -> ScoredChunk:
+        """Score items, of which those that are not in flight any more are noted."""
 
     async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
         """Return results of items that are not scored, because a process died of them."""

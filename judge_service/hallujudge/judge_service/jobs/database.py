@@ -121,16 +121,27 @@ item_ids = sa.Table(
 )
 """One row for each item of a job that is open: the ids of later items must differ."""
 
-suspects = sa.Table(
-    "hallujudge_job_suspects",
+flights = sa.Table(
+    "hallujudge_job_flights",
     metadata,
     sa.Column("job", _Number, sa.ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
     sa.Column("position", _Number, primary_key=True),
+)
+"""One row for each item that a server works on now, or worked on when it died."""
+
+suspicions = sa.Table(
+    "hallujudge_job_suspicions",
+    metadata,
+    sa.Column("job", _Number, sa.ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
+    sa.Column("position", _Number, primary_key=True),
+    # How many items may be scored together with it, itself included.
+    sa.Column("together", sa.Integer, nullable=False),
     # While it was scored alone.
     sa.Column("deaths", sa.Integer, nullable=False),
-    sa.Column("alone", sa.Boolean, nullable=False),
+    # Whether it was scored alone, without a death.
+    sa.Column("survived", sa.Boolean, nullable=False),
 )
-"""One row for each item that was under way when the server died."""
+"""One row for each item that was in flight when the server died."""
 
 _NAMES = (
     *("number", "id", "owner", "caller", "request_id", "state"),

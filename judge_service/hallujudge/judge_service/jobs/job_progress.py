@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from . import FINISHED, Answer, Job, JobState, Problem, Suspect
+from . import FINISHED, Answer, Job, JobState, Problem
 from .database import LISTED, WHOLE, fitting, job_of
 from .database import items as items_table
 from .database import jobs as jobs_table
-from .database import suspects as suspects_table
 
 if TYPE_CHECKING:
     from .database import Database
@@ -21,8 +20,6 @@ _FINISHED = [state.value for state in FINISHED]
 # Of each owner: the runner chooses among them, and no owner's jobs hide those of another.
 _CANDIDATES = 32
 
-# Of a job: eight chunks of 64 items.
-_MOST_UNDER_WAY = 512
 _SECONDS_OF_DAY = 86_400.0
 
 # A reason of the server's own table, and its words, as long as a status may carry them.
@@ -75,42 +72,7 @@ class JobProgress:
 
     def begin(self, number: int) -> bool:
         """Note that a job runs; return False if it was cancelled."""
-        return self._change(
-            number,
-            {"state": JobState.RUNNING.value, **_problem_row(Problem())},
-            _left_alone(number, -1),
-        )
-
-    def recover(self, running: Collection[int]) -> None:
-        """Note that a server died while it ran jobs: one of the items under way may be the cause.
-
-        Args:
-            running: Jobs that this server runs itself.
-        """
-        left = (jobs_table.c.state == JobState.RUNNING.value) & jobs_table.c.number.not_in(running)
-        with self._database.writing() as connection:
-            for number in list(connection.scalars(sa.select(jobs_table.c.number).where(left))):
-                _blame(connection, number)
-            connection.execute(jobs_table.update().where(left).values(state=JobState.QUEUED.value))
-
-    def has_suspects(self, number: int) -> bool:
-        """Return whether a job has items without a result that may be what ended the server."""
-        with self._database.reading() as connection:
-            return _has_suspects(connection, number)
-
-    def suspect(self, number: int) -> Suspect | None:
-        """Return the next suspect item, and note that it is alone; None if all have results.
-
-        Items that were alone at a death come last: others go on if the cause is elsewhere.
-        """
-        columns = (suspects_table.c.position, items_table.c.item, suspects_table.c.deaths)
-        query = sa.select(*columns).join_from(suspects_table, items_table, _SAME_ITEM)
-        query = query.where(_unanswered(number))
-        order = (suspects_table.c.deaths, suspects_table.c.position)
-        with self._database.writing() as connection:
-            row = connection.execute(query.order_by(*order).limit(1)).one_or_none()
-            connection.execute(_left_alone(number, -1 if row is None else row.position))
-        return None if row is None else Suspect(row.position, bytes(row.item), row.deaths)
+        return self.note(number, Problem())
 
     def chunk(
         self, number: int, after: int, *, answered: bool, count: int, max_bytes: int
@@ -178,6 +140,10 @@ class JobProgress:
             number, {"state": JobState.FAILED.value, **_ended(now), **_problem_row(problem)}
         )
 
+    def note(self, number: int, problem: Problem) -> bool:
+        """Note what slows a running job down; return False if it was cancelled."""
+        return self._change(number, {"state": JobState.RUNNING.value, **_problem_row(problem)})
+
     def wait(self, number: int, problem: Problem) -> bool:
         """Note why a job waits; it is queued again."""
         return self._change(number, {"state": JobState.QUEUED.value, **_problem_row(problem)})
@@ -189,49 +155,12 @@ class JobProgress:
         with self._database.writing() as connection:
             return connection.execute(jobs_table.delete().where(ended & old)).rowcount
 
-    def _change(self, number: int, values: dict[str, object], *more: sa.Update) -> bool:
+    def _change(self, number: int, values: dict[str, object]) -> bool:
         """Change a job that is not finished; return whether there is one."""
         open_still = jobs_table.c.state.not_in(_FINISHED)
         query = jobs_table.update().where(jobs_table.c.number == number, open_still)
         with self._database.writing() as connection:
-            for statement in more:
-                connection.execute(statement)
             return connection.execute(query.values(**values)).rowcount == 1
-
-
-_SAME_ITEM = (suspects_table.c.job == items_table.c.job) & (
-    suspects_table.c.position == items_table.c.position
-)
-
-
-def _unanswered(number: int) -> sa.ColumnElement[bool]:
-    return (items_table.c.job == number) & items_table.c.result.is_(None)
-
-
-def _has_suspects(connection: sa.Connection, number: int) -> bool:
-    known = sa.select(suspects_table.c.position).join(items_table, _SAME_ITEM)
-    query = known.where(_unanswered(number)).limit(1)
-    return connection.execute(query).first() is not None
-
-
-def _left_alone(number: int, position: int) -> sa.Update:
-    """Return the statement that notes which suspect of a job is scored alone; -1 for none."""
-    mine = suspects_table.c.job == number
-    return suspects_table.update().where(mine).values(alone=suspects_table.c.position == position)
-
-
-def _blame(connection: sa.Connection, number: int) -> None:
-    """Count a death for the item of a job that was alone, or suspect those that were under way."""
-    alone = suspects_table.update().where(suspects_table.c.job == number, suspects_table.c.alone)
-    blamed = alone.values(alone=False, deaths=suspects_table.c.deaths + 1)
-    if connection.execute(blamed).rowcount or _has_suspects(connection, number):
-        return
-    unanswered = _unanswered(number)
-    place = items_table.c.position
-    rows = sa.select(items_table.c.job, place, sa.literal(0), sa.false()).where(unanswered)
-    columns = ["job", "position", "deaths", "alone"]
-    under_way = rows.order_by(place).limit(_MOST_UNDER_WAY)
-    connection.execute(suspects_table.insert().from_select(columns, under_way))
 
 
 def _stored(connection: sa.Connection, number: int, answers: Sequence[Answer]) -> list[Answer]:

@@ -94,6 +94,7 @@ class JobRunner:
     async def _look(self) -> None:
         """Start jobs if this server holds the lock."""
         threads, progress = self._scoring.threads, self._scoring.progress
+        suspicions = self._scoring.suspicions
         if not await threads.run(self._lock.acquire):
             # Another server has taken over: it finds the replies of calls that are sent.
             self._holds_lock = False
@@ -102,7 +103,11 @@ class JobRunner:
                 running.task.cancel(KEEPING_CALLS)
             return
         if not self._holds_lock:
-            await threads.run(progress.recover, tuple(self._running))
+            for death in await threads.run(suspicions.recover, tuple(self._running)):
+                _LOG.warning(
+                    "a server died while it scored job %s; %d items of it were in flight",
+                    *death,
+                )
             self._holds_lock = True
         await self._clean()
         waiting = await threads.run(progress.waiting)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, closing, suppress
-from dataclasses import dataclass, field
+from contextlib import aclosing, closing
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from hallujudge.metrics.framework.signature import same_but_versions
 
@@ -19,16 +18,19 @@ from ..access.fair_queue import FairQueue
 from ..engine.registry import metric_entry
 from ..engine.streams import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
-from ..observe.recorder import JobsActivity
+from ..flights import FlightLog, ItemFlight
+from ..llm.ask_once import run_bounded
 from ..stopping import CallDrain, HeldBackError, JointWork
 from ..threads import in_thread, shielded
-from . import Answer, Job, JobCodec, JobState, JobWork, JobWorkers, ScoredChunk, Suspect
+from . import Answer, Job, JobCodec, JobWork, JobWorkers, Problem, ScoredChunk, Trial
+from .job_changes import Activity, Changes
 
 if TYPE_CHECKING:
-    from hallujudge.metrics import ItemResult
+    from hallujudge.metrics import Item, ItemResult
 
     from ..engine import Engine, ScoringSession
     from .job_progress import JobProgress
+    from .job_suspicions import JobSuspicions
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,15 +39,9 @@ _CHUNK_ITEMS = 64
 _CHUNK_BYTES = 1 << 20
 MAX_CONCURRENCY = 8
 """Chunks of one job that are scored at the same time."""
-# As for the runs of clients: once may be chance.
-_DEATHS = 2
 _DIED = "the server died each time it scored this item"
 # A database that was locked or full is mostly available again after seconds.
 _STORE_PAUSE = 2.0
-_UNDER_WAY = (JobState.QUEUED, JobState.RUNNING)
-
-# Counting reads an index of all jobs; metrics are fetched every 15 seconds or so.
-_COUNT_SECONDS = 2.0
 _THREADS = 4
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -95,8 +91,8 @@ class JobScoring:
     """Does what needs no models, if set; otherwise the engine does."""
     lanes: Lanes
     """Lets chunks begin."""
-    alone: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the job with an item that may be what ended the server."""
+    suspicions: JobSuspicions
+    """Items in flight, and those that were when the server died."""
 
     def is_judged(self, job: Job) -> bool:
         """Return whether language models judge or extract in a job."""
@@ -113,11 +109,17 @@ class JobScoring:
         if not await self.threads.run(self.progress.begin, job.number):
             raise StoppedError
         self.changes.notify()
+        await self.threads.run(self.suspicions.land, job.number)
         session = await self._session(job)
         work = self._work(job, session)
-        with closing(self.lanes.turns(job, judged=session.calls_models)) as turns:
-            resumed = await self._score_suspects(job, work, turns) or bool(job.answered)
-            await self._score_chunks(job, work, turns, report=not resumed)
+        log = FlightLog(partial(self._fly, job.number), self.sleep)
+        try:
+            with closing(self.lanes.turns(job, judged=session.calls_models)) as turns:
+                run = _Run(job, work, log, turns)
+                resumed = await self._try_suspects(run) or bool(job.answered)
+                await self._score_chunks(run, report=not resumed)
+        finally:
+            await log.close()
         if resumed:
             # The report needs the results of earlier runs, in the order of the items. They are
             # read last: a job may be resumed often while its judge is away.
@@ -131,50 +133,62 @@ class JobScoring:
         self.activity.moved()
         self.changes.notify()
 
-    async def _score_suspects(self, job: Job, work: JobWork, turns: Turns) -> bool:
-        """Score what was under way when the server died, one item of all jobs at a time.
+    async def _fly(self, number: int, added: Set[int], left: Set[int]) -> None:
+        await self.threads.run(self.suspicions.fly, number, added, left)
+
+    async def _try_suspects(self, run: _Run) -> bool:
+        """Score what was in flight when the server died, in small groups.
+
+        Other jobs go on meanwhile: each has suspects of its own.
 
         Returns:
             Whether there was anything.
         """
-        # Other jobs don't wait for the judge of a suspect.
-        if not await self.threads.run(self.progress.has_suspects, job.number):
-            return False
+        tried = False
         while not self.draining.is_set():
-            async with self.alone:
-                await turns.enter()
-                try:
-                    suspect = await self.threads.run(self.progress.suspect, job.number)
-                    if suspect is None:
-                        break
-                    await self._answer_suspect(job, work, suspect)
-                finally:
-                    turns.leave()
+            await run.turns.enter()
+            try:
+                trial = await self.threads.run(self.suspicions.next_trial, run.job.number)
+                if trial is None:
+                    break
+                await self._try(run, trial)
+                tried = True
+            finally:
+                run.turns.leave()
             self.changes.notify()
-        return True
+        if tried:
+            await self.threads.run(self.progress.note, run.job.number, Problem())
+        return tried
 
-    async def _answer_suspect(self, job: Job, work: JobWork, suspect: Suspect) -> None:
-        died = _DIED if suspect.deaths >= _DEATHS else ""
-        if died:
-            _LOG.warning("job %s: item %d is not scored: %s", job.id, suspect.position, died)
-        await self._answer(job, work, [(suspect.position, suspect.content)], died)
+    async def _try(self, run: _Run, trial: Trial) -> None:
+        job, (position, _) = run.job, trial.items[0]
+        if trial.is_blamed:
+            _LOG.warning("job %s: item %d is not scored: %s", job.id, position, _DIED)
+            await self._answer(run, trial.items, _DIED)
+            return
+        problem = Problem(reason="SERVER_DIED", detail=_trial_text(trial))
+        await self.threads.run(self.progress.note, job.number, problem)
+        self.changes.notify()
+        await self._answer(run, trial.items)
+        if len(trial.items) == 1:
+            await self.threads.run(self.suspicions.survived, job.number, position)
 
-    async def _score_chunks(self, job: Job, work: JobWork, turns: Turns, *, report: bool) -> None:
+    async def _score_chunks(self, run: _Run, *, report: bool) -> None:
         async def share_of(chunk: _Chunk) -> Any:
             try:
                 if self.draining.is_set():  # the chunk was read before
                     raise StoppedError
-                return await self._answer(job, work, chunk)
+                return await self._answer(run, chunk)
             finally:
-                turns.leave()
+                run.turns.leave()
 
-        chunks, joint = self._chunks(job, answered=False, turns=turns), JointWork()
+        chunks, joint = self._chunks(run.job, answered=False, turns=run.turns), JointWork()
         results = ordered_map(chunks, share_of, limit=MAX_CONCURRENCY, joint=joint)
         async with aclosing(results) as shares:
             with joint:
                 async for share in shares:
                     if report:
-                        await work.add(share)
+                        await run.work.add(share)
                     self.changes.notify()
 
     async def _session(self, job: Job) -> ScoringSession:
@@ -218,20 +232,33 @@ class JobScoring:
             yield chunk
             after = chunk[-1][0]
 
-    async def _answer(self, job: Job, work: JobWork, chunk: _Chunk, died: str = "") -> Any:
+    async def _answer(self, run: _Run, chunk: _Chunk, died: str = "") -> Any:
         """Store results of items, scored unless the server died of them; return their share."""
         contents = [content for _, content in chunk]
-        scored = await (work.unscored(contents, died) if died else work.score(contents))
+        if died:
+            scored = await run.work.unscored(contents, died)
+        else:
+            scored = await self._scored(run, [position for position, _ in chunk], contents)
         answers = [
             Answer(position=position, scored=not reason, reason=reason, result=result)
             for (position, _), reason, result in zip(
                 chunk, scored.reasons, scored.results, strict=True
             )
         ]
-        if not await self._stored(job, answers):
+        if not await self._stored(run.job, answers):
             raise StoppedError
         self.activity.moved()
         return scored.share
+
+    async def _scored(
+        self, run: _Run, positions: Sequence[int], contents: Sequence[bytes]
+    ) -> ScoredChunk:
+        """Score items, which are written down before anything is done with them."""
+        try:
+            await run.log.add(positions)
+            return await run.work.score(contents, [ItemFlight(run.log, at) for at in positions])
+        finally:
+            run.log.remove(positions)
 
     async def _stored(self, job: Job, answers: Sequence[Answer]) -> bool:
         """Store results; what was paid for is kept until the database takes it."""
@@ -243,6 +270,24 @@ class JobScoring:
                 if self.draining.is_set():
                     raise
                 await self.sleep(_STORE_PAUSE)
+
+
+class _Run(NamedTuple):
+    """A job that is scored."""
+
+    job: Job
+    work: JobWork
+    log: FlightLog
+    turns: Turns
+
+
+def _trial_text(trial: Trial) -> str:
+    count = len(trial.items)
+    return (
+        f"the server died while it scored this job. {trial.left} items that were in flight are "
+        f"scored first, {count} at a time now, to see whether one of them is the cause; the "
+        "others wait for them"
+    )
 
 
 class Lanes:
@@ -314,17 +359,33 @@ class _EngineWork:
         self._codec = codec
         self._calls = calls
 
-    async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
+    async def score(self, contents: Sequence[bytes], flights: Sequence[ItemFlight]) -> ScoredChunk:
         """Score items.
 
         Raises:
             StoppedError: The server stops, and no further judge call is sent.
         """
+        items = self._codec.items(contents)
         try:
-            results = await self._calls.run(self._session.evaluate(self._codec.items(contents)))
+            results = await self._calls.run(self._evaluated(items, flights))
         except HeldBackError as err:
             raise StoppedError from err
         return self._chunk(results)
+
+    async def _evaluated(
+        self, items: Sequence[Item], flights: Sequence[ItemFlight]
+    ) -> Sequence[ItemResult]:
+        """Evaluate items, each by itself if it calls models: then each leaves when it waits."""
+        if not self._session.calls_models:
+            return await self._session.evaluate(items)
+        results: dict[int, ItemResult] = {}
+
+        async def one(index: int) -> None:
+            with flights[index].work():
+                [results[index]] = await self._session.evaluate([items[index]])
+
+        await run_bounded(range(len(items)), one, len(items))
+        return [results[index] for index in range(len(items))]
 
     async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
         """Return results of items that are not scored."""
@@ -345,75 +406,6 @@ class _EngineWork:
     async def report(self) -> bytes:
         """Return the report."""
         return await in_thread(lambda: self._codec.report_bytes(self._session.report()))
-
-
-class Activity:
-    """Follows the jobs of a database. It may be read from another thread.
-
-    Args:
-        clock: Seconds on a clock that never goes back.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._counts: Mapping[str, int] = {}
-        self._counted_at = float("-inf")
-        self._moved_at: float | None = None
-
-    @property
-    def state(self) -> JobsActivity:
-        """What metrics show."""
-        moved_at = self._moved_at
-        still = 0.0 if moved_at is None else self._clock() - moved_at
-        return JobsActivity(counts=self._counts, still_seconds=still)
-
-    @property
-    def count_is_due(self) -> bool:
-        """Whether the jobs were last counted some time ago."""
-        return self._clock() - self._counted_at >= _COUNT_SECONDS
-
-    def begin(self) -> None:
-        """Note that there may be jobs under way; whether they move shows from now on."""
-        if self._moved_at is None:
-            self.moved()
-
-    def moved(self) -> None:
-        """Note that a job got results or ended, or that another server runs the jobs."""
-        self._moved_at = self._clock()
-
-    def counted(self, counts: Mapping[str, int]) -> None:
-        """Note how many jobs there are.
-
-        Args:
-            counts: State -> number of jobs, without the states that no job has.
-        """
-        self._counts = {state.value: counts.get(state.value, 0) for state in JobState}
-        self._counted_at = self._clock()
-        if not any(self._counts[state.value] for state in _UNDER_WAY):
-            self.moved()
-
-
-class Changes:
-    """Wakes the tasks that wait for a change of any job in this process."""
-
-    def __init__(self) -> None:
-        self.next = asyncio.Event()
-        """The event of the next change; take it before looking at what may change."""
-
-    def notify(self) -> None:
-        """Wake all tasks that wait."""
-        self.next.set()
-        self.next = asyncio.Event()
-
-    async def wait(self, change: asyncio.Event, seconds: float) -> None:
-        """Wait for a change, but no longer than this: changes by another server are not notified.
-
-        Args:
-            change: From :attr:`next`.
-            seconds: The longest wait.
-        """
-        with suppress(TimeoutError):
-            await asyncio.wait_for(change.wait(), seconds)
 
 
 class DatabaseThreads:

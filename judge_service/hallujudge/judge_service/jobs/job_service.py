@@ -25,11 +25,10 @@ from . import (
     NewJob,
     ResultPage,
 )
+from .job_changes import Activity, Changes
 from .job_runner import POLL_SECONDS, JobRunner
 from .job_scoring import (
     MAX_CONCURRENCY,
-    Activity,
-    Changes,
     DatabaseThreads,
     JobScoring,
     Lanes,
@@ -305,6 +304,7 @@ class JobService:
         from .database import Database
         from .job_progress import JobProgress
         from .job_store import JobStore
+        from .job_suspicions import JobSuspicions
 
         database = await self._threads.run(Database, self._address)
         if not database.is_postgres:
@@ -313,6 +313,7 @@ class JobService:
             engine=self._engine,
             codec=self._codec,
             progress=JobProgress(database),
+            suspicions=JobSuspicions(database),
             threads=self._threads,
             changes=self._changes,
             activity=self._activity,

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from ..access.caller import current_caller
+from ..flights import current_flight
 from ..stopping import JointWork, begun, cancel_all, keeps_calls, open_call
 from ..work_recorder import recorder
 from .budget import VerdictStore
@@ -114,6 +115,7 @@ class AskOnce(Generic[_T]):
                 self._remember(key, value)
             return value
 
+        current_flight().waits()
         return await self._flights.do(f"{key}:{has_fallback}", current_caller().id, fly)
 
     async def _found(

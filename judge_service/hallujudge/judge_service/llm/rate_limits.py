@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..access.caller import Scope, caller_now, current_caller
 from ..access.fair_queue import FairQueue
+from ..flights import Flight, current_flight
 from ..stopping import is_held_back, leave_to_call
 from .chat import ChatRequest
 from .failures import CallFailedError, FailureKind
@@ -234,14 +235,19 @@ class AdaptiveLimiter:
         else:
             self._answered(started)
         finally:
+            current_flight().lands()
             self._queue.resize(self.limit)
             self._queue.leave(current_caller().id)
 
     async def _entered(
         self, request: ChatRequest, sleep: Callable[[float], Awaitable[None]]
     ) -> float:
+        flight = current_flight()
         while True:
             await leave_to_call()
+            flight.waits()
+            if not await flight.ready():  # without a place, which others can use
+                continue
             caller = current_caller()
             await self._queue.enter(caller.id, cost=1.0, weight=caller.limits.weight)
             may_send = False
@@ -251,9 +257,7 @@ class AdaptiveLimiter:
                 if (wait := self.pause.left_for(lambda: prompt_of(request), caller.id)) > 0:
                     await sleep(wait)
                 else:
-                    if (now := caller_now()).key_id:  # only keys lose scopes
-                        now.require(Scope.JUDGE)
-                    may_send = not is_held_back()
+                    may_send = await _may_send(flight)
             finally:
                 if not may_send:
                     self._queue.leave(caller.id)
@@ -279,6 +283,18 @@ class AdaptiveLimiter:
         if (paused := self.paused) and self._clock() - self._logged_at >= _LOG_EVERY:
             self._logged_at = self._clock()
             _LOG.warning("%s", paused)
+
+
+async def _may_send(flight: Flight) -> bool:
+    """Return whether the running task may send its call now, and note that it does."""
+    if (now := caller_now()).key_id:  # only keys lose scopes
+        now.require(Scope.JUDGE)
+    if not await flight.takes_off():
+        return False
+    if is_held_back():
+        flight.lands()
+        return False
+    return True
 
 
 def prompt_of(request: ChatRequest) -> int:

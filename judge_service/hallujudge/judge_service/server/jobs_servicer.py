@@ -16,6 +16,7 @@ from hallujudge.judge.v1 import scoring_pb2
 from ..access.caller import Scope, current_caller
 from ..engine.registry import metric_entry
 from ..errors import UnsupportedError
+from ..flights import ItemFlight
 from ..jobs import JobLimits, NewItem, NewJob, ScoredChunk, current_owner, kept_caller
 from ..jobs.job_service import JobService
 from ..observe.recorder import record_outcomes
@@ -244,7 +245,11 @@ class WorkersOfJob:
         self._metric = metric
         self._tallies = Tallies(pool, spec)
 
-    async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
+    async def score(
+        self,
+        contents: Sequence[bytes],
+        flights: Sequence[ItemFlight],
+    ) -> ScoredChunk:
         """Score items."""
         replies = await self._pool.run_items(
             self._task("items", *contents),

@@ -29,7 +29,6 @@ from hallujudge.judge_service.jobs import (
     NewItem,
     NewJob,
     Problem,
-    Suspect,
 )
 from hallujudge.judge_service.jobs.database import Database, versions
 from hallujudge.judge_service.jobs.job_progress import JobProgress
@@ -243,53 +242,6 @@ def test_a_cancelled_job_keeps_results_that_were_paid_for(
     assert not progress.store(job.number, [answer(0)])
     after = store.get("ann", job.id).job
     assert (after.state, after.scored) == (JobState.CANCELLED, 1)
-
-
-def suspects(progress: JobProgress, job: Job) -> list[int]:
-    """Answer every suspect item of a job; return their positions, in the order of their turns."""
-    found = []
-    while (suspect := progress.suspect(job.number)) is not None:
-        found.append(suspect.position)
-        progress.store(job.number, [answer(suspect.position)])
-    return found
-
-
-def test_what_was_under_way_at_a_death_is_suspect(store: JobStore, progress: JobProgress) -> None:
-    job, other = made(store, (b"a", b"b", b"c")), made(store, request_id="other")
-    progress.begin(job.number)
-    progress.store(job.number, [answer(1)])
-    assert progress.suspect(job.number) is None
-    progress.recover([])
-    assert store.get("ann", job.id).job.state is JobState.QUEUED
-    assert suspects(progress, job) == [0, 2]
-    assert progress.suspect(other.number) is None  # it did not run
-    progress.begin(other.number)
-    progress.recover([other.number])  # this server runs it
-    assert progress.suspect(other.number) is None
-
-
-def test_only_an_item_that_was_alone_is_blamed_and_others_come_first(
-    store: JobStore, progress: JobProgress
-) -> None:
-    job = made(store, (b"a", b"b", b"c"))
-    progress.begin(job.number)
-    progress.recover([])
-    for position, deaths in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
-        progress.begin(job.number)
-        assert progress.suspect(job.number) == Suspect(
-            position, b"abc"[position : position + 1], deaths
-        )
-        progress.recover([])
-    progress.begin(job.number)
-    progress.recover([])  # it died before an item was alone
-    progress.begin(job.number)
-    suspect = progress.suspect(job.number)
-    assert suspect is not None
-    assert (suspect.position, suspect.deaths) == (2, 1)
-    progress.wait(job.number, Problem())  # it stopped in order
-    progress.recover([])
-    progress.begin(job.number)
-    assert suspects(progress, job) == [2, 0, 1]
 
 
 def test_a_problem_is_noted_and_goes_away(store: JobStore, progress: JobProgress) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -19,11 +19,10 @@ from hallujudge.judge_service.engine.registry import Pipeline, open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
-from hallujudge.judge_service.jobs import Job, JobLimits, JobState, Problem, kept_caller
+from hallujudge.judge_service.jobs import Death, Job, JobLimits, JobState, Problem, kept_caller
+from hallujudge.judge_service.jobs.job_changes import Activity, Changes
 from hallujudge.judge_service.jobs.job_runner import JobRunner
 from hallujudge.judge_service.jobs.job_scoring import (
-    Activity,
-    Changes,
     DatabaseThreads,
     JobScoring,
     Lanes,
@@ -59,7 +58,13 @@ class AwayDatabase:
             problem=Problem(), created_at=0.0, finished_at=None,
         )  # fmt: skip
 
-    def recover(self, running: tuple[int, ...]) -> None:
+    def recover(self, running: tuple[int, ...]) -> list[Death]:
+        return []
+
+    def land(self, number: int) -> None:
+        return None
+
+    def fly(self, number: int, added: Set[int], left: Set[int]) -> None:
         return None
 
     def counts(self) -> dict[str, int]:
@@ -131,6 +136,7 @@ def scoring_of(
         engine=engine or Engine(),
         codec=WireCodec(),
         progress=cast("Any", database),
+        suspicions=cast("Any", database),
         threads=DatabaseThreads(),
         changes=changes,
         activity=Activity(),
@@ -209,8 +215,8 @@ class JudgedDatabase(AwayDatabase):
     def begin(self, number: int) -> bool:
         return True
 
-    def has_suspects(self, number: int) -> bool:
-        return False
+    def next_trial(self, number: int) -> None:
+        return None
 
     def header(self, number: int) -> bytes:
         return self.content

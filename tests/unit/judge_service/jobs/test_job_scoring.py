@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import closing
 from dataclasses import replace
 from random import Random
@@ -17,11 +17,11 @@ from support.threads import PATIENCE
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
+from hallujudge.judge_service.flights import ItemFlight
 from hallujudge.judge_service.jobs import Answer, Job, JobState, Problem, ScoredChunk
+from hallujudge.judge_service.jobs.job_changes import Activity, Changes
 from hallujudge.judge_service.jobs.job_scoring import (
     MAX_CONCURRENCY,
-    Activity,
-    Changes,
     DatabaseThreads,
     JobScoring,
     Lanes,
@@ -45,12 +45,21 @@ class FailingDatabase:
         self.failures = list(failures)
         self.answers: list[Answer] = []
         self.report = b""
+        self.in_flight: Set[int] = frozenset()
+        self.flown: Set[int] = frozenset()
 
     def begin(self, number: int) -> bool:
         return True
 
-    def has_suspects(self, number: int) -> bool:
-        return False
+    def land(self, number: int) -> None:
+        return None
+
+    def fly(self, number: int, added: Set[int], left: Set[int]) -> None:
+        self.in_flight = (self.in_flight | added) - left
+        self.flown |= added
+
+    def next_trial(self, number: int) -> None:
+        return None
 
     def header(self, number: int) -> bytes:
         return self.kept
@@ -98,6 +107,7 @@ def scoring_of(database: Any, threads: DatabaseThreads, **more: Any) -> JobScori
     return JobScoring(
         codec=WireCodec(),
         progress=database,
+        suspicions=database,
         threads=threads,
         changes=Changes(),
         activity=Activity(),
@@ -128,17 +138,6 @@ async def test_results_wait_until_the_database_takes_them() -> None:
     ]
     report = codec.report(database.report)
     assert (report.coverage.items, report.scores["chair_i"].value) == (1, 0.5)
-
-
-async def test_a_job_does_not_wait_for_the_suspect_item_of_another_one() -> None:
-    engine, codec = Engine(), WireCodec()
-    session = await engine.open(SPEC)
-    database: Any = FailingDatabase(codec.report_bytes(session.report()), [])
-    with closing(DatabaseThreads()) as threads:
-        scoring = scoring_of(database, threads, engine=engine)
-        async with scoring.alone, asyncio.timeout(PATIENCE):
-            await scoring.score(JOB)
-    assert codec.report(database.report).coverage.scored == 1
 
 
 async def test_a_chunk_that_was_read_when_the_drain_began_is_not_scored() -> None:
@@ -186,7 +185,9 @@ async def test_workers_score_what_needs_no_model() -> None:
             assert (spec, metric) == (JOB.spec, "chair")
             self.shares: list[bytes] = []
 
-        async def score(self, contents: Sequence[bytes]) -> ScoredChunk:
+        async def score(
+            self, contents: Sequence[bytes], flights: Sequence[ItemFlight]
+        ) -> ScoredChunk:
             asked.append(contents)
             return ScoredChunk([""], [codec.result_bytes(result)], b"a share")
 

@@ -1,0 +1,190 @@
+"""Items in flight: written down before they are worked on, so that a death shows what was.
+
+An item is in flight while this process works on it, or waits for a reply to one of its calls. It
+is not while all its calls wait for a place at the judge, or for a reply that another item asked
+for. So at most about as many items are in flight as calls are sent at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterator, Set
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+
+from .errors import OverloadedError, UnavailableError
+from .stopping import begun, cancel_all
+
+_LOG = logging.getLogger(__name__)
+# A place at the judge is held no longer than this for the sake of a write.
+_PATIENCE = 0.2
+# A database that was locked or full is mostly available again after seconds.
+_RETRY_SECONDS = 2.0
+
+
+class FlightLog:
+    """The items of one job that are in flight, in memory and where they survive a death.
+
+    Items are added before anything is done with them; that they have left is written soon. While
+    nothing can be written, no item takes off.
+
+    Args:
+        write: Writes down which positions were added and which have left.
+        sleep: Waits for seconds.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Set[int], Set[int]], Awaitable[None]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._write = write
+        self._sleep = sleep
+        self._wanted: set[int] = set()
+        self._written: set[int] = set()
+        self._writing: asyncio.Task[None] | None = None
+        self._round = asyncio.Event()
+        self._failed = False
+
+    async def add(self, positions: Collection[int]) -> None:
+        """Write down that items are in flight."""
+        while not await self.try_add(positions):
+            pass
+
+    async def try_add(self, positions: Collection[int]) -> bool:
+        """Write down that items are in flight; return whether that was possible soon."""
+        self._wanted.update(positions)
+        self._begin()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                while not self._written.issuperset(positions):
+                    await self._next_round()
+        return self._written.issuperset(positions)
+
+    async def ready(self) -> bool:
+        """Wait a little for a write under way; return whether there is none left."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_RETRY_SECONDS):
+                while self._is_late:
+                    await self._next_round()
+        return not self._is_late
+
+    def remove(self, positions: Collection[int]) -> None:
+        """Note that items are no longer in flight."""
+        self._wanted.difference_update(positions)
+        self._begin()
+
+    async def close(self) -> None:
+        """End the writes."""
+        if self._writing is not None:
+            await cancel_all(self._writing)
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether something could not be written down when it was tried."""
+        return self._failed and self._writing is not None and not self._writing.done()
+
+    def _begin(self) -> None:
+        if (self._writing is None or self._writing.done()) and self._wanted != self._written:
+            self._writing = begun(self._flush())
+
+    async def _next_round(self) -> None:
+        if self._writing is not None and self._writing.done():
+            self._writing.result()  # raises what ended it
+        await self._round.wait()
+
+    async def _flush(self) -> None:
+        try:
+            while self._wanted != self._written:
+                added, left = self._wanted - self._written, self._written - self._wanted
+                try:
+                    await self._write(added, left)
+                except (UnavailableError, OverloadedError) as err:
+                    if not self._failed:
+                        _LOG.warning("no item of a job is begun: %s", err)
+                    self._failed = True
+                    await self._sleep(_RETRY_SECONDS)
+                    continue
+                self._failed = False
+                self._written = (self._written | added) - left
+                self._wake()
+        finally:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._round.set()
+        self._round = asyncio.Event()
+
+
+class Flight:
+    """What the running task works for, as far as flights are concerned: here, nothing.
+
+    Its calls are sent without being written down.
+    """
+
+    def waits(self) -> None:
+        """Note that a call waits."""
+
+    async def ready(self) -> bool:
+        """Wait a little until calls can be written down; return whether they can."""
+        return True
+
+    async def takes_off(self) -> bool:
+        """Write down that a call is about to be sent; return whether that was possible soon."""
+        return True
+
+    def lands(self) -> None:
+        """Note that a call that was sent is answered, or has failed."""
+
+
+class ItemFlight(Flight):
+    """One item at work.
+
+    Args:
+        log: The items in flight.
+        position: The item's position in its job.
+    """
+
+    def __init__(self, log: FlightLog, position: int) -> None:
+        self._log = log
+        self._position = position
+        self._sent = 0
+
+    @contextmanager
+    def work(self) -> Iterator[None]:
+        """Provide a block in which this item is at work; tasks that begin in it work for it."""
+        token = _FLIGHT.set(self)
+        try:
+            yield
+        finally:
+            _FLIGHT.reset(token)
+            self._log.remove({self._position})
+
+    def waits(self) -> None:
+        """Note that a call waits: without another one that is sent, the item has left."""
+        if not self._sent:
+            self._log.remove({self._position})
+
+    async def ready(self) -> bool:
+        """Wait a little until items can be written down; return whether they can."""
+        return await self._log.ready()
+
+    async def takes_off(self) -> bool:
+        """Write down that a call is about to be sent; return whether that was possible soon."""
+        if not (self._sent or await self._log.try_add({self._position})):
+            return False
+        self._sent += 1
+        return True
+
+    def lands(self) -> None:
+        """Note that a call that was sent is answered, or has failed."""
+        self._sent -= 1
+
+
+_FLIGHT: ContextVar[Flight] = ContextVar("hallujudge_flight", default=Flight())  # noqa: B039 - it has no state
+
+
+def current_flight() -> Flight:
+    """Return the item that the running task works for."""
+    return _FLIGHT.get()
