@@ -172,10 +172,11 @@ def test_an_item_that_kills_the_server_is_unscored_and_the_run_goes_on(
     assert rows[FATAL]["reason"] == "PROCESS_DIED"
     assert fatal.address in rows[FATAL]["detail"]
     assert report.coverage.reasons == {"PROCESS_DIED": 1}
-    # With the others, and twice alone.
-    assert fatal.deaths == 3
+    # With 20, 10, 5, 3 and 2 items; then twice alone, after six others.
+    assert fatal.deaths <= 7
     assert len(fatal.paid) == len(rows) - 1
-    assert fatal.paid.total() - len(fatal.paid) <= AT_ONCE - 1, "beyond those under way at a death"
+    at_deaths = (AT_ONCE - 1) * (fatal.deaths - 2)
+    assert fatal.paid.total() - len(fatal.paid) <= at_deaths, "beyond those under way at a death"
 
 
 def test_an_item_that_kills_the_server_is_unscored_and_its_job_ends(

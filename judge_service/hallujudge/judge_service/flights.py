@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Set
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence, Set
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 
 from .errors import OverloadedError, UnavailableError
@@ -21,6 +21,8 @@ _LOG = logging.getLogger(__name__)
 _PATIENCE = 0.2
 # A database that was locked or full is mostly available again after seconds.
 _RETRY_SECONDS = 2.0
+# There are two threads for extraction and matching, and one event loop.
+_AT_WORK = 4
 
 
 class FlightLog:
@@ -46,6 +48,8 @@ class FlightLog:
         self._writing: asyncio.Task[None] | None = None
         self._round = asyncio.Event()
         self._failed = False
+        self.runway = asyncio.Semaphore(_AT_WORK)
+        """Held by items from their begin to their first wait, so that few are worked on at once."""
 
     async def add(self, positions: Collection[int]) -> None:
         """Write down that items are in flight."""
@@ -150,21 +154,34 @@ class ItemFlight(Flight):
         self._log = log
         self._position = position
         self._sent = 0
+        self._is_on_runway = False
 
-    @contextmanager
-    def work(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def work(self) -> AsyncIterator[None]:
         """Provide a block in which this item is at work; tasks that begin in it work for it."""
-        token = _FLIGHT.set(self)
+        await self._log.runway.acquire()
+        self._is_on_runway = True
         try:
-            yield
+            await self._log.add({self._position})
+            token = _FLIGHT.set(self)
+            try:
+                yield
+            finally:
+                _FLIGHT.reset(token)
         finally:
-            _FLIGHT.reset(token)
+            self._leave_runway()
             self._log.remove({self._position})
 
     def waits(self) -> None:
         """Note that a call waits: without another one that is sent, the item has left."""
+        self._leave_runway()
         if not self._sent:
             self._log.remove({self._position})
+
+    def _leave_runway(self) -> None:
+        if self._is_on_runway:
+            self._is_on_runway = False
+            self._log.runway.release()
 
     async def ready(self) -> bool:
         """Wait a little until items can be written down; return whether they can."""
@@ -180,6 +197,32 @@ class ItemFlight(Flight):
     def lands(self) -> None:
         """Note that a call that was sent is answered, or has failed."""
         self._sent -= 1
+
+
+class Flights:
+    """The items of a chunk.
+
+    Args:
+        log: The items in flight.
+        positions: Their positions in their job.
+    """
+
+    def __init__(self, log: FlightLog, positions: Sequence[int]) -> None:
+        self._log = log
+        self._positions = positions
+
+    @asynccontextmanager
+    async def all(self) -> AsyncIterator[None]:
+        """Provide a block in which all of them are at work."""
+        try:
+            await self._log.add(self._positions)
+            yield
+        finally:
+            self._log.remove(self._positions)
+
+    def one(self, index: int) -> ItemFlight:
+        """Return one of them, which is at work by itself."""
+        return ItemFlight(self._log, self._positions[index])
 
 
 _FLIGHT: ContextVar[Flight] = ContextVar("hallujudge_flight", default=Flight())  # noqa: B039 - it has no state

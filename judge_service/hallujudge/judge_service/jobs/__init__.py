@@ -15,7 +15,7 @@ from hallujudge.metrics import Item, ItemResult, Report
 
 from ..access.caller import Caller, current_caller
 from ..engine.spec import ScoreSpec
-from ..flights import ItemFlight
+from ..flights import Flights
 
 
 class JobState(enum.StrEnum):
@@ -211,8 +211,8 @@ class ScoredChunk(NamedTuple):
 class JobWork(Protocol):
     """Scores the items of one job, and makes its report."""
 
-    async def score(self, contents: Sequence[bytes], flights: Sequence[ItemFlight]) -> ScoredChunk:
-        """Score items, of which those that are not in flight any more are noted."""
+    async def score(self, contents: Sequence[bytes], flights: Flights) -> ScoredChunk:
+        """Score items, which are written down while they are at work."""
 
     async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
         """Return results of items that are not scored, because a process died of them."""

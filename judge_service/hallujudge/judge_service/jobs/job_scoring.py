@@ -18,7 +18,7 @@ from ..access.fair_queue import FairQueue
 from ..engine.registry import metric_entry
 from ..engine.streams import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
-from ..flights import FlightLog, ItemFlight
+from ..flights import FlightLog, Flights
 from ..llm.ask_once import run_bounded
 from ..stopping import CallDrain, HeldBackError, JointWork
 from ..threads import in_thread, shielded
@@ -235,10 +235,9 @@ class JobScoring:
     async def _answer(self, run: _Run, chunk: _Chunk, died: str = "") -> Any:
         """Store results of items, scored unless the server died of them; return their share."""
         contents = [content for _, content in chunk]
-        if died:
-            scored = await run.work.unscored(contents, died)
-        else:
-            scored = await self._scored(run, [position for position, _ in chunk], contents)
+        flights = Flights(run.log, [position for position, _ in chunk])
+        work = run.work
+        scored = await (work.unscored(contents, died) if died else work.score(contents, flights))
         answers = [
             Answer(position=position, scored=not reason, reason=reason, result=result)
             for (position, _), reason, result in zip(
@@ -249,16 +248,6 @@ class JobScoring:
             raise StoppedError
         self.activity.moved()
         return scored.share
-
-    async def _scored(
-        self, run: _Run, positions: Sequence[int], contents: Sequence[bytes]
-    ) -> ScoredChunk:
-        """Score items, which are written down before anything is done with them."""
-        try:
-            await run.log.add(positions)
-            return await run.work.score(contents, [ItemFlight(run.log, at) for at in positions])
-        finally:
-            run.log.remove(positions)
 
     async def _stored(self, job: Job, answers: Sequence[Answer]) -> bool:
         """Store results; what was paid for is kept until the database takes it."""
@@ -359,7 +348,7 @@ class _EngineWork:
         self._codec = codec
         self._calls = calls
 
-    async def score(self, contents: Sequence[bytes], flights: Sequence[ItemFlight]) -> ScoredChunk:
+    async def score(self, contents: Sequence[bytes], flights: Flights) -> ScoredChunk:
         """Score items.
 
         Raises:
@@ -372,16 +361,15 @@ class _EngineWork:
             raise StoppedError from err
         return self._chunk(results)
 
-    async def _evaluated(
-        self, items: Sequence[Item], flights: Sequence[ItemFlight]
-    ) -> Sequence[ItemResult]:
+    async def _evaluated(self, items: Sequence[Item], flights: Flights) -> Sequence[ItemResult]:
         """Evaluate items, each by itself if it calls models: then each leaves when it waits."""
         if not self._session.calls_models:
-            return await self._session.evaluate(items)
+            async with flights.all():
+                return await self._session.evaluate(items)
         results: dict[int, ItemResult] = {}
 
         async def one(index: int) -> None:
-            with flights[index].work():
+            async with flights.one(index).work():
                 [results[index]] = await self._session.evaluate([items[index]])
 
         await run_bounded(range(len(items)), one, len(items))

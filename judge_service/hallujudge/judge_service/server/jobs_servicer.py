@@ -16,7 +16,7 @@ from hallujudge.judge.v1 import scoring_pb2
 from ..access.caller import Scope, current_caller
 from ..engine.registry import metric_entry
 from ..errors import UnsupportedError
-from ..flights import ItemFlight
+from ..flights import Flights
 from ..jobs import JobLimits, NewItem, NewJob, ScoredChunk, current_owner, kept_caller
 from ..jobs.job_service import JobService
 from ..observe.recorder import record_outcomes
@@ -248,13 +248,14 @@ class WorkersOfJob:
     async def score(
         self,
         contents: Sequence[bytes],
-        flights: Sequence[ItemFlight],
+        flights: Flights,
     ) -> ScoredChunk:
         """Score items."""
-        replies = await self._pool.run_items(
-            self._task("items", *contents),
-            lambda: [self._task("items", content) for content in contents],
-        )
+        async with flights.all():
+            replies = await self._pool.run_items(
+                self._task("items", *contents),
+                lambda: [self._task("items", content) for content in contents],
+            )
         for reply in replies:
             record_outcomes(self._metric, reply.outcomes)
         return ScoredChunk(

@@ -1,30 +1,22 @@
-"""Recovery of a run from a lost or stuck server: unanswered batches, progress, reconnection.
+"""Recovery of a run from a lost or stuck server: losses, progress, reconnection.
 
-An item may be what ends a server. What was under way when it died is therefore sent again one by
-one, and an item that was alone at two deaths is not scored. A connection may also break while the
-server works on, which its start id shows: then batches are sent again as they were.
+A connection may break while the server works on, which its start id shows: then batches are sent
+again as they were. If the server died, one of its items may be the cause; see :class:`.Outbox`.
 
 Nothing here does I/O, and clocks are passed in, so that tests need neither a server nor time.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 import time
-from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.access.caller import quota_text
-from hallujudge.judge_service.stopping import begun
 
 from ..errors import DeadlineError, HallujudgeError, OverloadedError, UnavailableError
-
-if TYPE_CHECKING:
-    from . import Batch
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,122 +30,10 @@ _LONGEST_PAUSE = 5.0
 # The connection broke, the server is stopping, or it cancelled the call.
 LOST = frozenset({"SERVER_UNREACHABLE", "SERVER_DRAINING", "CALL_CANCELLED"})
 """Reasons of errors after which a server may come back."""
-# Once may be chance: something else on the machine, or another client's item.
-_DEATHS = 2
 # A key's calls come back with time. A server that stays full is given up, as one that is away.
 _QUOTA = frozenset({"KEY_RATE_LIMIT", "KEY_CONCURRENCY_LIMIT"})
 # The server ended a stream on which the run had nothing to send for a while.
 _ENDED = frozenset({"STREAM_IDLE", "CALL_TOO_LONG"})
-
-
-class Outbox:
-    """Reads batches once, sends them in order, and sends unanswered ones again.
-
-    A task of its own reads the batches because gRPC cancels the request iterator of a failed call.
-
-    Args:
-        batches: The batches.
-        limit: Maximum number of items that are read but not answered. A larger batch is sent alone.
-    """
-
-    def __init__(self, batches: AsyncIterable[Batch], limit: int) -> None:
-        self._batches = batches
-        self._limit = limit
-        self._unanswered: deque[Batch] = deque()
-        self._items = 0
-        self._sent = 0
-        # The first batches are single items that were under way when the server died.
-        self._suspects = 0
-        self._deaths = 0
-        self._connection = 0
-        self._ended = False
-        self._changed = asyncio.Event()
-        self._reader: asyncio.Task[None] | None = None
-        self.error: Exception | None = None
-        """The error that reading the batches ended with."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        self._connection += 1
-        self._wake()
-        if self._reader is not None:
-            self._reader.cancel()
-            await asyncio.gather(self._reader, return_exceptions=True)
-
-    @property
-    def outstanding(self) -> bool:
-        """Whether the server owes an answer, to a batch or to the end of the stream."""
-        return bool(self._sent) or (self._ended and not self._unanswered)
-
-    def connect(self) -> AsyncIterator[Batch]:
-        """Return what a new connection sends: unanswered batches first, then the rest.
-
-        The previous connection sends nothing more.
-        """
-        self._connection += 1
-        self._sent = 0
-        self._wake()
-        if self._reader is None:
-            self._reader = begun(self._read())
-        return self._sending(self._connection)
-
-    @property
-    def fatal(self) -> bool:
-        """Whether the next batch is an item that was alone each time when the server died."""
-        return self._deaths >= _DEATHS
-
-    def answered(self) -> Batch:
-        """Remove and return the oldest unanswered batch, whose answer has arrived."""
-        batch = self._unanswered.popleft()
-        self._items -= len(batch)
-        self._sent -= 1
-        self._suspects, self._deaths = max(0, self._suspects - 1), 0
-        self._wake()
-        return batch
-
-    def died(self) -> None:
-        """Send what was under way again, item by item: the server died."""
-        items = [item for _ in range(self._sent) for item in self._unanswered.popleft()]
-        self._unanswered.extendleft([item] for item in reversed(items))
-        if len(items) == 1:
-            self._deaths += 1
-        # A suspect is under way alone.
-        self._suspects, self._sent = max(self._suspects, len(items)), 0
-        self._connection += 1
-        self._wake()
-
-    async def _sending(self, connection: int) -> AsyncIterator[Batch]:
-        while connection == self._connection:
-            if self._sent < (1 if self._suspects else len(self._unanswered)):
-                self._sent += 1
-                yield self._unanswered[self._sent - 1]
-            elif self._sent < len(self._unanswered) or not self._ended:
-                await self._changed.wait()
-            elif self.error is not None:
-                raise self.error
-            else:
-                return
-
-    async def _read(self) -> None:
-        try:
-            async for batch in self._batches:
-                while self._items and self._items + len(batch) > self._limit:
-                    await self._changed.wait()
-                self._items += len(batch)
-                self._unanswered.append(batch)
-                self._wake()
-        except Exception as err:
-            self.error = err
-        finally:
-            self._ended = True
-            self._wake()
-
-    def _wake(self) -> None:
-        """Wake everything that waits for a change."""
-        self._changed.set()
-        self._changed = asyncio.Event()
 
 
 class Losses:

@@ -62,7 +62,8 @@ from .channel import (
     responses_of,
     trace_headers,
 )
-from .recovery import LOST, Losses, Outbox, ProgressWatch, Reconnecting, WaitLog
+from .outbox import Outbox
+from .recovery import LOST, Losses, ProgressWatch, Reconnecting, WaitLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -194,9 +195,9 @@ class RemoteBackend:
     ) -> AsyncGenerator[BatchResult | RunProgress, None]:
         """Yield the results of each batch in input order, and progress in between.
 
-        If the connection is lost, it is opened again and unanswered batches are sent again: one
-        item at a time if the server died, or if it has answered nothing between two losses. An item
-        that was alone at two of these is unscored.
+        If the connection is lost, it is opened again and unanswered batches are sent again: in
+        smaller groups if the server died, or if it has answered nothing between two losses. An item
+        that is the only one lost again and again, while others alone survive, is unscored.
 
         Raises:
             DeadlineError: The server made no progress for ``progress_timeout`` seconds.
@@ -204,6 +205,11 @@ class RemoteBackend:
             VersionMismatchError: It came back with other judges or another release.
         """
         reconnecting, lost, losses = self.reconnecting(), False, Losses(self._start_id)
+
+        def answered() -> None:
+            reconnecting.back()
+            losses.answered()
+
         async with Outbox(batches, MAX_CONCURRENCY) as outbox:
             while True:
                 try:
@@ -211,11 +217,9 @@ class RemoteBackend:
                         await self._check_same(spec, header)
                         if losses.are_deadly(self._start_id):
                             outbox.died()
-                    async with aclosing(self._results(spec, outbox)) as parts:
+                    async with aclosing(self._results(spec, outbox, answered)) as parts:
                         async for part in parts:
                             if isinstance(part, BatchResult):
-                                reconnecting.back()
-                                losses.answered()
                                 part = replace(part, items=header.read(part.items, part.results))
                             else:
                                 reconnecting.progress(part.answers)
@@ -245,14 +249,17 @@ class RemoteBackend:
             )
 
     async def _results(
-        self, spec: ScoreSpec, outbox: Outbox
+        self, spec: ScoreSpec, outbox: Outbox, answered: Callable[[], None]
     ) -> AsyncGenerator[BatchResult | RunProgress, None]:
-        """Yield results and progress of one connection."""
+        """Yield results in input order, and progress, of one connection."""
         async with aclosing(self._responses(spec, outbox, results_only=True)) as responses:
             async for response in responses:
                 kind = response.WhichOneof("message")
                 if kind == "batch":
-                    yield _paired(outbox.answered(), response.batch.results)
+                    answered()
+                    paired = partial(_paired, messages=response.batch.results)
+                    for result in outbox.answered(paired):
+                        yield result
                 elif kind == "progress":
                     progress = response.progress
                     yield RunProgress(answers=progress.answers, waiting=progress.waiting)
@@ -308,8 +315,13 @@ class RemoteBackend:
                     raise
         stream = self.score_stream(spec, header, _only(batch))
         async with aclosing(stream) as parts:
-            [results] = [part.results async for part in parts if isinstance(part, BatchResult)]
-        return results
+            # Several parts, where the server died with the batch.
+            return [
+                result
+                async for part in parts
+                if isinstance(part, BatchResult)
+                for result in part.results
+            ]
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Return the claims of each text, without verdicts."""

@@ -17,7 +17,7 @@ from support.threads import PATIENCE
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
-from hallujudge.judge_service.flights import ItemFlight
+from hallujudge.judge_service.flights import Flights
 from hallujudge.judge_service.jobs import Answer, Job, JobState, Problem, ScoredChunk
 from hallujudge.judge_service.jobs.job_changes import Activity, Changes
 from hallujudge.judge_service.jobs.job_scoring import (
@@ -185,10 +185,10 @@ async def test_workers_score_what_needs_no_model() -> None:
             assert (spec, metric) == (JOB.spec, "chair")
             self.shares: list[bytes] = []
 
-        async def score(
-            self, contents: Sequence[bytes], flights: Sequence[ItemFlight]
-        ) -> ScoredChunk:
-            asked.append(contents)
+        async def score(self, contents: Sequence[bytes], flights: Flights) -> ScoredChunk:
+            async with flights.all():
+                asked.append(contents)
+                assert database.in_flight == {0}
             return ScoredChunk([""], [codec.result_bytes(result)], b"a share")
 
         async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
@@ -205,6 +205,7 @@ async def test_workers_score_what_needs_no_model() -> None:
 
     with closing(DatabaseThreads()) as threads:
         await scoring_of(database, threads, engine=engine, workers=Work).score(JOB)
+    assert database.flown == {0}
     assert asked == [[item_to_proto(ITEM).SerializeToString()]]
     assert [answer.result for answer in database.answers] == [codec.result_bytes(result)]
     assert database.report == b"of a share"

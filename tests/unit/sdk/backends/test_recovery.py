@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from support.clocks import Clock
 from support.messages import expected_message
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.metrics import Item
-from hallujudge.sdk.backends.recovery import Losses, Outbox, ProgressWatch, Reconnecting
+from hallujudge.sdk.backends.recovery import Losses, ProgressWatch, Reconnecting
 from hallujudge.sdk.errors import (
     CancelledError,
     DeadlineError,
@@ -21,77 +18,6 @@ from hallujudge.sdk.errors import (
     OverloadedError,
     UnavailableError,
 )
-
-
-def batch(*ids: str) -> list[Item]:
-    return [Item(id=name) for name in ids]
-
-
-async def source(*batches: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:
-    for each in batches:
-        yield each
-
-
-def ids(items: Sequence[Item]) -> str:
-    return "".join(item.id for item in items)
-
-
-async def test_batches_without_an_answer_are_sent_again_in_order() -> None:
-    async with Outbox(source(batch("a"), batch("b"), batch("c")), limit=9) as outbox:
-        assert not outbox.outstanding
-        first = outbox.connect()
-        assert [ids(await anext(first)), ids(await anext(first))] == ["a", "b"]
-        assert outbox.outstanding
-        assert ids(outbox.answered()) == "a"
-        second = outbox.connect()
-        assert not outbox.outstanding
-        assert [ids(sent) async for sent in second] == ["b", "c"]
-        # The first connection is over: it sends nothing that the second one sends.
-        assert [ids(sent) async for sent in first] == []
-        assert [ids(outbox.answered()), ids(outbox.answered())] == ["b", "c"]
-        assert outbox.outstanding  # the end of the run
-
-
-async def test_what_was_under_way_at_a_death_is_sent_again_one_by_one() -> None:
-    async with Outbox(source(batch("a", "b"), batch("c"), batch("d")), limit=9) as outbox:
-        first = outbox.connect()
-        assert [ids(await anext(first)), ids(await anext(first))] == ["ab", "c"]
-        outbox.died()
-        outbox.died()  # the server did not come back yet, and nothing was sent
-        second, sent = outbox.connect(), list[str]()
-        for _ in "ab":
-            sent.append(ids(await anext(second)))
-            waiting = asyncio.ensure_future(anext(second))
-            await asyncio.sleep(0)
-            assert not waiting.done()  # nothing else is under way
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-            assert ids(outbox.answered()) == sent[-1]
-            second = outbox.connect()
-        assert sent == ["a", "b"]
-        assert ids(await anext(second)) == "c"
-        outbox.answered()
-        assert [ids(one) async for one in second] == ["d"]
-
-
-async def test_an_item_that_was_alone_at_two_deaths_is_fatal() -> None:
-    async with Outbox(source(batch("a", "b"), batch("c")), limit=9) as outbox:
-        await anext(outbox.connect())
-        outbox.died()
-        for fatal in (False, False, True):
-            sending = outbox.connect()
-            assert ids(await anext(sending)) == "a"
-            assert outbox.fatal is fatal
-            if not fatal:
-                outbox.died()
-        outbox.answered()
-        # Each item is counted for itself.
-        assert ids(await anext(sending)) == "b"
-        assert not outbox.fatal
-        outbox.died()
-        await anext(outbox.connect())
-        assert not outbox.fatal
-        outbox.answered()
 
 
 def test_a_lost_connection_is_a_death_where_the_server_was_started_again() -> None:
@@ -119,89 +45,6 @@ def test_a_server_without_a_start_id_is_taken_for_dead() -> None:
     losses = Losses("")
     losses.add()
     assert losses.are_deadly("")
-
-
-async def test_a_run_of_one_item_is_alone_from_the_beginning() -> None:
-    async with Outbox(source(batch("a")), limit=9) as outbox:
-        for fatal in (False, False, True):
-            await anext(outbox.connect())
-            assert outbox.fatal is fatal
-            outbox.died()
-
-
-async def test_no_more_is_read_than_the_limit_allows() -> None:
-    read: list[str] = []
-
-    async def slow() -> AsyncIterator[Sequence[Item]]:
-        for name in "abcde":
-            read.append(name)
-            yield batch(name, name.upper())
-
-    async with Outbox(slow(), limit=4) as outbox:
-        sent = outbox.connect()
-        assert [ids(await anext(sent)) for _ in range(2)] == ["aA", "bB"]
-        waiting = asyncio.ensure_future(anext(sent))
-        await asyncio.sleep(0)
-        assert (waiting.done(), read) == (False, ["a", "b", "c"])
-        outbox.answered()
-        assert ids(await waiting) == "cC"
-
-
-async def test_a_batch_larger_than_the_limit_is_sent_alone() -> None:
-    async with Outbox(source(batch("a", "b", "c"), batch("d")), limit=2) as outbox:
-        sent = outbox.connect()
-        assert ids(await anext(sent)) == "abc"
-        outbox.answered()
-        assert ids(await anext(sent)) == "d"
-
-
-async def test_an_error_of_the_source_ends_what_is_sent() -> None:
-    async def broken() -> AsyncIterator[Sequence[Item]]:
-        yield batch("a")
-        raise ValueError("line 2")
-
-    async with Outbox(broken(), limit=9) as outbox:
-        sent = outbox.connect()
-        assert ids(await anext(sent)) == "a"
-        with pytest.raises(ValueError, match="line 2"):
-            await anext(sent)
-        assert isinstance(outbox.error, ValueError)
-
-
-async def test_a_cancelled_connection_does_not_stop_the_reading() -> None:
-    """gRPC cancels what reads for a call that failed."""
-    release = asyncio.Event()
-
-    async def late() -> AsyncIterator[Sequence[Item]]:
-        yield batch("a")
-        await release.wait()
-        yield batch("b")
-
-    async with Outbox(late(), limit=9) as outbox:
-        first = outbox.connect()
-        await anext(first)
-        waiting = asyncio.ensure_future(anext(first))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        second = outbox.connect()
-        release.set()
-        assert [ids(sent) async for sent in second] == ["a", "b"]
-
-
-async def test_leaving_closes_the_source() -> None:
-    closed = asyncio.Event()
-
-    async def endless() -> AsyncIterator[Sequence[Item]]:
-        try:
-            await asyncio.Event().wait()
-            yield []
-        finally:
-            closed.set()
-
-    async with Outbox(endless(), limit=9) as outbox:
-        outbox.connect()
-        await asyncio.sleep(0)
-    assert closed.is_set()
 
 
 ACCEPTED = pb.ScoreStreamResponse(accepted=pb.StreamAccepted())
