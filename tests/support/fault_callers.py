@@ -48,6 +48,10 @@ _FINISHED = (
 _GENERAL = frozenset({"JUDGE_CIRCUIT_OPEN", "JUDGE_QUOTA_EXHAUSTED", "JUDGE_SERVER_ERROR"})
 
 
+class _RevokedError(Exception):
+    """The key of the caller was revoked."""
+
+
 class Books:
     """What the callers know, together.
 
@@ -130,7 +134,11 @@ class Caller:
     async def run(self) -> None:
         """Do the work; return when every item is answered, or no caller waits for them."""
         await asyncio.sleep(self._work.begins)
-        await getattr(self, f"_{self._work.kind}")()
+        try:
+            await getattr(self, f"_{self._work.kind}")()
+        except _RevokedError:
+            self._books.excuse(self._work.claims)
+            self._items.clear()
 
     @property
     def _left(self) -> list[pb.Item]:
@@ -155,6 +163,8 @@ class Caller:
                 if not life.is_ending:
                     # The error ends the run's other calls, whose replies may be on their way.
                     self._books.excuse(self._work.claims)
+                if self._is_revoked and err.code() is grpc.StatusCode.UNAUTHENTICATED:
+                    raise _RevokedError from err
                 if not _is_grpcs_own(err, is_ending=life.is_ending):
                     self._check_failure(err)
             except asyncio.CancelledError:
@@ -163,6 +173,11 @@ class Caller:
                 if asyncio.current_task().cancelling():  # type: ignore[union-attr]
                     raise
             await asyncio.sleep(_PAUSE)
+
+    @property
+    def _is_revoked(self) -> bool:
+        """Whether the key is revoked, or is just being revoked."""
+        return self._work.caller in self._world.revoking
 
     def _check_failure(self, error: grpc.RpcError) -> None:
         """Check that a call failed in a way that it may."""
@@ -220,6 +235,8 @@ class Caller:
         created = await self._created()
         job: jobs_pb2.Job = await self._again(lambda: self._watched(created.id))
         early = job.problem in CONFIGURATION_REASONS and self._world.judge.rejected_early
+        if self._is_revoked and job.problem == "KEY_INVALID":
+            raise _RevokedError
         if job.state == jobs_pb2.JobState.JOB_STATE_FAILED and early and not job.scored:
             self._items.clear()
             return
@@ -303,6 +320,8 @@ class Caller:
     async def check_jobs(self) -> None:
         """Check that the caller sees its own jobs, and no other's."""
         caller, books = self._work.caller, self._books
+        if self._is_revoked:
+            return
         listed = (
             await self._jobs.ListJobs(jobs_pb2.ListJobsRequest(), metadata=self._metadata)
         ).jobs

@@ -21,6 +21,7 @@ _FAILURES: dict[str, llm.Reply] = {
     "garbage": llm.Reply(body=b"<html>welcome</html>"),
     "model": llm.completion("supported", model="another"),
     "refusal": llm.completion(None, refusal="I'd rather not."),
+    "limit": llm.error(429, "not this prompt", **{"Retry-After": "60"}),
     "quota": llm.error(429, "no credit left", "insufficient_quota"),
     "later": llm.error(500, "maintenance", **{"Retry-After": "600"}),
 }
@@ -50,6 +51,7 @@ class FaultyJudge(llm.ScriptedLlm):
         fault: What it does to every call; empty if it answers.
         holds: Whether it lets every call wait, whatever else it does.
         poisons: What it does to claims of one caller, by caller.
+        limited: Claims that it answers by a rate limit, each for itself.
         sent: Calls that it got, by claim.
         paid: Calls that it answered well, by claim.
         failed: What it did instead, by claim.
@@ -62,6 +64,7 @@ class FaultyJudge(llm.ScriptedLlm):
         self.fault = ""
         self.holds = False
         self.poisons: dict[str, str] = {}
+        self.limited: set[str] = set()
         self.sent: Counter[str] = Counter()
         self.paid: Counter[str] = Counter()
         self.failed: defaultdict[str, set[str]] = defaultdict(set)
@@ -75,6 +78,10 @@ class FaultyJudge(llm.ScriptedLlm):
     def held(self) -> int:
         """Calls that wait for a reply."""
         return len(self._held)
+
+    def sent_for(self, owner: str) -> int:
+        """Return how many calls it got about the claims of one caller alone."""
+        return sum(count for claim, count in self.sent.items() if owner_of(claim) == owner)
 
     def server_starts(self) -> None:
         """Note that another life of the server begins."""
@@ -97,6 +104,7 @@ class FaultyJudge(llm.ScriptedLlm):
         self.sent[claim] += 1
         self.sent_in_life.add(claim)
         kind = self.poisons.get(owner_of(claim)) or self.fault
+        kind = "limit" if claim in self.limited else kind
         kind = "hang" if self.holds else kind
         if kind in ("", "slow"):
             good = vars(llm.by_scene_graph(number, body))

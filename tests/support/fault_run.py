@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from support.fault_callers import Books, Caller
-from support.fault_judge import owner_of
 from support.fault_life import Nursery
 from support.fault_schedule import Schedule
 from support.fault_world import AT_ONCE, World
 
+from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
 from hallujudge.judge_service.access.caller import Limits, Scope
 from hallujudge.judge_service.access.key_store import create_key
 
@@ -31,6 +31,7 @@ _BETWEEN_LOOKS = 0.02
 # No fault needs a slow disk: what a killed process has written, the system keeps.
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 _DEFECTS = re.compile(rb"Traceback|never retrieved|Unclosed|INTERNAL")
+_AT_WORK = (jobs_pb2.JobState.JOB_STATE_QUEUED, jobs_pb2.JobState.JOB_STATE_RUNNING)
 # One connection of each of four threads for jobs, one of the ledger, one of the cache; each has the
 # file and its log.
 _MOST_DATABASE_FILES = 2 * 6
@@ -73,6 +74,8 @@ class Keys:
             name: create_key(self.path, name, scopes=scopes, limits=limit)
             for name, limit in limits.items()
         }
+        self.ids = {name: key.split("_")[1] for name, key in self.by_caller.items()}
+        self.root = create_key(self.path, "root", scopes=[Scope.ADMIN])
 
 
 async def run_schedule(schedule: Schedule, nursery: Nursery, keys: Keys) -> Ran:
@@ -84,11 +87,12 @@ async def run_schedule(schedule: Schedule, nursery: Nursery, keys: Keys) -> Ran:
         keys: The callers' keys.
     """
     with tempfile.TemporaryDirectory(prefix="hallujudge-faults-", dir=_MEMORY) as folder:
-        world = World(nursery, Path(folder), keys.path)
+        world = World(nursery, Path(folder), keys.path, keys.by_caller)
         books = Books(world, keys.by_caller)
         callers = [Caller(books, work, number) for number, work in enumerate(schedule.work)]
         async with world:
             if await _all_answered(schedule, world, books, callers):
+                await _check_revoked(world, books, keys)
                 await _check_rest(world, books)
                 await check_payments(world, books)
                 await _check_end(world, books)
@@ -172,7 +176,7 @@ def _check_written(world: World, books: Books, written: Counter[str]) -> None:
     """Check that calls are written down: those of a key with a budget before they are sent."""
     judge = world.judge
     for name in ("ben", "cy"):
-        own = sum(count for claim, count in judge.sent.items() if owner_of(claim) == name)
+        own = judge.sent_for(name)
         books.check(
             own <= written[name], f"{name} made {own} calls, of which {written[name]} count"
         )
@@ -180,6 +184,26 @@ def _check_written(world: World, books: Books, written: Counter[str]) -> None:
     if not (world.kills and "spending" in world.troubled):
         lost = judge.chats - written.total()
         books.check(lost <= AT_ONCE * world.kills, f"{lost} of {judge.chats} calls do not count")
+
+
+async def _check_revoked(world: World, books: Books, keys: Keys) -> None:
+    """Check that revoked keys have no job that runs, and sent no call after that."""
+    if not world.revoked:
+        return
+    stub = jobs_pb2_grpc.ScoringJobServiceStub(world.channel)
+    metadata = (("authorization", f"Bearer {keys.root}"),)
+    owners = {f"key:{keys.ids[name]}" for name in world.revoked}
+    for _ in range(_LOOKS):
+        listed = await stub.ListJobs(jobs_pb2.ListJobsRequest(all=True), metadata=metadata)
+        running = [job for job in listed.jobs if job.owner in owners and job.state in _AT_WORK]
+        if not running:
+            break
+        await asyncio.sleep(_BETWEEN_LOOKS)
+    books.check(not running, f"jobs of revoked keys: {running}")
+    for name, sent in world.revoked.items():
+        # On their way when the file was read.
+        more = world.judge.sent_for(name) - sent
+        books.check(more <= AT_ONCE, f"{more} calls of {name} after its key was revoked")
 
 
 async def _check_rest(world: World, books: Books) -> None:

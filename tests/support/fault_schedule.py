@@ -29,8 +29,8 @@ _FAULTS = (
     *("full", "broken", "jump", "log"),
 )
 # Drawn by themselves, so that what was found by a seed before them stays in its schedule.
-_LATER_FAULTS = ("empty",)
-_LATER_SHARE = 0.15
+_LATER_FAULTS = ("empty", "revoke", "limit")
+_LATER_SHARE = 0.2
 _DATABASES = ("jobs", "verdicts", "spending")
 _STATE = ("jobs", "spending")
 _HOURS = (-48, -3, 1, 5, 30)
@@ -65,10 +65,10 @@ class Fault:
     """What goes wrong."""
 
     kind: str
-    """``kill``, ``stop``, ``lock``, ``full``, ``broken``, ``judge``, ``poison``, ``jump``,
-    ``log``, ``empty``."""
+    """``kill``, ``stop``, ``lock``, ``full``, ``broken``, ``judge``, ``poison``, ``jump``, ``log``,
+    ``empty``, ``revoke``, ``limit``."""
     what: str = ""
-    """Which database, which caller, or what the judge does."""
+    """Which database, which caller, which claim, or what the judge does."""
     after: int = 0
     """How many further calls the judge gets before."""
     lasts: float = 0.0
@@ -96,13 +96,19 @@ class Schedule:
         return "\n  ".join([f"seed {self.seed}:", *steps])
 
 
-def schedule_of(seed: int) -> Schedule:
-    """Return the schedule of a seed."""
+def schedule_of(seed: int, *, later: bool = True) -> Schedule:
+    """Return the schedule of a seed.
+
+    Args:
+        seed: The seed.
+        later: Whether kinds of faults happen that were added later.
+    """
     random = Random(seed)
     callers = random.sample(CALLERS, random.choice((2, 2, 3)))
     work = [_work(random, caller) for caller in callers for _ in range(random.randint(1, 3))]
     faults = [_fault(random, callers) for _ in range(random.choice((0, 1, 2, 2, 3, 3, 4)))]
-    faults += _later_faults(Random(f"further {seed}"))
+    if later:
+        faults += _later_faults(Random(f"further {seed}"), work)
     return Schedule(seed=seed, work=tuple(work), faults=tuple(faults))
 
 
@@ -135,11 +141,21 @@ def _fault(random: Random, callers: list[str]) -> Fault:
     )
 
 
-def _later_faults(random: Random) -> list[Fault]:
-    if random.random() >= _LATER_SHARE:
-        return []
-    kind = random.choice(_LATER_FAULTS)
-    return [Fault(kind=kind, what=random.choice(_STATE), after=random.choice((0, 1, 3, 8)))]
+def _later_faults(random: Random, work: list[Work]) -> list[Fault]:
+    found = []
+    for kind in _LATER_FAULTS:
+        if random.random() < _LATER_SHARE:
+            one = random.choice(work)
+            choices = {"empty": _STATE, "revoke": (one.caller,), "limit": one.claims}
+            found.append(
+                Fault(
+                    kind=kind,
+                    what=random.choice(choices[kind]),
+                    after=random.choice((0, 1, 3, 8)),
+                    lasts=random.choice(_LASTS),
+                )
+            )
+    return found
 
 
 async def shrunk(

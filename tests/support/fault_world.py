@@ -11,7 +11,7 @@ import resource
 import shutil
 import signal
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,10 @@ from support.fault_judge import FaultyJudge
 from support.fault_life import Nursery
 from support.fault_schedule import Fault
 from support.threads import until
+
+from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1.judge_service_pb2_grpc import JudgeServiceStub
+from hallujudge.judge_service.access.key_store import revoke_key
 
 __all__ = ["AT_ONCE", "World"]
 
@@ -143,6 +147,8 @@ class World:
         life: The process that serves now, or is about to.
         log: What dead processes wrote to standard error.
         troubled: The databases that had a fault, in any life.
+        revoking: Callers whose keys were revoked.
+        revoked: Callers whose keys were revoked, with the calls about their own claims until then.
         cache_troubled: Whether the verdict cache had a fault in this life.
         ends: How often a process ended.
         kills: How often it was killed.
@@ -152,11 +158,16 @@ class World:
         serving: Set while there is a process to call.
     """
 
-    def __init__(self, nursery: Nursery, folder: Path, keys: Path) -> None:
+    def __init__(
+        self, nursery: Nursery, folder: Path, keys: Path, by_caller: Mapping[str, str] | None = None
+    ) -> None:
         self.folder = folder
+        self._by_caller = by_caller or {}
         self.judge = FaultyJudge(AT_ONCE)
         self.log = bytearray()
         self.troubled: set[str] = set()
+        self.revoked: dict[str, int] = {}
+        self.revoking: set[str] = set()
         self.cache_troubled = False
         self.ends = 0
         self.kills = 0
@@ -230,7 +241,7 @@ class World:
         """Let a fault happen after some calls, or when no more calls come; it ends by itself."""
         await self._calls(fault.after)
         happens = getattr(self, f"_{fault.kind}")
-        if fault.kind in ("kill", "stop", "forget", "jump", "empty"):
+        if fault.kind in ("kill", "stop", "forget", "jump", "empty", "revoke"):
             await happens(fault)
             return
         begun = asyncio.Event()
@@ -374,6 +385,32 @@ class World:
         begun.set()
         await asyncio.sleep(fault.lasts)
         self.judge.poisons.pop(caller, None)
+
+    async def _limit(self, fault: Fault, begun: asyncio.Event) -> None:
+        self.judge.limited.add(fault.what)
+        begun.set()
+        await asyncio.sleep(fault.lasts)
+        self.judge.limited.discard(fault.what)
+
+    async def _revoke(self, fault: Fault) -> None:
+        """Revoke a key, and wait until the server that lives knows it."""
+        self.revoking.add(fault.what)
+        key, life = self._by_caller[fault.what], self.life
+        await asyncio.to_thread(revoke_key, self.folder / "keys.json", key.split("_")[1])
+        while not life.dead.is_set() and await self._knows(key):
+            await asyncio.sleep(_PAUSE)
+        self.revoked[fault.what] = self.judge.sent_for(fault.what)
+
+    async def _knows(self, key: str) -> bool:
+        """Return whether the server that lives takes a key for valid."""
+        stub: Any = JudgeServiceStub(self._channel)
+        try:
+            await stub.GetServerInfo(
+                pb.GetServerInfoRequest(), metadata=(("authorization", f"Bearer {key}"),)
+            )
+        except grpc.RpcError as err:
+            return err.code() is not grpc.StatusCode.UNAUTHENTICATED
+        return True
 
     async def _jump(self, fault: Fault) -> None:
         self._jumped += float(fault.what)
