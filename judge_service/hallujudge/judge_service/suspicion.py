@@ -8,6 +8,8 @@ would be a rare chance.
 
 from __future__ import annotations
 
+# Once may be chance, however many others survive.
+_LEAST_DEATHS = 2
 # By chance, one of so many items that are alone at a death is blamed.
 _ONE_OF = 64
 
@@ -29,4 +31,4 @@ def is_proven(deaths: int, *, other_deaths: int, survivors: int) -> bool:
     """
     # Laplace's rule of succession: the chance that an innocent item is alone at a death.
     chance = (other_deaths + 1) / (other_deaths + survivors + 2)
-    return chance**deaths * _ONE_OF <= 1
+    return deaths >= _LEAST_DEATHS and chance**deaths * _ONE_OF <= 1
