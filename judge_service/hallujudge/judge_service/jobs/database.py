@@ -30,6 +30,7 @@ from ..state_files import (
     migrate,
 )
 from . import Job, JobState, Problem
+from .tables import NAMES, metadata, versions
 
 try:
     import sqlalchemy as sa
@@ -58,102 +59,6 @@ SCHEMA_VERSION = 1
 
 # Each statement runs in SQLite and in PostgreSQL. New tables need none.
 MIGRATIONS: Migrations = {}
-
-metadata = sa.MetaData()
-"""All tables."""
-
-# SQLite numbers rows by itself only in a column of the type INTEGER.
-_Number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-versions = sa.Table(
-    "hallujudge_jobs_version", metadata, sa.Column("version", sa.Integer, primary_key=True)
-)
-"""One row: the version of these tables."""
-
-jobs = sa.Table(
-    "hallujudge_jobs",
-    metadata,
-    sa.Column("number", _Number, primary_key=True, autoincrement=True),
-    sa.Column("id", sa.String(40), nullable=False, unique=True),
-    sa.Column("owner", sa.String(200), nullable=False),
-    sa.Column("caller", sa.Text, nullable=False),
-    sa.Column("request_id", sa.String(200), nullable=False),
-    sa.Column("state", sa.String(20), nullable=False, index=True),
-    sa.Column("spec", sa.LargeBinary, nullable=False),
-    sa.Column("header", sa.LargeBinary, nullable=False),
-    sa.Column("note", sa.Text, nullable=False),
-    sa.Column("report", sa.LargeBinary),
-    sa.Column("items", sa.BigInteger, nullable=False),
-    sa.Column("bytes", sa.BigInteger, nullable=False),
-    sa.Column("scored", sa.BigInteger, nullable=False),
-    sa.Column("unscored", sa.BigInteger, nullable=False),
-    sa.Column("problem", sa.String(60), nullable=False),
-    sa.Column("problem_detail", sa.Text, nullable=False),
-    sa.Column("created_at", sa.Double, nullable=False),
-    # When the caller last added items, or the job ended: what retention counts from.
-    sa.Column("touched_at", sa.Double, nullable=False),
-    sa.Column("finished_at", sa.Double),
-    sa.UniqueConstraint("owner", "request_id"),
-    sqlite_autoincrement=True,
-)
-"""One row for each job."""
-
-items = sa.Table(
-    "hallujudge_job_items",
-    metadata,
-    sa.Column("job", _Number, sa.ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
-    sa.Column("position", _Number, primary_key=True),
-    sa.Column("item", sa.LargeBinary, nullable=False),
-    # All three are NULL until the item is answered: an unanswered item is never an unscored one.
-    sa.Column("scored", sa.Boolean),
-    sa.Column("reason", sa.String(60)),
-    sa.Column("result", sa.LargeBinary),
-)
-"""One row for each item of a job."""
-
-item_ids = sa.Table(
-    "hallujudge_job_ids",
-    metadata,
-    sa.Column("job", _Number, sa.ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
-    # The 64-bit key of the id, as a signed number.
-    sa.Column("key", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("position", sa.BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""One row for each item of a job that is open: the ids of later items must differ."""
-
-flights = sa.Table(
-    "hallujudge_job_flights",
-    metadata,
-    sa.Column("job", _Number, sa.ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
-    sa.Column("position", _Number, primary_key=True),
-)
-"""One row for each item that a server works on now, or worked on when it died."""
-
-suspicions = sa.Table(
-    "hallujudge_job_suspicions",
-    metadata,
-    sa.Column("job", _Number, sa.ForeignKey(jobs.c.number, ondelete="CASCADE"), primary_key=True),
-    sa.Column("position", _Number, primary_key=True),
-    # How many items may be scored together with it, itself included.
-    sa.Column("together", sa.Integer, nullable=False),
-    # While it was scored alone.
-    sa.Column("deaths", sa.Integer, nullable=False),
-    # Whether it was scored alone, without a death.
-    sa.Column("survived", sa.Boolean, nullable=False),
-)
-"""One row for each item that was in flight when the server died."""
-
-_NAMES = (
-    *("number", "id", "owner", "caller", "request_id", "state"),
-    *("items", "bytes", "scored", "unscored"),
-    *("problem", "problem_detail", "created_at", "finished_at"),
-)
-
-LISTED = tuple(jobs.c[name] for name in _NAMES)
-"""Columns of a job without its spec, which may hold a synonym graph."""
-
-WHOLE: tuple[sa.Column[Any], ...] = (*LISTED, jobs.c.spec)
-"""Columns of a job."""
 
 
 def is_postgres(address: str) -> bool:
@@ -484,7 +389,7 @@ def _converted(error: Exception) -> HallujudgeError:
 
 def job_of(row: Any) -> Job:
     """Return the job of a row of :data:`LISTED` or :data:`WHOLE`."""
-    values = {name: getattr(row, name) for name in _NAMES if not name.startswith("problem")}
+    values = {name: getattr(row, name) for name in NAMES if not name.startswith("problem")}
     return Job(
         **values | {"state": JobState(row.state)},
         problem=Problem(reason=row.problem, detail=row.problem_detail),

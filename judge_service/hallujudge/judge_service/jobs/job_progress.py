@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from . import FINISHED, Answer, Job, JobState, Problem
-from .database import LISTED, WHOLE, fitting, job_of
-from .database import items as items_table
-from .database import jobs as jobs_table
+from .database import fitting, job_of
+from .tables import LISTED, WHOLE
+from .tables import items as items_table
+from .tables import jobs as jobs_table
 
 if TYPE_CHECKING:
     from .database import Database

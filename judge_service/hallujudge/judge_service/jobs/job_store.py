@@ -25,10 +25,11 @@ from . import (
     ResultPage,
     StoredResult,
 )
-from .database import LISTED, WHOLE, fitting, job_of
-from .database import item_ids as ids_table
-from .database import items as items_table
-from .database import jobs as jobs_table
+from .database import fitting, job_of
+from .tables import LISTED, WHOLE
+from .tables import item_ids as ids_table
+from .tables import items as items_table
+from .tables import jobs as jobs_table
 
 if TYPE_CHECKING:
     from .database import Database

@@ -15,10 +15,10 @@ import sqlalchemy as sa
 
 from ..suspicion import half, is_proven
 from . import Death, JobState, Trial
-from .database import flights as flights_table
-from .database import items as items_table
-from .database import jobs as jobs_table
-from .database import suspicions as suspicions_table
+from .tables import flights as flights_table
+from .tables import items as items_table
+from .tables import jobs as jobs_table
+from .tables import suspicions as suspicions_table
 
 if TYPE_CHECKING:
     from .database import Database

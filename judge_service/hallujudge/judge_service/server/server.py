@@ -243,10 +243,7 @@ async def _http(services: Services) -> HttpListener | None:
 
 
 async def _started(jobs: JobService, services: Services) -> None:
-    """Start jobs in a task whose context is that of all jobs.
-
-    They are recorded, share the processor, and end when the keys of their callers do.
-    """
+    """Start jobs in a task whose context is that of all jobs: who records and knows callers."""
     begin_recording(services.recorder)
     use_scheduler(services.scheduler)
     use_standing(services.authenticator.current)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -41,6 +41,12 @@ class _Parcel:
         return _Parcel(first=self.first + start, items=items, is_suspect=is_suspect)
 
 
+async def only(*batches: Batch) -> AsyncGenerator[Batch, None]:
+    """Yield batches that are known already."""
+    for batch in batches:
+        yield batch
+
+
 class Outbox:
     """Reads batches once, sends them in order, and sends unanswered ones again.
 
@@ -49,10 +55,17 @@ class Outbox:
     Args:
         batches: The batches.
         limit: Maximum number of items that are read but not answered. A larger batch is sent alone.
+        on_answer: Called when the server has answered a batch.
     """
 
-    def __init__(self, batches: AsyncIterable[Batch], limit: int) -> None:
+    def __init__(
+        self,
+        batches: AsyncIterable[Batch],
+        limit: int,
+        on_answer: Callable[[], None] = lambda: None,
+    ) -> None:
         self._batches = batches
+        self._on_answer = on_answer
         self._limit = limit
         # In the order in which they are sent; suspect ones come first.
         self._unanswered: deque[_Parcel] = deque()
@@ -117,6 +130,7 @@ class Outbox:
         self._unanswered.popleft()
         self._items -= len(parcel.items)
         self._sent -= 1
+        self._on_answer()
         self._wake()
         complete = []
         while (result := self._results.pop(self._due, None)) is not None:

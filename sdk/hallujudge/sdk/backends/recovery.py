@@ -41,10 +41,12 @@ class Losses:
 
     Args:
         start_id: The start id of the server that is called; empty if it is unknown.
+        on_answer: Called when the server answered a batch.
     """
 
-    def __init__(self, start_id: str) -> None:
+    def __init__(self, start_id: str, on_answer: Callable[[], None] = lambda: None) -> None:
         self._start_id = start_id
+        self._on_answer = on_answer
         self._count = 0
         self._new = False
 
@@ -55,6 +57,7 @@ class Losses:
     def answered(self) -> None:
         """Record that the server answered a batch."""
         self._count = 0
+        self._on_answer()
 
     def are_deadly(self, start_id: str) -> bool:
         """Return whether items may be the cause: the server died, or is lost again and again.

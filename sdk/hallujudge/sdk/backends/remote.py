@@ -62,7 +62,7 @@ from .channel import (
     responses_of,
     trace_headers,
 )
-from .outbox import Outbox
+from .outbox import Outbox, only
 from .recovery import LOST, Losses, ProgressWatch, Reconnecting, WaitLog
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class RemoteBackend:
 
     async def _empty_report(self, spec: ScoreSpec) -> Any:
         async with (
-            Outbox(_nothing(), MAX_CONCURRENCY) as outbox,
+            Outbox(only(), MAX_CONCURRENCY) as outbox,
             aclosing(self._responses(spec, outbox, results_only=False)) as responses,
         ):
             reports = [r.report async for r in responses if r.WhichOneof("message") == "report"]
@@ -204,20 +204,16 @@ class RemoteBackend:
             UnavailableError: The server was away for ``reconnect_timeout`` seconds.
             VersionMismatchError: It came back with other judges or another release.
         """
-        reconnecting, lost, losses = self.reconnecting(), False, Losses(self._start_id)
-
-        def answered() -> None:
-            reconnecting.back()
-            losses.answered()
-
-        async with Outbox(batches, MAX_CONCURRENCY) as outbox:
+        reconnecting, lost = self.reconnecting(), False
+        losses = Losses(self._start_id, reconnecting.back)
+        async with Outbox(batches, MAX_CONCURRENCY, losses.answered) as outbox:
             while True:
                 try:
                     if lost:
                         await self._check_same(spec, header)
                         if losses.are_deadly(self._start_id):
                             outbox.died()
-                    async with aclosing(self._results(spec, outbox, answered)) as parts:
+                    async with aclosing(self._results(spec, outbox)) as parts:
                         async for part in parts:
                             if isinstance(part, BatchResult):
                                 part = replace(part, items=header.read(part.items, part.results))
@@ -249,14 +245,13 @@ class RemoteBackend:
             )
 
     async def _results(
-        self, spec: ScoreSpec, outbox: Outbox, answered: Callable[[], None]
+        self, spec: ScoreSpec, outbox: Outbox
     ) -> AsyncGenerator[BatchResult | RunProgress, None]:
         """Yield results in input order, and progress, of one connection."""
         async with aclosing(self._responses(spec, outbox, results_only=True)) as responses:
             async for response in responses:
                 kind = response.WhichOneof("message")
                 if kind == "batch":
-                    answered()
                     paired = partial(_paired, messages=response.batch.results)
                     for result in outbox.answered(paired):
                         yield result
@@ -313,15 +308,11 @@ class RemoteBackend:
             except HallujudgeError as err:
                 if err.reason not in _STREAMED:
                     raise
-        stream = self.score_stream(spec, header, _only(batch))
+        stream = self.score_stream(spec, header, only(batch))
         async with aclosing(stream) as parts:
             # Several parts, where the server died with the batch.
-            return [
-                result
-                async for part in parts
-                if isinstance(part, BatchResult)
-                for result in part.results
-            ]
+            done = [part.results async for part in parts if isinstance(part, BatchResult)]
+        return [result for results in done for result in results]
 
     async def extract(self, spec: ScoreSpec, texts: Sequence[str]) -> list[list[FoundClaim]]:
         """Return the claims of each text, without verdicts."""
@@ -471,16 +462,6 @@ class RemoteBackend:
                 f"no call reaches {self.target!r}: {found}", metadata={"target": self.target}
             )
         return error
-
-
-async def _only(batch: Batch) -> AsyncGenerator[Batch, None]:
-    yield batch
-
-
-async def _nothing() -> AsyncGenerator[Batch, None]:
-    no_batches: tuple[Batch, ...] = ()
-    for batch in no_batches:
-        yield batch
 
 
 _FIELDS = ("id", "group_id", "outcome", "reason", "detail", "scores")

@@ -30,9 +30,10 @@ from hallujudge.judge_service.jobs import (
     NewJob,
     Problem,
 )
-from hallujudge.judge_service.jobs.database import Database, versions
+from hallujudge.judge_service.jobs.database import Database
 from hallujudge.judge_service.jobs.job_progress import JobProgress
 from hallujudge.judge_service.jobs.job_store import JobStore
+from hallujudge.judge_service.jobs.tables import versions
 
 DAY = 86_400.0
 

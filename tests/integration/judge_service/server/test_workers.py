@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +35,7 @@ from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
 from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.session import extract
 from hallujudge.judge_service.errors import InternalError, InvalidInputError, OverloadedError
+from hallujudge.judge_service.flights import FlightLog, Flights
 from hallujudge.judge_service.server.jobs_servicer import WorkersOfJob
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.worker_pool import WorkerPool
@@ -237,6 +238,15 @@ async def test_an_item_of_a_stream_that_ends_its_workers_is_unscored(dying: Work
     assert (coverage.items, coverage.scored, coverage.unscored) == (7, 6, 1)
 
 
+def flights_of(contents: Sequence[bytes]) -> Flights:
+    """Return items that are written down nowhere."""
+
+    async def write(_added: Set[int], _left: Set[int]) -> None:
+        return
+
+    return Flights(FlightLog(write), range(len(contents)))
+
+
 async def test_an_item_of_a_job_that_ends_its_workers_is_unscored(dying: WorkerPool) -> None:
     codec = WireCodec()
     async with running(dying) as pool:
@@ -246,7 +256,7 @@ async def test_an_item_of_a_job_that_ends_its_workers_is_unscored(dying: WorkerP
             ([FATAL], ["PROCESS_DIED"]),
         ):
             contents = [item_to_proto(item).SerializeToString() for item in items]
-            scored = await work.score(contents)
+            scored = await work.score(contents, flights_of(contents))
             assert list(scored.reasons) == reasons
             assert [codec.result(one).id for one in scored.results] == [one.id for one in items]
             await work.add(scored.share)
@@ -375,7 +385,7 @@ async def test_workers_score_items_of_jobs(pool: WorkerPool) -> None:
     )
     contents = [item_to_proto(item).SerializeToString() for item in items]
     work = WorkersOfJob(pool, spec_to_proto(SPEC).SerializeToString(), SPEC.metric)
-    scored = await work.score(contents)
+    scored = await work.score(contents, flights_of(contents))
     session = await Engine().open(SPEC)
     expected = await session.evaluate(items)
     assert list(scored.reasons) == [result.reason for result in expected]
