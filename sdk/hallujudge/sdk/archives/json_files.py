@@ -28,22 +28,18 @@ _EMPTY = "the file is empty or holds white space only; check that it was written
 _CHUNK = 1 << 20
 # One value is held in memory; a larger one is more likely a file of another kind.
 MAX_VALUE_CHARS = 1 << 28
-# One of several: the record of an item. Responses of more than 500,000 characters are not scored,
-# and a picture in base64 has a few million.
+# One of several is the record of an item, in which a picture has a few million characters.
 MAX_RECORD_CHARS = 1 << 25
 # Literals, escapes and practical numbers are shorter, so a cut one begins this close to the end.
 _LONGEST_TOKEN = 64
 # How much of a list a message shows, and how much of a value.
-_NAMED = 10
-_NAMED_CHARS = 160
-_VALUE_CHARS = 500
+_NAMED, _NAMED_CHARS, _VALUE_CHARS = 10, 160, 500
 # A long value is decoded again with each piece, so pieces grow with what is held already.
 _GROWTH = 7
 # Where two objects of a list meet on one line: what precedes may be decoded at once.
 _MEETINGS = ("}, {", "},{")
 # Values that are passed on together, limited by number and by length.
-_GATHERED = 128
-_GATHERED_CHARS = 1 << 16
+_GATHERED, _GATHERED_CHARS = 128, 1 << 16
 _BEGINNING = Mark()
 _SPACE = re.compile(r"\s*")
 # Values of files that hold one each, by path, size and time.
