@@ -137,9 +137,15 @@ def caller_now() -> Caller:
     return _STANDING.get()(current_caller())
 
 
-def begin_call(caller: Caller) -> None:
-    """Make the running task, which serves one RPC, work for a caller until it ends."""
+def begin_call(caller: Caller, standing: Standing) -> None:
+    """Make the running task, which serves one RPC, work for a caller until it ends.
+
+    Args:
+        caller: The caller.
+        standing: Looks callers up as their keys stand later.
+    """
     _CALLER.set(caller)
+    _STANDING.set(standing)
     _PAUSE.set(_Pause())
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import grpc
 from grpc_status import rpc_status
 
-from ..access.caller import Caller, Scope, begin_call, current_caller, use_standing
+from ..access.caller import Caller, Scope, begin_call, current_caller
 from ..access.memory import CallMemory, MemoryBudget, begin_memory
 from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import HallujudgeError
@@ -258,8 +258,7 @@ class GuardInterceptor(WrappingInterceptor):
         record_caller(caller)
         if rule.scope is not None:
             caller.require(rule.scope)
-        begin_call(caller)
-        use_standing(self._authenticator.current)
+        begin_call(caller, self._authenticator.current)
         use_scheduler(self._scheduler)
         return caller
 

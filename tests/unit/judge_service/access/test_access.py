@@ -59,7 +59,7 @@ def test_a_call_that_ends_makes_room() -> None:
 
 async def test_a_stream_knows_which_quota_it_waits_for() -> None:
     limits, ana = CallerLimits(), replace(caller(calls_per_minute=1), key_name="ana")
-    begin_call(ana)
+    begin_call(ana, lambda caller: caller)
     await limits.message(ana)
     assert stream_pause() == ""
     waiting = asyncio.ensure_future(limits.message(ana))
