@@ -11,7 +11,8 @@ from random import Random
 
 from ..errors import UnavailableError
 from .chat import ChatRequest
-from .chat_servers import ByCaller, ChatServer, next_server
+from .chat_servers import ChatServer, next_server
+from .circuits import ByCaller
 from .failures import CallFailedError, FailureKind
 from .protocols import Exchange
 from .rate_limits import Seen

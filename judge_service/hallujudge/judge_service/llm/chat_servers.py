@@ -13,13 +13,13 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, Protocol, TypeVar
+from typing import Any, BinaryIO
 
-from ..access.caller import current_caller
 from ..errors import InvalidInputError, OutputError
+from .circuits import CircuitBreaker, Circuits
 from .failures import CallFailedError, FailureKind, failure_of_status
 from .http import Endpoint, HttpEndpoint, Sender
 from .openai_sender import OpenAISender
@@ -154,11 +154,6 @@ def _custom_id(line: bytes, place: str) -> str:
     return custom_id
 
 
-_FIRST_SECONDS = 1.0
-MAX_CALLERS = 1024
-"""Callers beyond this many are forgotten, unless something of theirs is under way."""
-
-
 class ChatServer:
     """One server of a judge.
 
@@ -191,23 +186,17 @@ class ChatServer:
         self.limiter = AdaptiveLimiter(
             max_concurrency, clock, name=f"judge at {endpoint.url}", longest_wait=longest_wait
         )
-        # Each caller has a circuit of its own.
-        self._breakers = ByCaller(lambda: CircuitBreaker(circuit_threshold, circuit_seconds, clock))
+        self.circuits = Circuits(circuit_threshold, circuit_seconds, clock)
 
     @property
     def breaker(self) -> CircuitBreaker:
-        """The circuit of the running task's caller."""
-        return self._breakers.mine
+        """The circuit that the running task's calls pass."""
+        return self.circuits.mine
 
     @property
     def is_down(self) -> bool:
-        """Whether the server has failed the caller so often that it is not called for now."""
+        """Whether the server has failed so often that the caller's calls are not sent for now."""
         return self.breaker.state == "open"
-
-    @property
-    def is_down_for_any(self) -> bool:
-        """Whether any caller's circuit is open."""
-        return any(breaker.state == "open" for breaker in self._breakers.all)
 
 
 def _sender_of(endpoint: Endpoint, connections: int) -> Sender:
@@ -240,140 +229,3 @@ def next_server(order: Iterable[ChatServer]) -> ChatServer:
     servers = list(order)
     up = (server for server in servers if not server.is_down)
     return next(up, min(servers, key=lambda server: server.breaker.seconds_left))
-
-
-class CircuitBreaker:
-    """Closed, open, or half-open.
-
-    Closed: calls pass, and failures in a row are counted. Open, after ``threshold`` failures: no
-    call passes for one second, then two, four and so on up to ``open_seconds``. Half-open, after
-    each of these times: one call passes as a probe; it closes the circuit or opens it again.
-
-    Args:
-        threshold: Failures in a row that open the circuit.
-        open_seconds: How long it stays open at most.
-        clock: Seconds on a clock that never goes back.
-    """
-
-    def __init__(self, threshold: int, open_seconds: float, clock: Callable[[], float]) -> None:
-        self._threshold = threshold
-        self._longest = open_seconds
-        self._clock = clock
-        self._failures = 0
-        self._openings = 0
-        self._open_until: float | None = None
-        self._probing = False
-        self._waiting: list[asyncio.Future[None]] = []
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether there is nothing to remember."""
-        return not self._failures and self._open_until is None
-
-    @property
-    def state(self) -> str:
-        """``closed``, ``open`` or ``half-open``."""
-        if self._open_until is None:
-            return "closed"
-        return "open" if self.seconds_left > 0 else "half-open"
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until a probe may pass; 0 if one may pass now."""
-        if self._open_until is None:
-            return 0.0
-        return max(0.0, self._open_until - self._clock())
-
-    def try_pass(self) -> bool:
-        """Whether a call may be made now. A caller that passes reports its outcome."""
-        if self._open_until is None:
-            return True
-        if self._probing or self.seconds_left > 0:
-            return False
-        self._probing = True
-        return True
-
-    async def wait(self, sleep: Callable[[float], Awaitable[None]], at_most: float) -> None:
-        """Wait until the circuit may have changed.
-
-        Args:
-            sleep: Waits for seconds.
-            at_most: Longest wait in seconds; a probe under way is waited for in any case.
-        """
-        if self._open_until is None:
-            return
-        if not self._probing:
-            await sleep(min(self.seconds_left, at_most))
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        await turn
-
-    def succeeded(self) -> None:
-        """Note that the server answered."""
-        self._failures = self._openings = 0
-        self._open_until = None
-        self._probe_is_back()
-
-    def failed(self, *, at_once: bool = False) -> None:
-        """Note that the server is in trouble.
-
-        Args:
-            at_once: Open the circuit without counting, as for an account without credit.
-        """
-        self._failures += 1
-        if self._probing or (
-            self._open_until is None and (at_once or self._failures >= self._threshold)
-        ):
-            seconds = min(self._longest, _FIRST_SECONDS * 2.0 ** min(self._openings, 20))
-            self._openings += 1
-            self._open_until = self._clock() + (self._longest if at_once else seconds)
-        self._probe_is_back()
-
-    def abandoned(self) -> None:
-        """Note that a call ended without news of the server, for example by cancellation."""
-        self._probe_is_back()
-
-    def _probe_is_back(self) -> None:
-        self._probing = False
-        waiting, self._waiting = self._waiting, []
-        for turn in waiting:
-            if not turn.done():
-                turn.set_result(None)
-
-
-class _Forgettable(Protocol):
-    @property
-    def is_idle(self) -> bool: ...
-
-
-_F = TypeVar("_F", bound=_Forgettable)
-
-
-class ByCaller(Generic[_F]):
-    """What is kept for each caller, so that one caller's failures slow that caller's calls only.
-
-    Args:
-        make: Makes the value of a new caller.
-    """
-
-    def __init__(self, make: Callable[[], _F]) -> None:
-        self._make = make
-        self._values: dict[str, _F] = {}
-
-    @property
-    def mine(self) -> _F:
-        """The value of the running task's caller."""
-        caller = current_caller().id
-        value = self._values.get(caller)
-        if value is None:
-            if len(self._values) >= MAX_CALLERS:
-                busy = {key: kept for key, kept in self._values.items() if not kept.is_idle}
-                self._values = busy
-            value = self._values[caller] = self._make()
-        return value
-
-    @property
-    def all(self) -> list[_F]:
-        """The values of all callers."""
-        return list(self._values.values())

@@ -22,14 +22,8 @@ from .chat import (
     is_asked_model,
     most_prompt_tokens,
 )
-from .chat_servers import (
-    MAX_CALLERS,
-    BatchFiles,
-    ByCaller,
-    ChatServer,
-    next_server,
-    preferred,
-)
+from .chat_servers import BatchFiles, ChatServer, next_server, preferred
+from .circuits import MAX_CALLERS, ByCaller
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
 from .protocols import Exchanges
@@ -255,7 +249,7 @@ class ChatClient:
             running=sum(limiter.running for limiter in limiters),
             waiting=sum(limiter.waiting for limiter in limiters),
             limit=sum(limiter.limit for limiter in limiters),
-            circuit_open=all(server.is_down_for_any for server in self.servers),
+            circuit_open=all(server.circuits.is_any_open for server in self.servers),
         )
 
     async def close(self) -> None:
@@ -318,8 +312,7 @@ class ChatClient:
     async def _guarded(self, call: Call, started: float) -> Answer:
         """One call past the rejection, the circuit and the budget, reporting back to each."""
         self._raise_rejection()
-        breaker = call.server.breaker
-        if not breaker.try_pass():
+        if not call.server.breaker.try_pass():
             raise self._not_sent()
         reservation = None
         try:
@@ -327,7 +320,7 @@ class ChatClient:
             reservation = await self.budget.reserve(most, call.request.max_tokens)
         finally:
             if reservation is None:
-                breaker.abandoned()
+                call.server.circuits.abandoned()
         if reservation is None:
             recorder().budget_refused()
             raise CallFailedError(FailureKind.BUDGET, self.budget.exhausted_detail())
@@ -380,7 +373,7 @@ class ChatClient:
             raise failure from err
         except BaseException:
             # Cancelled, or something is not installed: the answer may be on its way.
-            server.breaker.abandoned()
+            server.circuits.abandoned()
             self.budget.keep(reservation)
             raise
         answer = self._counted_answer(reply, reservation, self._tools.clock() - started)
@@ -391,7 +384,7 @@ class ChatClient:
             raise
         self._has_answered = True
         self._outages.mine.answered()
-        server.breaker.succeeded()
+        server.circuits.succeeded()
         return answer
 
     def _counted_answer(self, reply: ChatReply, reservation: Reservation, seconds: float) -> Answer:
@@ -454,13 +447,13 @@ class ChatClient:
         own = retry.asks_too_long(failure) and server.limiter.pause.answered_after(placed)
         if own or not failure.kind.is_outage:
             outage.answered()
-            server.breaker.succeeded()
+            server.circuits.succeeded()
             return
         outage.failed(failure)
         if failure.kind is FailureKind.QUOTA or retry.asks_too_long(failure):
-            server.breaker.failed(at_once=True)
+            server.circuits.failed(at_once=True)
         elif failure.kind is FailureKind.RATE and outage.seconds < retry.outage_seconds:
             # The limiter slows down first; only lasting rate limits are an outage.
-            server.breaker.abandoned()
+            server.circuits.abandoned()
         else:
-            server.breaker.failed()
+            server.circuits.failed()

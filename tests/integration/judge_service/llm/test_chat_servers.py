@@ -14,7 +14,7 @@ from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
-from hallujudge.judge_service.llm.chat_servers import MAX_CALLERS
+from hallujudge.judge_service.llm.circuits import MAX_CALLERS
 from hallujudge.judge_service.llm.client import Answer, ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
@@ -78,6 +78,50 @@ async def test_one_callers_failing_prompts_open_that_callers_circuit_only() -> N
     assert caught.value.kind is FailureKind.CIRCUIT
     assert [answer.reply.content for answer in answers] == ["ok"] * 3
     assert (server.chats, world.slept) == (11, [])
+
+
+async def test_a_judge_that_fails_many_callers_is_asked_by_one_probe_of_all() -> None:
+    """Two may have prompts that fail for themselves; with a third the judge itself is down."""
+
+    def step(_number: int, _body: llm.Body) -> llm.Reply:
+        return llm.completion("ok") if world.now >= 60 else llm.error(503)
+
+    async def asked(number: int) -> Answer:
+        with acting_as(Caller(id=f"key:{number}", name=f"key {number}")):
+            return await client.ask(REQUEST)
+
+    world = World()
+    async with llm.ScriptedLlm(step) as server:
+        client = client_of(server, world, max_concurrency=4)
+        answers = await asyncio.gather(*(asked(number) for number in range(40)))
+        failed = sum(client.statistics.failures.values())
+        await client.close()
+    assert [answer.reply.content for answer in answers] == ["ok"] * 40
+    # The third failure finds four calls under way; probes follow after 1, 2, 4, 8, 15 and 15 s.
+    assert failed <= 2 + 4 + 6
+    assert server.chats == failed + 40
+
+
+async def test_an_answer_to_any_caller_ends_what_all_wait_for() -> None:
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        poison = llm.prompt_of(body) == "poison"
+        return llm.error(500) if poison else llm.completion("ok")
+
+    poison = replace(REQUEST, messages=[{"role": "user", "content": "poison"}])
+    async with llm.ScriptedLlm(step) as server:
+        world = World()
+        client = client_of(server, world, retry=RetryPolicy(attempts=1, outage_seconds=0))
+        for number in range(3):
+            with acting_as(Caller(id=f"key:{number}", name="key")), pytest.raises(CallFailedError):
+                await client.ask(poison)
+        with acting_as(Caller(id="key:ana", name="ana")):
+            with pytest.raises(CallFailedError) as caught:
+                await client.ask(REQUEST)
+            world.now += 1
+            answers = [await client.ask(REQUEST) for _ in range(3)]
+        await client.close()
+    assert caught.value.kind is FailureKind.CIRCUIT
+    assert [answer.reply.content for answer in answers] == ["ok"] * 3
 
 
 async def test_callers_beyond_the_most_are_forgotten_unless_their_circuit_is_open() -> None:
