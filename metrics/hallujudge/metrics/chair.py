@@ -38,6 +38,8 @@ class ChairItem(Item):
 # The fields of a verdict by position, for all mentions in one call.
 _word_and_object = itemgetter(0, 1)
 _span = itemgetter(2, 3)
+_object = itemgetter(1)
+_is_wrong = itemgetter(4)
 
 
 class MentionVerdict(NamedTuple):
@@ -68,7 +70,7 @@ class ChairEvidence:
         """Return ``mentioned`` and ``hallucinated`` as [word, object] pairs with their spans."""
         # By position, which is quicker than by name: this runs for every caption.
         mentions = self.mentions
-        wrong = [mention for mention in mentions if mention[4]]
+        wrong = list(filter(_is_wrong, mentions))
         return {
             "mentioned": list(map(_word_and_object, mentions)),
             "hallucinated": list(map(_word_and_object, wrong)),
@@ -253,7 +255,7 @@ class ChairMetric(Metric):
             mentions: The objects found in it, in order.
             reference: Objects of the image, as the graph's roots.
         """
-        objects = {mention[1] for mention in mentions}
+        objects = set(map(_object, mentions))
         absent = objects - reference
         verdicts = tuple(
             [
@@ -266,7 +268,7 @@ class ChairMetric(Metric):
             mentioned, wrong = len(objects), len(absent)
         else:
             mentioned = len(verdicts)
-            wrong = sum([verdict[4] for verdict in verdicts]) if absent else 0
+            wrong = sum(map(_is_wrong, verdicts)) if absent else 0
         words = caption.count(" ") + 1 if self.variant == "published" else len(caption.split())
         missed = tuple(sorted(reference - objects)) if recalled < len(reference) else ()
         scores = {

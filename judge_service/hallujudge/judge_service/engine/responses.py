@@ -163,8 +163,9 @@ class ResponseCheck:
             return UnscoredReason.RESPONSE_MISSING, f"{what} is null or absent"
         if len(text) < _REPEATING_CHARS:
             return self._repeating(text, what)
-        if self._clear(text[:_OPENING_CHARS]) and len(text) <= MAX_RESPONSE_CHARS:
-            return self.language(text, what) if self._english_only else None
+        fits = self._clear(text[:_OPENING_CHARS]) and len(text) <= MAX_RESPONSE_CHARS
+        if fits and (not self._english_only or language_problem(text) is None):
+            return None
         return self._checked(text, what)
 
     def _checked(self, text: str, what: str) -> Problem | None:

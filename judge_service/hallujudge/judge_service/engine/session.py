@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
@@ -128,7 +129,7 @@ class ScoringSession:
     @property
     def statistic_names(self) -> tuple[str, ...]:
         """The names of the statistics, in the order of an item's statistics."""
-        return tuple([column.name for column in self._pipeline.metric.columns])
+        return tuple(map(attrgetter("name"), self._pipeline.metric.columns))
 
     @property
     def metric(self) -> Metric:
