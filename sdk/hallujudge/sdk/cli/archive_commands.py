@@ -74,7 +74,7 @@ def score_all(
     runs: Annotated[
         str,
         input_option(
-            metavar="NAME", help="Of several runs of a task: the newest whole, largest, or all."
+            metavar="NAME", help="Of several runs of a task: newest whole, largest, or all."
         ),
     ] = "newest",
     model_name: ModelNames = None,
