@@ -143,9 +143,11 @@ class ArchiveFolders:
         Raises:
             ArchiveError: Several files of its folder may be one of them, or one is missing.
         """
-        # An archive with labels of its own is scored with those.
+        # An archive with labels of its own is scored with those; one that leaves out a part of its
+        # benchmark may leave out what the references say of the rest.
         takes = summary.needs_references or not summary.metrics
-        references = self._given.references.get(metric) if takes else None
+        is_completed = takes or summary.allow_missing
+        references = self._given.references.get(metric) if is_completed else None
         own = dict(self._given.inputs.get(metric, {}))
         found: dict[str, Sequence[ArchiveSummary]] = {}
         errors: list[ArchiveError] = []
