@@ -156,8 +156,8 @@ class Circuits:
     """The circuits of one server: each caller's own, and one of all callers.
 
     One caller's prompts may fail for themselves, and then open that caller's circuit only. Once
-    calls of three callers have failed, with no answer to anybody in between, the server is down
-    for all: whoever calls, one probe at a time is sent, until one is answered.
+    calls of three callers have failed in a row, the server is taken to be down for all callers.
+    They then share one probe at a time, until one is answered.
 
     Args:
         threshold: Failures in a row that open a caller's circuit.
