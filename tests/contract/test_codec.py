@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -179,3 +181,29 @@ def test_the_key_of_a_map_is_named() -> None:
     message = scoring_pb2.ScoreSpec(graphs={"base": scoring_pb2.GraphSource(shipped="coco")})
     with pytest.raises(MalformedError, match=r"^graphs\[base\]: too sure"):
         reader_of(Task, fields)(message)
+
+
+def test_a_thread_waits_for_a_converter_that_another_one_builds() -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    class Slow(dict[Any, Any]):
+        """Shapes whose first lookup lasts until the other thread has had its turn."""
+
+        def get(self, key: Any, default: Any = None) -> Any:
+            entered.set()
+            go_on.wait(60)
+            return super().get(key, default)
+
+    known = Codecs(types={}, shapes=Slow(), rearranged={}, unions={})
+
+    def read() -> object:
+        message = scoring_pb2.InlineGraph(name="n", text="t")
+        return known.of(Graph, INLINE).read(message)
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(read)
+        assert entered.wait(60)
+        second = threads.submit(read)
+        wait([second], timeout=0.2)
+        go_on.set()
+        assert first.result(60) == second.result(60) == Graph(name="n", text="t")

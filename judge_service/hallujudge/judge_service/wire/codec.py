@@ -29,6 +29,7 @@ constructor.
 from __future__ import annotations
 
 import enum
+import threading
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, get_args, get_origin
@@ -64,7 +65,7 @@ _SCALARS = (Kind.SCALAR, Kind.NUMBER, Kind.OPTIONAL)
 
 
 class Codecs:
-    """All converters, each built on first use.
+    """All converters, each built on first use, by whichever thread comes first.
 
     Args:
         types: Converters that are written by hand, by value type and name of the message.
@@ -85,6 +86,8 @@ class Codecs:
         self._rearranged = rearranged
         self._unions = unions
         self._built: dict[tuple[Any, str], Codec] = dict(types)
+        self._begun: set[tuple[Any, str]] = set()
+        self._building = threading.RLock()
 
     def of(self, value_type: Any, descriptor: Descriptor) -> Codec:
         """Return the converter of a value type and a message.
@@ -93,13 +96,26 @@ class Codecs:
             MismatchError: Their fields differ.
         """
         key = (value_type, descriptor.name)
-        if key not in self._built:
-            # A value may hold values of its own type, which find this converter when they need it.
-            self._built[key] = Codec(
-                lambda value, message: self._built[key].write(value, message),
-                lambda message: self._built[key].read(message),
+        found = self._built.get(key)
+        if found is not None:
+            return found
+        with self._building:
+            return self._built.get(key) or self._made(value_type, descriptor)
+
+    def _made(self, value_type: Any, descriptor: Descriptor) -> Codec:
+        key = (value_type, descriptor.name)
+        if key in self._begun:
+            # A value that holds values of its own type: they find this converter when they need it.
+            return Codec(
+                lambda value, message: self.of(value_type, descriptor).write(value, message),
+                lambda message: self.of(value_type, descriptor).read(message),
             )
+        self._begun.add(key)
+        try:
+            # Set only when whole: another thread that needs it meanwhile waits for it.
             self._built[key] = self._build(value_type, descriptor)
+        finally:
+            self._begun.remove(key)
         return self._built[key]
 
     def fields(
