@@ -18,7 +18,6 @@ from hallujudge.sdk import Client, RunReport
 from hallujudge.sdk.cli import main
 from hallujudge.sdk.comparison import CompareOptions, leaderboard, leaderboards, paper_table
 from hallujudge.sdk.comparison.overview import Overview, score_all
-from hallujudge.sdk.derived_runs import rescore_run
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 SCORED = tuple(q for q in QUESTIONS if q.answer and not q.answer.startswith("Failed"))
@@ -450,43 +449,6 @@ def test_a_tree_behind_a_url_is_scored_like_a_folder(
         assert there.archive == f"memory:///tree/{Path(here.archive).relative_to(tree).as_posix()}"
     assert [entry.archive for entry in remote.left_out] == ["memory:///tree/bad/pope.jsonl"]
     assert remote.left_out[0].reason.startswith("memory:///tree/bad/pope.jsonl")
-
-
-def test_a_run_behind_a_url_is_scored_by_another_variant(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    files = fsspec.filesystem("memory")
-    request.addfinalizer(lambda: files.store.clear())
-    captions = b'{"image_id": 1, "caption": "A dog and no cat."}\n'
-    objects = tmp_path / "objects.json"
-    objects.write_text('{"1": ["dog"]}')
-    files.pipe("/again/m/captions.jsonl", captions)
-    known = {"chair": objects}
-    (run,) = overview_of("memory://again", tmp_path / "all", references=known).runs
-    with Client.embedded() as client:
-        given = "memory:///again/m/captions.jsonl"
-        files_of: dict[str, Any] = {"responses": given, "references": objects}
-        direct = client.score("chair", **files_of, folder=tmp_path / "direct")
-        other = client.score("chair", **files_of, variant="corrected")
-    assert direct.scores == run.report.scores != other.scores
-    for folder in (run.folder, tmp_path / "direct"):
-        again = rescore_run(folder, tmp_path / "other", variant="corrected")
-        assert again.scores == other.scores
-        manifest = json.loads((tmp_path / "other" / "manifest.json").read_text())
-        assert manifest["inputs"]["responses"]["path"] == given
-        assert manifest["run"]["responses"] == [given]
-    files.pipe("/again/m/captions.jsonl", captions + captions.replace(b"1", b"2"))
-    with pytest.raises(
-        ArchiveError,
-        match=expected_message("sdk.derived_runs:the-responses-have-changed-since-the-run"),
-    ):
-        rescore_run(run.folder, tmp_path / "other", variant="corrected")
-    files.store.clear()
-    with pytest.raises(
-        ArchiveError,
-        match=expected_message("sdk.archives.found_files:reading-failed-no-such-file", given),
-    ):
-        rescore_run(run.folder, tmp_path / "other", variant="corrected")
 
 
 def test_the_url_of_a_file_is_not_a_folder(tmp_path: Path, request: pytest.FixtureRequest) -> None:
