@@ -141,7 +141,7 @@ def _names_of_copies(files: list[FoundFile]) -> dict[str, str]:
 
 
 def _joined(archives: list[ArchiveFile], source: str) -> Records:
-    """Return the records of several files, which only files of no known tool are told apart by."""
+    """Return the records of several files; only those of no known tool are kept apart as parts."""
     plain = not any(archive.converts for archive in archives)
     parts = [Records(archive.records, archive.file.name) for archive in archives if plain]
     return Records(lambda: _chained(archives), source, parts)

@@ -11,7 +11,7 @@ from .inputs import Responses
 from .json_files import amount, named
 from .records import Records, read_records
 
-# Tools give these anew to each record that they write.
+# Tools give each record that they write other values of these.
 _OWN_KEYS = frozenset({"answer_id", "uuid", "request_id", "created", "timestamp", "time"})
 
 
