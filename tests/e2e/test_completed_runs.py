@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -116,5 +117,6 @@ def test_ctrl_c_says_which_replies_are_kept(tmp_path: Path, judge: Judge) -> Non
     errors = " ".join(errors_of(process).split())
     assert process.returncode == 1, errors
     assert "0 of 30 items are kept" in errors
-    assert "replies that were paid for are kept in" in errors
+    # How many of the three arrived before the signal depends on the machine.
+    assert re.search(r"(1 reply that was|[23] replies that were) paid for (is|are) kept in", errors)
     assert "only calls that were under way may be paid for again" in errors

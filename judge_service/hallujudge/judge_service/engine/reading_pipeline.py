@@ -82,7 +82,8 @@ class ItemReader:
         self._metric = metric
         closed = replace(reader, division=cast("Division | None", metric.division))
         self._readers = {False: closed, True: replace(closed, is_open=True)}
-        self._plain: set[str | None] = set()
+        # No response has no marks.
+        self._plain: set[str | None] = {None}
         self._has_own_marks = bool(reader.own)
 
     def is_open(self, item: Item) -> bool:
@@ -96,17 +97,18 @@ class ItemReader:
         for at, item in enumerate(items):
             # Most answers are a few short texts, and most captions are sentences without marks.
             answers: Sequence[Answer] = getattr(item, "answers", ())
-            text = answers[0].response if len(answers) == 1 else getattr(item, "response", None)
-            if not item.thought and (text is None or text in known) and len(answers) < 2:
+            text = answers[0].response if answers else getattr(item, "response", None)
+            alone = not item.thought and len(answers) < 2
+            if text in known and alone:
                 continue
-            if not (has_own_marks or item.thought or len(answers) > 1) and is_plain(text or ""):
-                continue
-            read = self.read(item)
-            if read.readings:
-                found[at] = read
-            elif len(answers) == 1 and len(text or "") <= _REPEATING_CHARS:
+            if not (alone and not has_own_marks and is_plain(text or "")):
+                read = self.read(item)
+                if read.readings:
+                    found[at] = read
+                    continue
+            if alone and len(text or "") <= _REPEATING_CHARS:
                 if len(known) >= _MOST_REPEATING:
-                    known.clear()
+                    known.intersection_update({None})
                 known.add(text)
         return found
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from .fast_values import reduced
+
 
 class ReasonWords(NamedTuple):
     """What messages say about a reason."""
@@ -138,6 +140,9 @@ class Item:
     thought: str = ""
     """The model's thought, where it is known apart from the response; empty without one."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(self)
+
     def records(self) -> ItemRecords:
         """Return what is hashed of the item. Neither its id nor the image or video is part of it.
 
@@ -221,11 +226,6 @@ class ItemResult:
     """Statistics of the whole response, thought included; empty where they were not computed."""
     thought: ItemResult | None = None
     """Result of the thought, as if it were the response; None unless thoughts are scored."""
-
-    @property
-    def left_out(self) -> bool:
-        """Whether the variant leaves the item out, so that it counts in no number of items."""
-        return not self.statistics and not self.reason
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the line of ``items.jsonl``."""

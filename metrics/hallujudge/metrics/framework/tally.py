@@ -131,7 +131,8 @@ class Tally:
 
     def _put(self, results: Sequence[ItemResult]) -> None:
         if self._signed:
-            self._data.add([each for each in results if not each.left_out])
+            # Items that the variant leaves out have neither, and count in no number of items.
+            self._data.add([each for each in results if each.statistics or each.reason])
         for result in results:
             if result.outcome is Outcome.UNSCORED:
                 self._reasons[result.reason] += 1

@@ -97,7 +97,7 @@ class ItemLines:
             if result.outcome is _UNSCORED:
                 # The detail may quote the response.
                 reason, detail = result.reason, result.detail if keep_text else ""
-            own = result.fields
+            own, traits, kept = result.fields, result.traits, result.kept
             lines.append(
                 line(
                     result.id,
@@ -114,8 +114,8 @@ class ItemLines:
                     said if keep_text else absent,
                     absent if keep_text else _hashed(said),
                     (item.thought or absent) if keep_text else absent,
-                    dict(sorted(result.traits.items())) or absent,
-                    list(map(_plain, result.kept)) or absent,
+                    dict(sorted(traits.items())) if traits else absent,
+                    list(map(_plain, kept)) if kept else absent,
                     evidence,
                     absent if result.thought is None else _evidence_of(result.thought),
                 )
