@@ -104,6 +104,7 @@ class Server:
         self._life: Any = subprocess.Popen(
             self._command, stdout=subprocess.PIPE, text=True, env=self._environment
         )
+        assert self._life.stdout is not None
         self._life.stdout.readline()
 
     async def kill(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import secrets
@@ -31,6 +32,7 @@ _INSERT = (
 )
 _READ = "SELECT id, writes FROM hallujudge_state"
 _READ_SECONDS = 2.0
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DatabaseLostError(Exception):
@@ -208,6 +210,15 @@ def _has_no_table(error: Exception) -> bool:
     """Return whether a statement failed because its table is missing, in SQLite or PostgreSQL."""
     state = getattr(getattr(error, "orig", None), "sqlstate", "")
     return state == "42P01" or "no such table" in str(error)
+
+
+def lacks_room(error: Exception) -> bool:
+    """Return whether a write failed for want of room: a full disk, a quota or a limit of sizes."""
+    if isinstance(error, sqlite3.Error):
+        # SQLite tells a full disk from other failures of a write, but not a quota.
+        primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        return primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Stopping a server: how long running work may take, and which judge calls are held back."""
+"""Stopping: how long a server's running work may take, and which judge calls are held back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TypeVar
+
+from .errors import OutputError
 
 _LOG = logging.getLogger(__name__)
 MARGIN_SECONDS = 10.0
@@ -176,7 +178,64 @@ class HeldBackError(Exception):
     """The work was ended, because all its judge calls are held back."""
 
 
-class CallDrain:
+class CallGate:
+    """Decides whether the calls of some work may be sent: here, always."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further call may be sent."""
+        return False
+
+    async def leave(self) -> None:
+        """Wait until a further call may be sent."""
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Return a block with a call, from before it is sent until its reply is kept."""
+        yield
+
+    def cannot_keep(self, problem: str) -> None:
+        """Learn that replies can't be kept, in a sentence that says where and why."""
+
+
+class KeptReplies(CallGate):
+    """Sends the calls of a run only while their replies can be kept.
+
+    Once the disk is full, further replies would be paid for and lost.
+    """
+
+    def __init__(self) -> None:
+        self._problem = ""
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Return a block in which this gate decides, also for tasks that begin in it."""
+        token = _GATE.set(self)
+        try:
+            yield
+        finally:
+            _GATE.reset(token)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further call may be sent."""
+        return bool(self._problem)
+
+    async def leave(self) -> None:
+        """Let a call be sent.
+
+        Raises:
+            OutputError: Its reply could not be kept.
+        """
+        if self._problem:
+            raise OutputError(self._problem)
+
+    def cannot_keep(self, problem: str) -> None:
+        """Send no further call."""
+        self._problem = problem
+
+
+class CallDrain(CallGate):
     """Lets the judge calls of some work come to an end.
 
     A call that is cancelled after it was sent is paid for, and its reply is lost. From a moment on,
@@ -200,9 +259,9 @@ class CallDrain:
         Raises:
             HeldBackError: It was ended, because the calls of all work are held back.
         """
-        token = _DRAIN.set(self)
+        token = _GATE.set(self)
         task = begun(work)
-        _DRAIN.reset(token)
+        _GATE.reset(token)
         idle, joint = begun(self._idle.wait()), JointWork()
         self._works += 1
         try:
@@ -249,26 +308,9 @@ class CallDrain:
             self._idle.set()
 
 
-_DRAIN: ContextVar[CallDrain | None] = ContextVar("hallujudge_call_drain", default=None)
+_GATE: ContextVar[CallGate] = ContextVar("hallujudge_call_gate", default=CallGate())  # noqa: B039 - it has no state
 
 
-def is_held_back() -> bool:
-    """Return whether the running task may send no further call."""
-    drain = _DRAIN.get()
-    return drain is not None and drain.is_closed
-
-
-async def leave_to_call() -> None:
-    """Wait until the running task may send a call."""
-    if (drain := _DRAIN.get()) is not None:
-        await drain.leave()
-
-
-@contextmanager
-def open_call() -> Iterator[None]:
-    """Return a block with a call of the running task, until its reply is kept."""
-    if (drain := _DRAIN.get()) is None:
-        yield
-        return
-    with drain.open():
-        yield
+def call_gate() -> CallGate:
+    """Return what decides whether the running task may send calls."""
+    return _GATE.get()

@@ -10,15 +10,15 @@ import pytest
 from support.messages import expected_message
 from support.threads import PATIENCE, unseen_errors
 
+from hallujudge.judge_service.errors import OutputError
 from hallujudge.judge_service.stopping import (
     CallDrain,
     Grace,
     HeldBackError,
+    KeptReplies,
     begun,
+    call_gate,
     in_daemon_thread,
-    is_held_back,
-    leave_to_call,
-    open_call,
 )
 
 
@@ -121,8 +121,8 @@ class Judge:
         self.released = asyncio.Event()
 
     async def call(self, name: str) -> None:
-        with open_call():
-            await leave_to_call()
+        with call_gate().open():
+            await call_gate().leave()
             self.sent.append(name)
             await self.released.wait()
             self.kept.append(name)
@@ -143,9 +143,23 @@ async def test_without_a_drain_nothing_is_held_back() -> None:
     judge, draining = Judge(), asyncio.Event()
     judge.released.set()
     assert await CallDrain(draining).run(judge.calls("a", "b")) == "done"
-    await leave_to_call()
-    assert not is_held_back()
+    await call_gate().leave()
+    assert not call_gate().is_closed
     assert judge.kept == ["a", "b"]
+
+
+async def test_a_run_sends_no_call_once_a_reply_can_not_be_kept() -> None:
+    judge, others = Judge(), Judge()
+    judge.released.set()
+    others.released.set()
+    with KeptReplies().guard():
+        await judge.calls("a")
+        call_gate().cannot_keep("the disk is full")
+        assert call_gate().is_closed
+        with pytest.raises(OutputError, match="the disk is full"):
+            await judge.calls("b")
+    await others.calls("c")
+    assert (judge.sent, others.sent) == (["a"], ["c"])
 
 
 async def test_work_ends_when_the_replies_under_way_are_kept() -> None:

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from ..access.caller import current_caller
 from ..flights import current_flight
-from ..stopping import JointWork, begun, cancel_all, keeps_calls, open_call
+from ..stopping import JointWork, begun, call_gate, cancel_all, keeps_calls
 from ..work_recorder import recorder
 from .budget import VerdictStore
 from .cache_file import Record
@@ -109,7 +109,7 @@ class AskOnce(Generic[_T]):
             async def call() -> Answer:
                 return await self._client.ask(request, has_fallback=has_fallback, turn=turn)
 
-            with open_call():
+            with call_gate().open():
                 value = await self._found(key, call, reading, label)
             if reading.to_record(value) is not None:
                 self._remember(key, value)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..access.caller import Scope, caller_now, current_caller
 from ..access.fair_queue import FairQueue
 from ..flights import Flight, current_flight
-from ..stopping import is_held_back, leave_to_call
+from ..stopping import call_gate
 from .chat import ChatRequest
 from .failures import CallFailedError, FailureKind
 
@@ -244,7 +244,7 @@ class AdaptiveLimiter:
     ) -> float:
         flight = current_flight()
         while True:
-            await leave_to_call()
+            await call_gate().leave()
             flight.waits()
             if not await flight.ready():  # without a place, which others can use
                 continue
@@ -291,7 +291,7 @@ async def _may_send(flight: Flight) -> bool:
         now.require(Scope.JUDGE)
     if not await flight.takes_off():
         return False
-    if is_held_back():
+    if call_gate().is_closed:
         flight.lands()
         return False
     return True

@@ -4,9 +4,10 @@ One SQLite file, shared by every user of a server and by several processes. A re
 SHA-256 of everything that the reply depends on: the judge's identity (model, revision, server
 version), the template's hash, every parameter and the prompt itself. Failures are not kept.
 
-The cache never stops paid work. Its file is used in a thread of its own, so that another program's
-lock does not block the event loop. While the file cannot be written, one warning is logged, records
-wait in memory, and calls go on.
+Its file is used in a thread of its own, so that another program's lock does not block the event
+loop. While the file cannot be written, one warning is logged, records wait in memory, and calls go
+on. Where the disk is full, the caller's gate is told: a run that is kept in files then sends no
+further call.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import InvalidInputError
-from ..state_files import DatabaseLostError, create_folder
-from ..stopping import begun
+from ..state_files import DatabaseLostError, create_folder, lacks_room
+from ..stopping import begun, call_gate
 from ..threads import shielded
 from .cache_file import CacheFile, Claim, Record, Row, new_owner, record_of
 
@@ -75,6 +76,7 @@ class VerdictCache:
         self._was_open = False
         self._retry_at = {_READ: float("-inf"), _WRITE: float("-inf")}
         self._warned = False
+        self._unkept = ""
 
     async def open(self) -> None:
         """Open the file, so that one that cannot be used is refused before anything is paid.
@@ -192,7 +194,10 @@ class VerdictCache:
 
     async def _run(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
         """Do work in the cache's thread; a caller that is cancelled does not call it off."""
-        return await shielded(self._thread.submit(self._with_file, kind, work, otherwise))
+        done = await shielded(self._thread.submit(self._with_file, kind, work, otherwise))
+        if self._unkept and kind == _WRITE:
+            call_gate().cannot_keep(self._unkept)
+        return done
 
     def _with_file(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
         """Do work with the file, or return the other value while the file cannot be used."""
@@ -221,7 +226,10 @@ class VerdictCache:
         self._file.check()
         if kind == _WRITE:
             self._flush(self._file)
-        return work(self._file)
+        done = work(self._file)
+        if kind == _WRITE:
+            self._unkept = ""
+        return done
 
     def _reopen(self, problem: DatabaseLostError) -> None:
         """Open the file that is there now, and keep the records of the lost one in it."""
@@ -269,11 +277,16 @@ class VerdictCache:
 
     def _degrade(self, kind: str, err: Exception) -> None:
         self._retry_at[kind] = self._clock() + _RETRY_SECONDS
+        if kind == _WRITE and lacks_room(err):
+            self._unkept = (
+                f"replies can't be kept in {self.path} ({err}), so no further call is sent and "
+                "paid for. Make room there and go on: what was kept is not paid for again"
+            )
         if not self._warned:
             self._warned = True
             _LOG.warning(
-                "verdict cache %s cannot be used now (%s); calls go on without it, and their "
-                "verdicts are written when it can be used again",
+                "verdict cache %s cannot be used now (%s); verdicts wait in memory, and are "
+                "written when it can be used again",
                 self.path,
                 err,
             )

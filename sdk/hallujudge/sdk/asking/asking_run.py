@@ -18,7 +18,7 @@ from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
 from hallujudge.judge_service.settings.server_settings import ResolvedSettings, load_settings
-from hallujudge.judge_service.stopping import begun, cancel_all
+from hallujudge.judge_service.stopping import KeptReplies, begun, cancel_all
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
@@ -327,7 +327,8 @@ class _Prepared:
         )
         try:
             await asker.recall_limits(keeps=keeps)
-            yield asker, client
+            with KeptReplies().guard():
+                yield asker, client
         finally:
             await client.close()
             await factory.close()

@@ -22,6 +22,7 @@ from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.prompt_templates import Message
 from hallujudge.judge_service.settings.server_settings import load_settings
+from hallujudge.judge_service.stopping import KeptReplies
 
 from .replies import Reply, own_reason
 
@@ -150,7 +151,8 @@ async def text_model(
         store=factory.cache,
     )
     try:
-        yield TextModel(client, factory.cache)
+        with KeptReplies().guard():
+            yield TextModel(client, factory.cache)
     finally:
         await client.close()
         await factory.close()

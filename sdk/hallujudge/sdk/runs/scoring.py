@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.cache_file import kept_replies
-from hallujudge.judge_service.stopping import begun, cancel_all
+from hallujudge.judge_service.stopping import KeptReplies, begun, cancel_all
 from hallujudge.metrics import Report, Tally
 from hallujudge.metrics.families import benchmark_named
 
@@ -107,7 +107,8 @@ async def _keeping_verdicts(
     if metric_entry(spec.metric).calls_models(spec):
         caching = backend.with_cache(folder.folder / VERDICTS)
     try:
-        yield caching or backend
+        with KeptReplies().guard():
+            yield caching or backend
     finally:
         if caching is not None:
             await caching.close()
