@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 
 import grpc
@@ -17,6 +18,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge.v1 import scoring_pb2
 
+CALLS = 100
 STUBBORN = """
 import asyncio, os, signal, threading
 from hallujudge.judge_service.server.server import Shutdown
@@ -55,6 +57,23 @@ def test_a_second_signal_ends_the_drain_and_tells_the_clients() -> None:
     assert "Traceback" not in errors
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     assert "the server stops" in str(caught.value.details())
+
+
+def test_calls_that_a_stopping_server_has_not_begun_are_unavailable() -> None:
+    server = ServerProcess()
+    with grpc.insecure_channel(server.address) as channel:
+        stub = pb_grpc.JudgeServiceStub(channel)
+        request = pb.ScoreRequest(spec=scoring_pb2.ScoreSpec(metric="chair"))
+        stub.Score(request, timeout=PATIENCE)
+        # It finds the calls and the signal together.
+        server.process.send_signal(signal.SIGSTOP)
+        calls = [stub.Score.future(request, timeout=PATIENCE) for _ in range(CALLS)]
+        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGCONT)
+        codes = Counter(call.code() for call in calls)
+        code, errors = server.stop()
+    assert code == 0, errors
+    assert codes.keys() <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}, codes
 
 
 @pytest.fixture

@@ -352,7 +352,9 @@ class RunningCalls:
         self._clocks: set[CallClock] = set()
         # Ordered by age.
         self._open: dict[CallClock, None] = {}
-        self._stopped = False
+        self._refuses = False
+        self.begun = 0
+        """Number of calls so far."""
         # One timer for all calls: most calls end before it is due and never touch it.
         self._timer: asyncio.TimerHandle | None = None
 
@@ -368,6 +370,7 @@ class RunningCalls:
 
     def begin(self, clock: CallClock) -> None:
         """Add a call; once the server is stopping, it is ended immediately."""
+        self.begun += 1
         self._clocks.add(clock)
         if clock.open:
             self._open[clock] = None
@@ -375,7 +378,7 @@ class RunningCalls:
                 oldest = next(iter(self._open))
                 del self._open[oldest]
                 oldest.make_room()
-        if self._stopped:
+        if self._refuses:
             clock.stop()
         else:
             self.look_at(clock.due)
@@ -407,9 +410,13 @@ class RunningCalls:
         if later:
             self.look_at(max(min(later), now + _LATE_SECONDS))
 
+    def refuse(self) -> None:
+        """End every call that begins from now on."""
+        self._refuses = True
+
     def stop(self) -> None:
         """End all running calls, and every call that begins later."""
-        self._stopped = True
+        self.refuse()
         for clock in tuple(self._clocks):
             clock.stop()
 
