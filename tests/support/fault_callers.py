@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
@@ -15,18 +16,25 @@ from typing import Any
 import grpc
 from support.fault_judge import owner_of
 from support.fault_schedule import CALLERS, EVERYBODY, Work
-from support.fault_world import World
+from support.fault_world import OUTPUT, World
 
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service.errors import (
+    OutputError,
+    OverloadedError,
+    UnauthenticatedError,
+    UnavailableError,
+)
 from hallujudge.judge_service.llm.failures import CONFIGURATION_REASONS
+from hallujudge.judge_service.settings.connection import Connection, Secret
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.errors import error_from_rpc
 from hallujudge.metrics.chair import ChairItem
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
-from hallujudge.sdk import ScoreSpec
+from hallujudge.sdk import AsyncClient, ScoreSpec, Timeouts
 
 __all__ = ["Books", "Caller"]
 
@@ -35,6 +43,9 @@ _SPECS = {
     "chair": ScoreSpec(metric="chair"),
 }
 _SCENE = (Triplet("man", "riding", "horse"),)
+_TRIPLETS = [["man", "riding", "horse"]]
+# The next life of a server has another address.
+_AT_ONCE_AGAIN = Timeouts(reconnect_timeout=0.5)
 _BATCH = 3
 _PAUSE = 0.02
 # What a client calls again after; everything else is the server's fault or the caller's own.
@@ -221,6 +232,47 @@ class Caller:
         for start in range(0, len(left), _BATCH):
             batch = pb.ItemBatch(items=left[start : start + _BATCH])
             yield pb.ScoreStreamRequest(batch=batch)
+
+    async def _run(self) -> None:
+        """Score into a folder by the SDK, which goes on where it was deleted or broke off."""
+        folder = self._world.folder / f"{OUTPUT}{self._name}"
+        run = {
+            "responses": [
+                {"image_id": name, "question": "", "claims": [["man", "has", claim]]}
+                for name, claim in zip(self._items, self._work.claims, strict=True)
+            ],
+            "references": [{"image_id": name, "triplets": _TRIPLETS} for name in self._items],
+            "options": {"judge": "llm"},
+            "folder": folder,
+        }
+        while not (folder / "report.json").exists():
+            await self._world.serving.wait()
+            await self._ran(run)
+            await asyncio.sleep(_PAUSE)
+        rows = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
+        for row in rows:
+            self.answered[row["id"]] += 1
+            self.unscored += row["outcome"] != "scored"
+
+    async def _ran(self, run: dict[str, Any]) -> None:
+        """Run once, to the end or to a failure after which a run may go on."""
+        connection = Connection(api_key=Secret(self._books.keys[self._work.caller]))
+        server = self._world.life.address
+        client = AsyncClient(server, timeouts=_AT_ONCE_AGAIN, connection=connection)
+        try:
+            async with client:
+                await client.score("tri-he", resume=True, **run)
+            return
+        except UnauthenticatedError as err:
+            if self._is_revoked:
+                raise _RevokedError from err
+            self._books.problems.append(f"{self._name}: {err!r}")
+        except (UnavailableError, OverloadedError):
+            pass
+        except OutputError as err:
+            deleted = "was deleted, moved or replaced" in str(err)
+            self._books.check(deleted, f"{self._name}: {err!r}")
+        self._books.excuse(self._work.claims)
 
     async def _vanish(self) -> None:
         """Leave a stream in its middle."""

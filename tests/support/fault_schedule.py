@@ -29,7 +29,7 @@ _FAULTS = (
     *("full", "broken", "jump", "log"),
 )
 # Drawn by themselves, so that what was found by a seed before them stays in its schedule.
-_LATER_FAULTS = ("empty", "revoke", "limit")
+_LATER_FAULTS = ("empty", "revoke", "limit", "delete")
 _LATER_SHARE = 0.2
 _DATABASES = ("jobs", "verdicts", "spending")
 _STATE = ("jobs", "spending")
@@ -44,7 +44,7 @@ class Work:
     caller: str
     """Who calls."""
     kind: str
-    """How, such as ``stream``."""
+    """How, such as ``stream``; ``run`` writes to a folder."""
     metric: str
     """``tri-he``, which asks the judge, or ``chair``."""
     claims: tuple[str, ...]
@@ -66,7 +66,7 @@ class Fault:
 
     kind: str
     """``kill``, ``stop``, ``lock``, ``full``, ``broken``, ``judge``, ``poison``, ``jump``, ``log``,
-    ``empty``, ``revoke``, ``limit``."""
+    ``empty``, ``revoke``, ``limit``, ``delete``."""
     what: str = ""
     """Which database, which caller, which claim, or what the judge does."""
     after: int = 0
@@ -108,7 +108,10 @@ def schedule_of(seed: int, *, later: bool = True) -> Schedule:
     work = [_work(random, caller) for caller in callers for _ in range(random.randint(1, 3))]
     faults = [_fault(random, callers) for _ in range(random.choice((0, 1, 2, 2, 3, 3, 4)))]
     if later:
-        faults += _later_faults(Random(f"further {seed}"), work)
+        further = _later_faults(Random(f"further {seed}"), work)
+        faults += further
+        if any(fault.kind == "delete" for fault in further):
+            work = [_as_run(one) for one in work]
     return Schedule(seed=seed, work=tuple(work), faults=tuple(faults))
 
 
@@ -126,6 +129,12 @@ def _work(random: Random, caller: str) -> Work:
         begins=random.choice((0.0, 0.0, 0.03, 0.1, 0.2)),
         leaves=random.choice((0.003, 0.006, 0.01, 0.02, 0.05)),
     )
+
+
+def _as_run(work: Work) -> Work:
+    """Return a stream as one whose results are written to a folder."""
+    is_stream = work.kind in ("stream", "slow") and work.metric == "tri-he"
+    return replace(work, kind="run") if is_stream else work
 
 
 def _fault(random: Random, callers: list[str]) -> Fault:
@@ -146,7 +155,12 @@ def _later_faults(random: Random, work: list[Work]) -> list[Fault]:
     for kind in _LATER_FAULTS:
         if random.random() < _LATER_SHARE:
             one = random.choice(work)
-            choices = {"empty": _STATE, "revoke": (one.caller,), "limit": one.claims}
+            choices = {
+                "empty": _STATE,
+                "revoke": (one.caller,),
+                "limit": one.claims,
+                "delete": ("output",),
+            }
             found.append(
                 Fault(
                     kind=kind,

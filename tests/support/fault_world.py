@@ -26,10 +26,12 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1.judge_service_pb2_grpc import JudgeServiceStub
 from hallujudge.judge_service.access.key_store import revoke_key
 
-__all__ = ["AT_ONCE", "World"]
+__all__ = ["AT_ONCE", "OUTPUT", "World"]
 
 AT_ONCE = 4
 """Calls to the judge at the same time."""
+OUTPUT = "output-"
+"""How the names of folders begin that callers write to."""
 
 _DATABASES = ("jobs", "verdicts", "spending")
 # Prices that make a call of the scripted judge cost about a thousandth.
@@ -241,7 +243,7 @@ class World:
         """Let a fault happen after some calls, or when no more calls come; it ends by itself."""
         await self._calls(fault.after)
         happens = getattr(self, f"_{fault.kind}")
-        if fault.kind in ("kill", "stop", "forget", "jump", "empty", "revoke"):
+        if fault.kind in ("kill", "stop", "forget", "jump", "empty", "revoke", "delete"):
             await happens(fault)
             return
         begun = asyncio.Event()
@@ -391,6 +393,11 @@ class World:
         begun.set()
         await asyncio.sleep(fault.lasts)
         self.judge.limited.discard(fault.what)
+
+    async def _delete(self, _fault: Fault) -> None:
+        """Delete what callers write to now."""
+        for folder in self.folder.glob(f"{OUTPUT}*"):
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def _revoke(self, fault: Fault) -> None:
         """Revoke a key, and wait until the server that lives knows it."""
