@@ -150,7 +150,8 @@ class Clients:
 
     async def judged(self, _run: int) -> None:
         """Score claims by the judge, again until all are answered."""
-        items, found = list(claims(next(self._runs))), []
+        items = list(claims(next(self._runs)))
+        found: list[str] = []
         while len(found) < len(items):
             call = self._stub.ScoreStream(_requests(_JUDGED, iter(items)), metadata=self._key)
             found = []

@@ -7,6 +7,7 @@ its items is answered. What a server must never do is collected in ``Books.probl
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import json
 from collections import Counter
@@ -248,6 +249,8 @@ class Caller:
         while not (folder / "report.json").exists():
             await self._world.serving.wait()
             await self._ran(run)
+            # gRPC keeps the connection of a closed channel while an error refers to its call.
+            gc.collect()
             await asyncio.sleep(_PAUSE)
         rows = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
         for row in rows:

@@ -11,8 +11,6 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TypeVar
 
-from .errors import OutputError
-
 _LOG = logging.getLogger(__name__)
 MARGIN_SECONDS = 10.0
 """For what follows the grace period: cancelled work unwinds, files and connections are closed."""
@@ -181,6 +179,15 @@ class HeldBackError(Exception):
 class CallGate:
     """Decides whether the calls of some work may be sent: here, always."""
 
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Return a block in which this gate decides, also for tasks that begin in it."""
+        token = _GATE.set(self)
+        try:
+            yield
+        finally:
+            _GATE.reset(token)
+
     @property
     def is_closed(self) -> bool:
         """Whether no further call may be sent."""
@@ -196,43 +203,6 @@ class CallGate:
 
     def cannot_keep(self, problem: str) -> None:
         """Learn that replies can't be kept, in a sentence that says where and why."""
-
-
-class KeptReplies(CallGate):
-    """Sends the calls of a run only while their replies can be kept.
-
-    Once the disk is full, further replies would be paid for and lost.
-    """
-
-    def __init__(self) -> None:
-        self._problem = ""
-
-    @contextmanager
-    def guard(self) -> Iterator[None]:
-        """Return a block in which this gate decides, also for tasks that begin in it."""
-        token = _GATE.set(self)
-        try:
-            yield
-        finally:
-            _GATE.reset(token)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether no further call may be sent."""
-        return bool(self._problem)
-
-    async def leave(self) -> None:
-        """Let a call be sent.
-
-        Raises:
-            OutputError: Its reply could not be kept.
-        """
-        if self._problem:
-            raise OutputError(self._problem)
-
-    def cannot_keep(self, problem: str) -> None:
-        """Send no further call."""
-        self._problem = problem
 
 
 class CallDrain(CallGate):

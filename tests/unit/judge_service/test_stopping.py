@@ -11,11 +11,11 @@ from support.messages import expected_message
 from support.threads import PATIENCE, unseen_errors
 
 from hallujudge.judge_service.errors import OutputError
+from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.stopping import (
     CallDrain,
     Grace,
     HeldBackError,
-    KeptReplies,
     begun,
     call_gate,
     in_daemon_thread,

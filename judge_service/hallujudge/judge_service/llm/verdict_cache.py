@@ -23,9 +23,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, OutputError
 from ..state_files import DatabaseLostError, create_folder, lacks_room
-from ..stopping import begun, call_gate
+from ..stopping import CallGate, begun, call_gate
 from ..threads import shielded
 from .cache_file import CacheFile, Claim, Record, Row, new_owner, record_of
 
@@ -290,3 +290,31 @@ class VerdictCache:
                 self.path,
                 err,
             )
+
+
+class KeptReplies(CallGate):
+    """Sends the calls of a run only while their replies can be kept.
+
+    Once the disk is full, further replies would be paid for and lost.
+    """
+
+    def __init__(self) -> None:
+        self._problem = ""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further call may be sent."""
+        return bool(self._problem)
+
+    async def leave(self) -> None:
+        """Let a call be sent.
+
+        Raises:
+            OutputError: Its reply could not be kept.
+        """
+        if self._problem:
+            raise OutputError(self._problem)
+
+    def cannot_keep(self, problem: str) -> None:
+        """Send no further call."""
+        self._problem = problem

@@ -16,6 +16,9 @@ from ..errors import DeadlineError, HallujudgeError, OverloadedError, Unavailabl
 
 # Results of ordinary items, with their evidence, are about twice as large as the items.
 _RESULT_FACTOR = 2
+# A server that stops refuses calls until none has come for this long, at most so many times.
+_QUIET_SECONDS = 0.03
+_REFUSALS = 20
 
 _T = TypeVar("_T")
 # How late a call may be ended: all calls share one timer, which is not set more often than this.
@@ -353,8 +356,7 @@ class RunningCalls:
         # Ordered by age.
         self._open: dict[CallClock, None] = {}
         self._refuses = False
-        self.begun = 0
-        """Number of calls so far."""
+        self._begun = 0
         # One timer for all calls: most calls end before it is due and never touch it.
         self._timer: asyncio.TimerHandle | None = None
 
@@ -370,7 +372,7 @@ class RunningCalls:
 
     def begin(self, clock: CallClock) -> None:
         """Add a call; once the server is stopping, it is ended immediately."""
-        self.begun += 1
+        self._begun += 1
         self._clocks.add(clock)
         if clock.open:
             self._open[clock] = None
@@ -410,13 +412,21 @@ class RunningCalls:
         if later:
             self.look_at(max(min(later), now + _LATE_SECONDS))
 
-    def refuse(self) -> None:
-        """End every call that begins from now on."""
+    async def refuse(self) -> None:
+        """End every call that begins from now on; return when none comes any more.
+
+        Calls that gRPC has received, and that have not begun, would be cancelled when it stops.
+        """
         self._refuses = True
+        for _ in range(_REFUSALS):
+            before = self._begun
+            await asyncio.sleep(_QUIET_SECONDS)
+            if self._begun == before:
+                return
 
     def stop(self) -> None:
         """End all running calls, and every call that begins later."""
-        self.refuse()
+        self._refuses = True
         for clock in tuple(self._clocks):
             clock.stop()
 

@@ -77,9 +77,6 @@ _ENDING_SECONDS = 8.0
 # For the last lines of logs and traces. Together with the other parts it must stay below
 # _EXIT_SECONDS, after which the process is killed.
 _LOG_SECONDS = 4.0
-# A server that stops refuses calls until none has come for this long, at most so many times.
-_QUIET_SECONDS = 0.03
-_REFUSALS = 20
 # gRPC's own grace period. It is practically endless, because this server ends calls itself, with
 # an error that clients understand.
 _NO_END_SECONDS = 1e6
@@ -167,7 +164,7 @@ class RunningServer:
         )
 
     async def _end_grpc(self, period: Grace) -> None:
-        await self._refuse_calls()
+        await self._calls.refuse()
         stopping = begun(self._server.stop(_NO_END_SECONDS))
         await period.wait(stopping)
         if not stopping.done():
@@ -176,15 +173,6 @@ class RunningServer:
         if not stopping.done():
             await self._server.stop(None)
         await stopping
-
-    async def _refuse_calls(self) -> None:
-        """Refuse the calls that gRPC has received already: when it stops, it cancels them."""
-        self._calls.refuse()
-        for _ in range(_REFUSALS):
-            begun_before = self._calls.begun
-            await asyncio.sleep(_QUIET_SECONDS)
-            if self._calls.begun == begun_before:
-                return
 
 
 async def start(

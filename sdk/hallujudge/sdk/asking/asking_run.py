@@ -17,8 +17,9 @@ from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
+from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.settings.server_settings import ResolvedSettings, load_settings
-from hallujudge.judge_service.stopping import KeptReplies, begun, cancel_all
+from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 

@@ -21,8 +21,8 @@ from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.prompt_templates import Message
+from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.settings.server_settings import load_settings
-from hallujudge.judge_service.stopping import KeptReplies
 
 from .replies import Reply, own_reason
 

@@ -451,6 +451,12 @@ class RunFolder:
                 f"{path} is not a folder; give another folder for the results",
                 metadata={"path": str(path)},
             ) from err
+        except FileNotFoundError as err:
+            raise OutputError(
+                f"{self.folder} was deleted, moved or replaced while the run began to write to it; "
+                "repeat the run, or give another folder for the results",
+                metadata={"path": str(path)},
+            ) from err
         except OSError as err:
             raise OutputError(
                 f"can't write {path}: {err.strerror or err}; {self.written} items are kept. "

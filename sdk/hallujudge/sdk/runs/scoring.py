@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.cache_file import kept_replies
-from hallujudge.judge_service.stopping import KeptReplies, begun, cancel_all
+from hallujudge.judge_service.llm.verdict_cache import KeptReplies
+from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics import Report, Tally
 from hallujudge.metrics.families import benchmark_named
 
