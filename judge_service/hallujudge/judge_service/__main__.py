@@ -8,11 +8,13 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from functools import partial
 
 from .access.memory import address_space, memory_problem
 from .errors import HallujudgeError, InvalidInputError
 from .installation import __version__
 from .settings.server_settings import load_settings, silence_grpc
+from .standard_files import run_command
 
 # Threads, gRPC and OpenBLAS reserve addresses: 684 MiB are too few, 977 MiB suffice.
 _LEAST_MEMORY = 960 << 20
@@ -32,9 +34,7 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
     resolved = load_settings(arguments, file=file)
     _check_memory()
     silence_grpc()
-    from .server.logs import fill_standard_files, say, set_up_logging
-
-    fill_standard_files()
+    from .server.logs import say, set_up_logging
     from .server.server import serve
 
     set_up_logging(resolved.server.log_level)
@@ -75,6 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    command = partial(_served, arguments)
+    return run_command(command) if arguments is None else command()
+
+
+def _served(arguments: Sequence[str] | None) -> int:
     given = _parser().parse_args(arguments)
     try:
         run_server(file=given.config)

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ..errors import InternalError
+from ..standard_files import STANDARD_ERROR, STANDARD_OUTPUT
 
 # Lines that wait for a slow reader; more are dropped, because calls must not wait for it.
 _MAX_LINES = 10_000
@@ -26,8 +27,6 @@ _MAX_LINES = 10_000
 _WRITE_SECONDS = 0.1
 # For the last lines: two logs that are not read then end within a drain of five seconds.
 _CLOSE_SECONDS = 1.5
-STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2
-"""The numbers of their files."""
 
 
 class LineWriter:
@@ -66,7 +65,7 @@ class LineWriter:
         """Write what waits, unless it is not read, and close the descriptor."""
         self._closing.set()
         self._thread.join(_CLOSE_SECONDS)
-        if not self._thread.is_alive() and self._descriptor > _STANDARD_ERROR:
+        if not self._thread.is_alive() and self._descriptor > STANDARD_ERROR:
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -196,17 +195,6 @@ def say(line: str) -> None:
 
 def _cannot_say(problem: str) -> None:
     _LOG.warning("standard output can't be written: %s", problem)
-
-
-def fill_standard_files() -> None:
-    """Open the null device in the place of each standard file that is closed.
-
-    Otherwise a connection or a database would get its number, and what libraries and started
-    processes write to standard error would be sent to a client.
-    """
-    while (number := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
-        os.set_inheritable(number, True)
-    os.close(number)
 
 
 def set_up_logging(level: str) -> None:

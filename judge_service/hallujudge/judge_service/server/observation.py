@@ -28,9 +28,10 @@ from ..observe.recorder import (
     begin_recording,
     record_end,
 )
+from ..standard_files import STANDARD_OUTPUT
 from .authentication import host_of
 from .interceptors import Context, Handler, WrappingInterceptor, rule_of
-from .logs import STANDARD_OUTPUT, LineWriter, dropped_lines
+from .logs import LineWriter, dropped_lines
 
 if TYPE_CHECKING:
     from ..jobs.job_service import JobService

@@ -22,6 +22,7 @@ try:
     from typer.exceptions import TyperException
 
     from hallujudge.judge_service.access.memory import memory_problem
+    from hallujudge.judge_service.standard_files import output_problem, run_command
     from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
     from hallujudge.metrics.families import FAMILIES, declaring_line
 
@@ -54,13 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The process ends with the command, and looks for cycles among all that it has imported
         # once more. That takes a sixth of the time of a short command, and frees nothing.
         atexit.register(gc.freeze)
-    typed = tuple(sys.argv[1:] if arguments is None else arguments)
+        typed = tuple(sys.argv[1:])
+        return run_command(partial(_run, partial(_execute, typed), typed))
+    typed = tuple(arguments)
     try:
         return _run(partial(_execute, typed), typed)
     finally:
-        if arguments is not None:
-            # A process that goes on after a command looks for cycles in all that it left.
-            gc.unfreeze()
+        # A process that goes on after a command looks for cycles in all that it left.
+        gc.unfreeze()
 
 
 # Importing a module adds its commands to the tree; families are imported when they are used.
@@ -207,7 +209,6 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
         return fail(f"{usage_error(err)} (--help shows the options)", ExitCode.BAD_INPUT)
     except BrokenPipeError:
         # The process that reads our output has ended, as `head` does.
-        sys.stderr.close()
         return ExitCode.FAILED
     except Exception as err:
         if problem := memory_problem(err):
@@ -221,9 +222,7 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
             return fail(str(err), ExitCode.BAD_INPUT)
         if not isinstance(err, OSError):
             raise
-        place = f"{err.filename}: " if err.filename else ""
-        problem = f"{place}{err.strerror or err}: check the disk and where output goes"
-        return fail(problem, ExitCode.FAILED)
+        return fail(output_problem(err), ExitCode.FAILED)
     return int(code) if isinstance(code, int) else ExitCode.OK
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import pwd
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.database_mishaps import copied, deleted, log_deleted, replaced, set_back
 from support.jobs import postgres_address
+from support.postgres import PostgresServer, installed_postgres
 
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.jobs import Job, JobLimits, NewItem, NewJob
@@ -80,13 +82,13 @@ def test_a_file_that_is_put_back_has_its_jobs(path: Path, store: JobStore) -> No
     assert job.id in {one.id for one in store.list("ann", 10)}
 
 
-def dropped(server: Any, schema: str) -> None:
-    server.psql(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema};")
+def dropped(server: PostgresServer, schema: str) -> None:
+    server.execute(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema};")
 
 
-def dump_restored(server: Any, schema: str) -> None:
+def dump_restored(server: PostgresServer, schema: str) -> None:
     """Leave the tables as a dump that was made before the job was created has them."""
-    server.psql(
+    server.execute(
         f"TRUNCATE {schema}.hallujudge_jobs CASCADE; "
         f"UPDATE {schema}.hallujudge_state SET writes = 0;"
     )
@@ -94,7 +96,9 @@ def dump_restored(server: Any, schema: str) -> None:
 
 @pytest.mark.parametrize("mishap", [dropped, dump_restored])
 def test_no_job_is_taken_into_tables_that_are_others_now(
-    postgres: Any, mishap: Callable[[Any, str], None], caplog: pytest.LogCaptureFixture
+    postgres: PostgresServer,
+    mishap: Callable[[PostgresServer, str], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     address = postgres_address(postgres)
     with closing(Database(address)) as database:
@@ -123,3 +127,21 @@ def test_a_lock_whose_file_was_deleted_is_not_held_beside_anothers(tmp_path: Pat
     second.release()
     assert first.acquire()
     first.release()
+
+
+def test_the_server_of_these_tests_adds_no_user_and_opens_no_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As root, with the short PATH that a container has."""
+    if (installed := installed_postgres()) is None:
+        pytest.skip("no PostgreSQL server")
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    users = pwd.getpwall()
+    with tempfile.TemporaryDirectory(prefix="private-") as private:
+        monkeypatch.setattr(tempfile, "tempdir", private)
+        server = PostgresServer(installed)
+        server.start()
+        server.execute("SELECT 1;")
+        server.remove()
+        assert Path(private).stat().st_mode & 0o777 == 0o700
+    assert pwd.getpwall() == users

@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from support.jobs import ascii_address
 from support.messages import expected_message
+from support.postgres import PostgresServer
 from support.threads import eventually
 
 from hallujudge.judge_service.errors import (
@@ -88,7 +88,7 @@ def test_a_job_is_created_read_and_listed(store: JobStore) -> None:
     assert [found.id for found in store.list("ann", 10, later.number)] == [job.id]
 
 
-def test_a_cluster_without_a_locale_keeps_texts(postgres: Any) -> None:
+def test_a_cluster_without_a_locale_keeps_texts(postgres: PostgresServer) -> None:
     with closing(Database(ascii_address(postgres))) as opened:
         store = JobStore(opened, JobLimits(jobs_per_owner=3, max_items=5, max_bytes=120))
         job = made(store)

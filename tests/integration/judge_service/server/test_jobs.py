@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from support.engines import WatchedEngine
 from support.jobs import postgres_address, states
 from support.messages import expected_message
+from support.postgres import PostgresServer
 from support.rpc import refused
 
 from hallujudge.judge.v1 import chair_pb2, jobs_pb2, jobs_pb2_grpc, scoring_pb2
@@ -443,7 +444,7 @@ async def test_a_database_that_cannot_be_used_is_the_servers_fault(tmp_path: Pat
         assert str(tmp_path) not in str(told.value)
 
 
-async def test_a_database_server_that_goes_away_and_comes_back(postgres: Any) -> None:
+async def test_a_database_server_that_goes_away_and_comes_back(postgres: PostgresServer) -> None:
     engine = WatchedEngine()
     engine.allowed = 0
     async with serving(postgres_address(postgres), engine) as client:
