@@ -15,6 +15,8 @@ TAG ?=
 STEPS ?=
 
 BIN := $(VENV)/bin
+# What a shell sets for Python would change what is tested: PYTHONUNBUFFERED hides output that is lost at the end.
+unexport $(filter PYTHON%,$(.VARIABLES))
 # npm --silent would hide why npm itself fails, such as a registry that can't be reached.
 PAGE := npm --prefix web/report --loglevel error --no-audit --no-fund
 SETUP := $(PYTHON) tools/setup_env.py
@@ -24,7 +26,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
-  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos format demo docs wheel test-small release-check bench clean
+  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos pins format demo docs wheel test-small release-check bench near clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +45,9 @@ test: lint pytest ## lint, then run the suite; pytest's summary comes last
 pytest: setup ## run the suite only (PYTEST_ARGS="-k chair" and the like)
 	@$(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS) || { status=$$?; \
 	  [ $$status -ne 5 ] || echo "no test was collected: that is a failure here" >&2; exit $$status; }
+
+near: setup ## run the tests of what changed since main, by names and imports (BASE=HEAD: since the last commit)
+	@$(BIN)/python tools/near.py $(if $(BASE),--base $(BASE)) -- -n $(JOBS) $(PYTEST_ARGS)
 
 coverage: wheel ## run the suite on the built wheel with everything it can use (1.6 GB), and measure branch coverage
 	@PYTHON="$(PYTHON)" tools/test_wheel.sh -n $(JOBS) $(PYTEST_ARGS)
@@ -96,6 +101,10 @@ drift: setup-protos ## check that the committed protobuf code is what the genera
 
 protos: setup-protos ## regenerate the protobuf code
 	$(PROTOS_VENV)/bin/python tools/gen_protos.py
+
+pins: setup ## check that every pinned version can be had here today; run it whenever constraints.txt changes
+	$(BIN)/uv pip compile -q --no-deps -o /dev/null constraints.txt
+	$(BIN)/uv pip compile -q --no-deps -o /dev/null tools/protos-requirements.txt
 
 format: setup ## format Python and .proto files, mend what ruff can
 	$(BIN)/ruff check --fix-only .

@@ -7,8 +7,8 @@ texts one after the other, so their sum may differ a little from the whole.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,10 +27,10 @@ from hallujudge.judge_service.extractors.rules.words import sentences
 ROUNDS = 5
 
 
-def texts() -> list[str]:
+def texts(given: Path | None) -> list[str]:
     """Return the texts."""
-    if len(sys.argv) > 1:
-        return Path(sys.argv[1]).read_text(encoding="utf-8", errors="replace").splitlines()
+    if given is not None:
+        return given.read_text(encoding="utf-8", errors="replace").splitlines()
     path = Path(__file__).resolve().parents[1] / "tests/data/keywords/descriptions.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines()
     return [str(json.loads(line)["text"]) for line in lines] * 10
@@ -48,10 +48,13 @@ def best(work: Callable[[], object]) -> float:
 
 def main() -> None:
     """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("texts", metavar="TEXTFILE", type=Path, nargs="?", help="a text a line")
+    options = parser.parse_args()
     start = time.process_time()
     analyser = shared_analyser()
     print(f"lexicon read in {time.process_time() - start:.3f} s")
-    given = texts()
+    given = texts(options.texts)
     tokens = [sentence for text in given for sentence in sentences(text)]
     count = sum(map(len, tokens))
     words = [[analyser.book.word(token.text) for token in sentence] for sentence in tokens]

@@ -6,6 +6,7 @@ needed: the labels are in the log.
     python examples/archive_of_another_tool.py
 """
 
+import argparse
 from pathlib import Path
 
 from hallujudge.sdk import Client
@@ -23,4 +24,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -4,6 +4,7 @@ hallujudge serve --port 50051
 python examples/at_a_server.py localhost:50051
 """
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -33,4 +34,6 @@ def main(address: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "localhost:50051"))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("address", nargs="?", default="localhost:50051")
+    sys.exit(main(parser.parse_args().address))

@@ -4,6 +4,7 @@
 #
 #     sh examples/grow_a_graph.sh FOLDER
 set -eu
+case ${1:-} in -*) echo "usage: sh examples/grow_a_graph.sh [FOLDER]"; exit 0 ;; esac
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-graph-out}
 mkdir -p "$out"

@@ -3,6 +3,7 @@
 python examples/in_process.py
 """
 
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -30,4 +31,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

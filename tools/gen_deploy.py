@@ -6,6 +6,7 @@ The arguments are those of ``hallujudge serve --vllm``, and the profiles those o
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -106,18 +107,21 @@ def _values(profile: Profile) -> dict[str, object]:
 
 def main() -> int:
     """Write the files, or name those that differ; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="name what differs, write nothing")
+    check: bool = parser.parse_args().check
     differ = [
         path
         for path, text in files().items()
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
     for path in differ:
-        if "--check" in sys.argv[1:]:
+        if check:
             print(f"{path} differs: run tools/gen_deploy.py", file=sys.stderr)
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(files()[path], encoding="utf-8")
-    return 1 if differ and "--check" in sys.argv[1:] else 0
+    return 1 if differ and check else 0
 
 
 if __name__ == "__main__":

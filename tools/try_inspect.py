@@ -18,6 +18,7 @@ from contextlib import chdir
 from importlib.metadata import version
 from pathlib import Path
 
+import no_options  # noqa: F401 - answers --help
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log

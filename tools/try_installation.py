@@ -9,6 +9,7 @@ extra brings one, and whatever another extra brings ends with one sentence that 
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import shlex
@@ -220,4 +221,8 @@ def try_installation(extra: str) -> None:
 
 
 if __name__ == "__main__":
-    try_installation(sys.argv[1])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("extra", metavar="EXTRA", help="the extra that is installed")
+    try_installation(parser.parse_args().extra)

@@ -28,9 +28,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
 from hallujudge.sdk import Client
 from hallujudge.sdk.rewards import Reward, trl_reward
 
@@ -62,6 +59,9 @@ def check(seen: Sequence[tuple[str, float | None]]) -> None:
 
 def tiny_tokenizer() -> Any:
     """Return a tokenizer of a dozen words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
     vocabulary = {word: number for number, word in enumerate(WORDS)}
     names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "eos_token": "[EOS]"}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, names["unk_token"]))
@@ -71,6 +71,8 @@ def tiny_tokenizer() -> Any:
 
 def tiny_model() -> Any:
     """Return a random model of a dozen words."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     return LlamaForCausalLM(
         LlamaConfig(
             vocab_size=len(WORDS),

@@ -12,6 +12,7 @@ import json
 from importlib.metadata import version
 from pathlib import Path
 
+import no_options  # noqa: F401 - answers --help
 import openpyxl
 import pandas as pd
 import polars as pl

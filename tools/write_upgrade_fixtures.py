@@ -19,6 +19,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import no_options  # noqa: F401 - answers --help
+
 ROOT = Path(__file__).resolve().parent.parent
 UPGRADES = ROOT / "tests" / "data" / "upgrades"
 # Manifests name their inputs by full paths. Tests replace this one by where they copy the folder.

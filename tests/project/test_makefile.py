@@ -19,9 +19,6 @@ exit 1
 
 def make(*arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PATH": os.pathsep.join(filter(None, (path, os.environ["PATH"])))}
-    # What an outer `make` passes on would change what this one does.
-    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
-        environment.pop(name, None)
     return subprocess.run(
         ["make", *arguments], cwd=ROOT, capture_output=True, text=True, env=environment, check=False
     )
