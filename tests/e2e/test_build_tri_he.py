@@ -34,7 +34,10 @@ WRITTEN = [
     {
         "question": "Why is he outside?",
         "answer": "He rides.",
-        "triplets": [["man", "rides", "horse"], ["man", "sees", "ghost"], ["a, b", "c", "d"]],
+        "triplets": [
+            *(["man", "rides", "horse"], ["man", "sees", "ghost"], ["a, b", "c", "d"]),
+            *(["man", "rides"], ["man", "rides", "horse", "fast"], ["man", " ", "horse"], "rides"),
+        ],
     },
     {"question": "Is it the moon?", "answer": "Yes.", "triplets": [["moon", "is", "full"]]},
     {"question": "What season is it?", "answer": "Summer.", "triplets": []},

@@ -105,6 +105,29 @@ def test_without_more_only_spelling_and_words_are_asked(
     assert "?     2  zibble  <- nothing close" in said
 
 
+@pytest.mark.parametrize("missing", ["HALLUJUDGE_LLM_URL", "HALLUJUDGE_LLM_MODEL"])
+def test_half_a_language_model_in_the_settings_is_not_asked(
+    inputs: tuple[str, Path], tmp_path: Path, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user who has set one of both for other commands can suggest roots without a model."""
+    with scripted(dog_step) as server:
+        monkeypatch.setenv("HALLUJUDGE_LLM_URL", server.url)
+        monkeypatch.setenv("HALLUJUDGE_LLM_MODEL", "m")
+        monkeypatch.delenv(missing)
+        code, _, notes = suggest(inputs, tmp_path, "--wordnet", "none")
+    assert (code, server.chats) == (0, 0), notes
+    assert "roots by spelling, words\n" in notes
+
+
+def test_a_language_model_that_is_asked_for_needs_its_name(
+    inputs: tuple[str, Path], tmp_path: Path
+) -> None:
+    with scripted(dog_step) as server:
+        code, _, notes = suggest(inputs, tmp_path, "--wordnet", "none", "--llm-url", server.url)
+    assert (code, server.chats) == (2, 0), notes
+    assert "--llm-url is set without a model; set --llm-model" in notes
+
+
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [

@@ -141,7 +141,7 @@ class GuardInterceptor(WrappingInterceptor):
         memory: MemoryBudget,
         running: RunningCalls,
         connections: ConnectionGuard,
-        scheduler: CpuScheduler | None = None,
+        scheduler: CpuScheduler,
         form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm,
     ) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class GuardInterceptor(WrappingInterceptor):
         self.memory = memory
         self._running = running
         self.connections = connections
-        self._scheduler = scheduler or CpuScheduler()
+        self._scheduler = scheduler
         self._form = form
 
     def wrapped(self, method: str, handler: Handler) -> Handler:

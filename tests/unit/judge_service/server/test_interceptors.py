@@ -1,22 +1,30 @@
-"""How calls end that gRPC itself ends, and when the end of a refused one is recorded."""
+"""How calls end, when the end of a refused one is recorded, and what calls share."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable
-from typing import Any, NoReturn, cast
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NoReturn, TypeVar, cast
 
 import grpc
 import pytest
 
+from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.access.memory import MemoryBudget
+from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine.cpu_scheduler import CpuScheduler
 from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.connections import ConnectionGuard, ConnectionLimits
 from hallujudge.judge_service.server.flow_control import Admission, CallTimes, RunningCalls
 from hallujudge.judge_service.server.interceptors import GuardInterceptor
 from hallujudge.judge_service.server.observation import ObservingInterceptor
+from hallujudge.judge_service.server.services import Services
+from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.threads import in_thread
+
+_T = TypeVar("_T")
 
 SCORE = "/hallujudge.judge.v1.JudgeService/Score"
 
@@ -52,7 +60,12 @@ def guard_of(authenticator: Authenticator) -> GuardInterceptor:
     admission = Admission(running=1, waiting=1)
     connections = ConnectionGuard(ConnectionLimits(files=9, total=9, by_address=9))
     return GuardInterceptor(
-        authenticator, admission, MemoryBudget(1 << 20), RunningCalls(times), connections
+        authenticator,
+        admission,
+        MemoryBudget(1 << 20),
+        RunningCalls(times),
+        connections,
+        CpuScheduler(),
     )
 
 
@@ -108,3 +121,44 @@ async def test_a_refused_call_is_recorded_once_and_before_its_caller_knows(strea
     with pytest.raises(grpc.aio.AbortError):
         await call_of(ObservingInterceptor(calls).wrapped(SCORE, guarded), context)
     assert context.known == calls.ended == ["UNAUTHENTICATED"]
+
+
+class NotingScheduler(CpuScheduler):
+    """Counts the work that it runs in threads."""
+
+    ran = 0
+
+    async def in_thread(self, work: Callable[[], _T], *, short: bool = False) -> _T:
+        self.ran += 1
+        return await super().in_thread(work, short=short)
+
+
+class ReadContext(Context):
+    """A call whose message is empty."""
+
+    async def read(self) -> bytes:
+        return b""
+
+
+async def scored(request: object, context: object) -> str:
+    return await in_thread(lambda: "scored")
+
+
+async def test_calls_of_all_interceptors_share_their_servers_scheduler() -> None:
+    """Each transport has interceptors of its own; callers are to take turns across both."""
+    scheduler = NotingScheduler()
+    services = Services(
+        settings=ServerSettings(),
+        engine=Engine(),
+        jobs=None,
+        recorder=Recorder(),
+        authenticator=Authenticator(),
+        scheduler=scheduler,
+    )
+    for _ in ("gRPC", "HTTP"):
+        (guard,) = cast("list[GuardInterceptor]", services.interceptors())
+        made = grpc.unary_unary_rpc_method_handler(
+            scored, request_deserializer=cast(Any, pb.ScoreRequest.FromString)
+        )
+        assert await call_of(guard.wrapped(SCORE, made), ReadContext()) == "scored"
+    assert scheduler.ran == 2

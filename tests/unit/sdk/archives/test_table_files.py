@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -186,6 +187,35 @@ def test_cells_that_excel_may_have_cut_are_noted(tmp_path: Path) -> None:
     (note,) = read_items("chair", tmp_path / "a.xlsx", {"1": ["dog"]}).notes
     assert "row 2" in note
     assert "cuts texts off" in note
+
+
+@pytest.fixture
+def new_process() -> Iterator[None]:
+    """Python's own limit of cells, which a reader raises for the whole process."""
+    before = csv.field_size_limit(131_072)
+    yield
+    csv.field_size_limit(before)
+
+
+def captioned(path: Path, size: int) -> Path:
+    path.write_text(f"image_id,caption\n1,{'x' * size}\n")
+    return path
+
+
+@pytest.mark.usefixtures("new_process")
+def test_cells_of_csv_are_read_up_to_16_mib(tmp_path: Path) -> None:
+    path = captioned(tmp_path / "a.csv", 1 << 24)
+    (item,) = read_items("chair", path, {"1": ["dog"]})
+    assert len(item.response) == 1 << 24  # type: ignore[attr-defined]  # chair
+    with pytest.raises(ArchiveError, match=r"a\.csv line 2: not CSV: field larger than"):
+        read_items("chair", captioned(path, (1 << 24) + 1), {"1": ["dog"]})
+
+
+@pytest.mark.usefixtures("new_process")
+def test_a_higher_limit_of_a_users_program_stays(tmp_path: Path) -> None:
+    csv.field_size_limit(1 << 25)
+    read_items("chair", captioned(tmp_path / "a.csv", 10), {"1": ["dog"]})
+    assert csv.field_size_limit() == 1 << 25
 
 
 LAYOUTS: list[tuple[str, Mapping[str, object], str]] = [
