@@ -13,6 +13,7 @@ RUNS ?= 10
 PYTEST_ARGS ?=
 TAG ?=
 STEPS ?=
+MUTANTS ?=
 
 BIN := $(VENV)/bin
 # What a shell sets for Python would change what is tested: PYTHONUNBUFFERED hides output that is lost at the end.
@@ -26,7 +27,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
-  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos pins format demo docs wheel test-small release-check bench near clean
+  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos pins format demo docs wheel test-small release-check mutants bench bench-smoke near clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -130,10 +131,16 @@ test-small: wheel ## try the wheel in small environments: the base install, and 
 release-check: setup ## check all of a release that needs no account (TAG=v1.0.0, STEPS="build wire")
 	@$(BIN)/python tools/release_check.py $(if $(TAG),--tag $(TAG)) $(STEPS)
 
+mutants: setup ## make 40 small mutations in folders that changed within a week; print those that no test notices (MUTANTS="--seed 7")
+	@$(BIN)/python tools/mutants.py --jobs $(JOBS) $(MUTANTS)
+
 bench: EXTRAS := ci
 bench: setup ## run every benchmark; one that lacks something says so and is passed over
 	@status=0; for script in benchmarks/bench_*.py; do echo "== $$script"; \
-	  $(BIN)/python "$$script" || { code=$$?; [ $$code -eq 2 ] || status=$$code; }; done; exit $$status
+	  $(BIN)/python "$$script" $(SMOKE) || { code=$$?; [ $$code -eq 2 ] || status=$$code; }; done; exit $$status
+
+bench-smoke: SMOKE := --smoke
+bench-smoke: bench ## run every benchmark with tiny sizes: it works, and its figures mean nothing
 
 clean: ## remove environments, caches and what was built
 	rm -rf $(VENV) $(PROTOS_VENV) $(DOCS_VENV) web/report/node_modules dist build demo-out out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
