@@ -11,7 +11,6 @@ from pathlib import Path
 
 import grpc
 import pytest
-from hypothesis import HealthCheck, settings
 from support.running import ServerProcess
 
 # What the suite takes over from where it is started. All else would change what is tested, such as
@@ -25,15 +24,7 @@ _TAKEN_OVER = re.compile(
 for _name in [name for name in os.environ if not _TAKEN_OVER.fullmatch(name)]:
     del os.environ[_name]
 
-# In CI every run draws the same examples, so that a change is judged by what it changed; on a
-# developer's machine they are drawn anew each time. How long an example takes is never a failure:
-# machines are shared.
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("default", UNHURRIED)
-settings.register_profile("ci", UNHURRIED, derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
-
-pytest_plugins = ["support.skips", "support.jobs"]
+pytest_plugins = ["support.sizes", "support.skips", "support.jobs"]
 
 _REPO = Path(__file__).resolve().parent.parent
 

@@ -16,12 +16,14 @@ from support import scripted_llm as llm
 from support.pictures import number_in, numbered_video, png
 from support.qa_samples import write_lines
 from support.running import BIN, ServerProcess, assert_refused, cli, here, read_rows
+from support.sizes import sized
 from support.threads import eventually
 from support.toll import Toll, verdicts
 
 from hallujudge.sdk.asking import asked_metrics
 
-QUESTIONS, IMAGES = 3_000, 500
+QUESTIONS = sized(600, 3_000)
+IMAGES = QUESTIONS // 6
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def test_a_run_of_pope_that_is_killed_twice_asks_nothing_twice(tmp_path: Path) -
         *("--max-concurrency", str(at_once)),
     )
     try:
-        for part in (900, 1_100):
+        for part in (QUESTIONS * 3 // 10, QUESTIONS * 4 // 10):
             toll.allowed = part
             process = subprocess.Popen([BIN / "hallujudge", *command], stderr=subprocess.DEVNULL)
             assert eventually(lambda: len(toll.held) == at_once)
@@ -90,7 +92,11 @@ def test_a_run_of_pope_that_is_killed_twice_asks_nothing_twice(tmp_path: Path) -
     assert scored.returncode == 0, scored.stderr
     report = json.loads(scored.stdout)
     values = {name: score["value"] for name, score in report["scores"].items()}
-    assert (values["accuracy"], values["yes_ratio"], report["coverage"]["items"]) == (0.5, 1, 3_000)
+    assert (values["accuracy"], values["yes_ratio"], report["coverage"]["items"]) == (
+        0.5,
+        1,
+        QUESTIONS,
+    )
     assert "|prompts:" in report["signature"]
     assert "|asked:chat,plain,max=512|" in report["signature"]
 

@@ -39,16 +39,20 @@ def python(name: str, *arguments: str, **environment: str) -> list[str]:
     return run(sys.executable, EXAMPLES / name, *arguments, **environment).splitlines()
 
 
-def test_in_process_names_hallucinated_words() -> None:
-    lines = python("in_process.py")
-    assert "image 101: dog" in lines
-    assert lines[-1].startswith("chair|var:published|")
+@pytest.fixture(scope="module")
+def in_process() -> list[str]:
+    return python("in_process.py")
 
 
-def test_at_a_server_gives_the_same_signature(server: str) -> None:
+def test_in_process_names_hallucinated_words(in_process: list[str]) -> None:
+    assert "image 101: dog" in in_process
+    assert in_process[-1].startswith("chair|var:published|")
+
+
+def test_at_a_server_gives_the_same_signature(server: str, in_process: list[str]) -> None:
     lines = python("at_a_server.py", server)
     assert lines[0].startswith("chair_i 0.")
-    assert lines[-1] == python("in_process.py")[-1]
+    assert lines[-1] == in_process[-1]
 
 
 def test_at_a_server_that_is_not_there() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.running import BIN, ServerProcess, errors_of, here, read_rows, unmeasured
+from support.sizes import sized
 from support.threads import eventually
 
 SCORE = ("score", "chair", "-r", "good.jsonl", "-R", "references.json", "-o")
@@ -87,7 +88,7 @@ def test_ctrl_c_while_a_command_is_imported_says_so(module: str) -> None:
     assert (done.returncode, done.stderr) == (1, "error: stopped by Ctrl-C\n")
 
 
-LONG = 30_000
+LONG = sized(10_000, 30_000)
 
 
 @pytest.fixture(scope="module")

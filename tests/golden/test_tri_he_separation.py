@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 from oracles.tri_he_separation import auroc, borrowed_from, load, score_both, separate
+from support.sizes import sized
 
 from hallujudge.judge_service.engine.judge_quality import best_measured, measured_agreements
 from hallujudge.judge_service.matchers.model_folders import MINILM_SHA256
 from hallujudge.sdk import Client
 
-IMAGES = 40
+IMAGES = sized(12, 40)
 
 
 @pytest.fixture

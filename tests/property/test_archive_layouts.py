@@ -16,6 +16,7 @@ from support.archive_samples import (
     Caption,
     Question,
 )
+from support.sizes import examples
 
 from hallujudge.metrics import AnswersItem
 from hallujudge.metrics.chair import ChairItem
@@ -28,7 +29,9 @@ TEXTS = st.text(
     max_size=40,
 ).filter(lambda text: bool(text.strip()) and not text.startswith(" "))
 FEW = settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import examples
 
 from hallujudge.judge_service.engine.answers_pipeline import declared_entry
 from hallujudge.judge_service.engine.resources import Resources
@@ -47,7 +48,7 @@ CONDITIONS: dict[str, Callable[[str | None, str, str], bool]] = {
     "base": lambda value, label, name: name == "base",
     "any": lambda value, label, name: True,
 }
-patient = settings(deadline=None, max_examples=80)
+patient = settings(deadline=None, max_examples=examples(80))
 
 Rows = Sequence[tuple[str, dict[str, tuple[str, str]]]]
 """The set of each bundle, with name -> response and label."""

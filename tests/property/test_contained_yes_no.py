@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import contained_yes_no as oracle
+from support.sizes import examples
 
 from hallujudge.sdk import Client, RunReport
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
-patient = settings(deadline=None, max_examples=60)
+patient = settings(deadline=None, max_examples=examples(60))
 
 SAID = ["Yes", "no", "NO.", "yes, no", "not", "Yesterday", "nothing", "(no)", "a dog", "snow", ""]
 responses = st.sampled_from(SAID)

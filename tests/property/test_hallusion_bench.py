@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import hallusion_bench as oracle
 from support.hallusion_bench_samples import items_of, record, row_of
+from support.sizes import examples
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Report, Tally
 from hallujudge.metrics.hallusion_bench import HallusionBenchMetric
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
-patient = settings(deadline=None, max_examples=60)
+patient = settings(deadline=None, max_examples=examples(60))
 
 places = st.tuples(
     st.sampled_from(["VD_ocr_0", "VS_ocr_0", "VD_map_1", "VS_chart_2"]),

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles.chair_published import mentions
 from oracles.plain_matching import plain_mentions
+from support.sizes import examples
 
 from hallujudge.synonym_graphs import (
     Mention,
@@ -42,7 +43,7 @@ knife, knive
 scissors
 baseball bat
 """
-EXAMPLES = int(os.environ.get("HALLUJUDGE_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("HALLUJUDGE_EXAMPLES") or examples(300))
 SETTINGS = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -159,7 +160,7 @@ def test_spans_slice_to_the_word(matcher: ObjectMatcher, caption: str) -> None:
         assert same or PUBLISHED_READS_AS.get(" ".join(words)) == mention.word
 
 
-@settings(SETTINGS, max_examples=max(50, EXAMPLES // 5))
+@settings(SETTINGS, max_examples=max(20, EXAMPLES // 5))
 @given(caption=CAPTIONS)
 def test_corrected_spans_lie_in_the_caption_and_in_order(caption: str) -> None:
     graph = load_graph("coco")
@@ -170,7 +171,7 @@ def test_corrected_spans_lie_in_the_caption_and_in_order(caption: str) -> None:
     assert all(caption[mention.start : mention.end].strip() for mention in found)
 
 
-@settings(SETTINGS, max_examples=max(50, EXAMPLES // 5))
+@settings(SETTINGS, max_examples=max(20, EXAMPLES // 5))
 @given(caption=CAPTIONS)
 def test_a_cold_cache_changes_nothing(matcher: ObjectMatcher, caption: str) -> None:
     cold = ObjectMatcher(matcher.graph, "published")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import mementos_published as oracle
+from support.sizes import examples
 
 from hallujudge.metrics.mementos import keyword_scores
 from hallujudge.synonym_graphs import (
@@ -39,7 +40,7 @@ def released(graph: oracle.Graph) -> SynonymGraph:
     return parse_graph(json.dumps(graph), name="drawn")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(graph=GRAPHS, reference=LISTS, predicted=LISTS, pairs=st.booleans())
 def test_published_is_the_plain_procedure(
     graph: oracle.Graph, reference: list[str], predicted: list[str], pairs: bool
@@ -54,7 +55,7 @@ def test_published_is_the_plain_procedure(
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(graph=GRAPHS, reference=LISTS, predicted=LISTS, pairs=st.booleans())
 def test_published_evidence_is_what_the_plain_procedure_did(
     graph: oracle.Graph, reference: list[str], predicted: list[str], pairs: bool
@@ -68,7 +69,7 @@ def test_published_evidence_is_what_the_plain_procedure_did(
     assert found.missed == plain.missed
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(graph=GRAPHS, lists=st.lists(st.tuples(LISTS, LISTS), max_size=6), pairs=st.booleans())
 def test_many_pairs_are_counted_as_each_alone(
     graph: oracle.Graph, lists: list[tuple[list[str], list[str]]], pairs: bool
@@ -80,7 +81,7 @@ def test_many_pairs_are_counted_as_each_alone(
         assert matcher.counts_many(reversed(lists)) == alone[::-1], "what is kept changes nothing"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(graph=GRAPHS, data=st.data(), pairs=st.booleans())
 def test_corrected_counts_leftovers_and_nothing_else_on_a_released_graph(
     graph: oracle.Graph, data: st.DataObject, pairs: bool
@@ -107,7 +108,7 @@ FORMS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(reference=FORMS, predicted=FORMS)
 def test_bounds_and_evidence(reference: list[str], predicted: list[str]) -> None:
     for variant in VARIANTS:
@@ -122,7 +123,7 @@ def test_bounds_and_evidence(reference: list[str], predicted: list[str]) -> None
             assert not OURS.roots_of(word)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(words=FORMS)
 def test_a_list_matches_itself_on_our_graphs(words: list[str]) -> None:
     for variant in VARIANTS:
@@ -130,7 +131,7 @@ def test_a_list_matches_itself_on_our_graphs(words: list[str]) -> None:
         assert (counts.wrong, counts.missed) == (0, 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(reference=FORMS, predicted=FORMS)
 def test_near_misses_are_those_of_each_pair_in_order(
     reference: list[str], predicted: list[str]

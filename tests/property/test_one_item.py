@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import examples
 from support.worker_tasks import RULE_METRICS
 
 from hallujudge.judge_service.engine import ScoreSpec
@@ -31,7 +32,7 @@ def report_of(metric: Metric, results: list[ItemResult], group_by: list[str]) ->
 
 @pytest.mark.parametrize("name", RULE_METRICS)
 @given(data=st.data(), unscored=st.integers(0, 2))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_groups_leave_the_report_on_one_item_as_it_is(
     name: str, data: st.DataObject, unscored: int
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import openchair as oracle
+from support.sizes import examples
 
 from hallujudge.sdk import Client
 
@@ -20,7 +21,7 @@ captions = st.lists(st.lists(st.tuples(things, texts), max_size=4), min_size=1, 
 
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(captions)
 def test_published_is_the_plain_loop(found: list[list[tuple[str, str]]]) -> None:
     archive: list[Any] = [

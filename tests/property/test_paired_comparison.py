@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles.paired_comparison import bootstrap_differences, ratio_difference, swap_p_value
+from support.sizes import examples
 
 from hallujudge.metrics import ScoreDefinition
 from hallujudge.metrics.framework.columns_and_scores import ratio
@@ -47,7 +48,7 @@ def test_few_clusters_are_swapped_in_every_way(
 
 
 @given(st.lists(st.tuples(CLUSTER, CLUSTER), min_size=4, max_size=5))
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 def test_ends_are_quantiles_of_all_samples(
     pairs: list[tuple[tuple[int, int], tuple[int, int]]],
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import answers_published as oracle
+from support.sizes import examples
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import (
@@ -31,7 +32,7 @@ from hallujudge.metrics.pope import PopeMetric
 from hallujudge.metrics.vidhal import VidhalOrderingMetric
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
-patient = settings(deadline=None, max_examples=60)
+patient = settings(deadline=None, max_examples=examples(60))
 
 # The released scripts score empty responses; by default these are unscored.
 AS_RELEASED = {"count_empty": "true"}

@@ -12,13 +12,14 @@ from typing import TypeAlias
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import examples
 
 from hallujudge.metrics import AnswersItem
 from hallujudge.sdk.archives import InputOptions, read_items
 from hallujudge.sdk.errors import HallujudgeError
 
 Rows: TypeAlias = "list[dict[str, object]]"
-FEW = settings(max_examples=150, deadline=None)
+FEW = settings(max_examples=examples(150), deadline=None)
 NUMBERS = st.one_of(st.integers(-2, 300), st.sampled_from([1.0, 2.5, float("nan"), True, False]))
 STRANGE = st.one_of(
     st.none(),

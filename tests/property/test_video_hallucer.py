@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import video_hallucer as oracle
+from support.sizes import examples
 
 from hallujudge.metrics.video_hallucer import SETS
 from hallujudge.sdk import Client, RunReport
 
 # Each example is a whole run, and the machine may be busy: a slow one is not a failure.
-patient = settings(deadline=None, max_examples=60)
+patient = settings(deadline=None, max_examples=examples(60))
 
 answers = st.lists(
     st.sampled_from(["Yes", "no", "NO.", "yes,", "not", "Yesterday", "nothing", "(no)", "a dog"]),

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.metric_runs import RUNS
+from support.sizes import sized
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
@@ -27,7 +28,7 @@ from hallujudge.sdk.runs import RunItem, RunItems
 from hallujudge.sdk.runs.stored_runs import read_run, recompute
 
 # Each example writes and reads five runs, and there are many metrics and variants.
-patient = settings(deadline=None, max_examples=3)
+patient = settings(deadline=None, max_examples=sized(1, 3))
 
 # What models and judges say; a parser that takes one of these for an answer may differ from others.
 FORMS = (
@@ -41,6 +42,8 @@ FORMS = (
 forms = st.lists(st.sampled_from(FORMS) | st.text(max_size=20), min_size=1, max_size=12)
 # The small run of a metric has two or three items.
 COPIES = 4
+# It keeps its models.
+ENGINE = Engine()
 QUICK = CompareOptions(replicates=100)
 NOTHING_TO_COMPARE = ("no item is scored in", "is undefined over the items")
 
@@ -94,7 +97,7 @@ def answered(items: Sequence[Item], said: Sequence[str | None]) -> list[Item]:
 
 def written(spec: ScoreSpec, items: Sequence[Item], folder: Path) -> RunReport:
     async def scored() -> RunReport:
-        session = await Engine().open(spec)
+        session = await ENGINE.open(spec)
         results = await session.score(items)
         pairs = [RunItem(item=i, result=r) for i, r in zip(items, results, strict=True)]
         return RunReport.of(session.report(), RunItems.of(pairs))

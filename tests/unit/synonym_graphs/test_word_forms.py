@@ -6,6 +6,7 @@ import re
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.sizes import examples
 from textblob.en import inflect
 
 from hallujudge.synonym_graphs.word_forms import CHANGED_ENDINGS, published_singular
@@ -32,7 +33,7 @@ endings = st.sampled_from(
 )
 
 
-@settings(max_examples=2000)
+@settings(max_examples=examples(2000))
 @given(st.builds("".join, st.tuples(endings, st.text("abcdeilmnoprstux'-", max_size=6), endings)))
 @example("oxenford")
 @example("people's")

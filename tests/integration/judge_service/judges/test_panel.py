@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from support import scripted_llm as llm
 from support.llm_judges import CLAIMS, item, judge_of
+from support.sizes import sized
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.panel import Panel, PanelRule
@@ -164,7 +165,7 @@ def test_weights_of_labels_by_hand() -> None:
 
 def test_dawid_skene_finds_the_error_rates_of_independent_judges() -> None:
     rng = np.random.default_rng(5)
-    truth = rng.random(20_000) < 0.7
+    truth = rng.random(sized(5_000, 20_000)) < 0.7
     rates = ((0.95, 0.10), (0.80, 0.30), (0.65, 0.25))
     votes = np.stack(
         [rng.random(len(truth)) < np.where(truth, s, f) for s, f in rates], axis=1

@@ -40,8 +40,7 @@ def content_of(outcome: Answer | BaseException) -> str:
 
 
 @pytest.mark.parametrize("reply", DOWN)
-@pytest.mark.parametrize("seconds", [5, 60])
-@pytest.mark.parametrize("at_once", [1, 16])
+@pytest.mark.parametrize(("seconds", "at_once"), [(5, 1), (60, 16)])
 async def test_an_outage_costs_no_call(reply: llm.Reply, seconds: float, at_once: int) -> None:
     world = World()
     async with llm.ScriptedLlm(down_until(world, seconds, reply)) as server:

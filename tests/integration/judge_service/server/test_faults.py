@@ -16,8 +16,9 @@ from support.fault_life import Nursery
 from support.fault_run import Keys, Ran, check_payments, run_schedule
 from support.fault_schedule import Fault, Schedule, Work, schedule_of, shrunk
 from support.fault_world import World
+from support.sizes import sized
 
-_SCHEDULES = int(os.environ.get("HALLUJUDGE_FAULT_SCHEDULES", "50"))
+_SCHEDULES = int(os.environ.get("HALLUJUDGE_FAULT_SCHEDULES") or sized(10, 50))
 _SEED = int(os.environ.get("HALLUJUDGE_FAULT_SEED", "1"))
 _IN_ONE_TEST = 10
 _PARTS = -(-_SCHEDULES // _IN_ONE_TEST)

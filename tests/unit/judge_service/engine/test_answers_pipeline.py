@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import examples
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.answers_pipeline import AnswersPipeline
@@ -55,7 +56,7 @@ answers = st.builds(
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda one: one.name)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_an_outcome_depends_on_no_items_before_it(
     benchmark: ClosedQuestions, data: st.DataObject

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import tri_he_published as oracle
+from support.sizes import examples
 from support.word_matchers import GRAPH, WordEncoder, WordPairs, judged, published, query, small
 
 from hallujudge.judge_service.matchers import (
@@ -27,7 +28,7 @@ PARTS = st.builds(" ".join, st.lists(WORDS, min_size=1, max_size=3))
 TRIPLETS = st.tuples(PARTS, PARTS, PARTS)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     claims=st.lists(TRIPLETS, min_size=1, max_size=6),
     graph=st.lists(TRIPLETS, min_size=1, max_size=8),

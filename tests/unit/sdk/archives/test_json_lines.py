@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.messages import expected_message
+from support.sizes import examples
 
 from hallujudge.sdk.archives.json_files import read_values
 from hallujudge.sdk.archives.json_lines import Mark, Marks
@@ -65,7 +66,7 @@ VALUES = st.recursive(
 OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=3)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     values=st.lists(OBJECTS | VALUES, min_size=1, max_size=20),
     ascii_only=st.booleans(),

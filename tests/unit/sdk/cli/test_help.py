@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from hallujudge.sdk.cli import command_tree
 
-APP = command_tree()
 PANELS = {"Input", "Metric", "Judge", "Model", "Budget", "Output", "Statistics", "Server", "Access"}
 
 
@@ -22,17 +23,19 @@ def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
         yield from walk(inner, (*path, name))
 
 
-COMMANDS = dict(walk(typer.main.get_command(APP)))
+ROOT = typer.main.get_command(command_tree())
+COMMANDS = dict(walk(ROOT))
 LEAVES = {path: command for path, command in COMMANDS.items() if not hasattr(command, "commands")}
 IDS = [" ".join(path) or "hallujudge" for path in COMMANDS]
 
 
-def help_of(path: tuple[str, ...], columns: int = 80) -> str:
-    result = CliRunner(env={"COLUMNS": str(columns), "TERMINAL_WIDTH": str(columns)}).invoke(
-        APP, [*path, "--help"]
-    )
-    assert result.exit_code == 0, result.output
-    return result.output
+@cache
+def help_of(path: tuple[str, ...]) -> str:
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        ROOT.main([*path, "--help"], prog_name="hallujudge", standalone_mode=False)
+    return shown.getvalue()
 
 
 def test_the_root_lists_commands_by_use() -> None:

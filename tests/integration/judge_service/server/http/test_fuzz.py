@@ -7,11 +7,12 @@ from pathlib import Path
 
 from support.http_fuzz import HttpFuzz
 from support.running import ServerProcess, http_address, peak_rss
+from support.sizes import sized
 
 from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.key_store import create_key
 
-_REQUESTS = int(os.environ.get("HALLUJUDGE_FUZZ_REQUESTS", "300"))
+_REQUESTS = int(os.environ.get("HALLUJUDGE_FUZZ_REQUESTS") or sized(100, 300))
 _SEED = int(os.environ.get("HALLUJUDGE_FUZZ_SEED", "1"))
 _MAX_RSS = 1 << 30
 
