@@ -8,10 +8,15 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 import pytest
 from support.running import ServerProcess
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.matchers import MatcherSettings
+    from hallujudge.judge_service.matchers.model_folders import ModelFolder
 
 # What the suite takes over from where it is started. All else would change what is tested, such as
 # PYTHONUNBUFFERED, COLUMNS, PGHOST, a proxy or a key of OpenAI. Here, before modules are collected:
@@ -59,6 +64,29 @@ def _own_environment() -> Iterator[None]:
         patch.delenv("CI", raising=False)
         # Servers start faster without worker processes; tests of those ask for them.
         patch.setenv("HALLUJUDGE_WORKERS", "1")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_encoder() -> Iterator[None]:
+    """Load each sentence encoder once in this process, not for every client and command."""
+    from hallujudge.judge_service.matchers import matcher_models
+
+    opened: dict[object, object] = {}
+    open_encoder = matcher_models.open_encoder
+
+    def opened_once(model: ModelFolder, settings: MatcherSettings) -> object:
+        # Thresholds and the cache of vectors are not the encoder's.
+        key = (
+            *(model.path, model.sha256, Path.home()),
+            *(settings.backend, settings.device, settings.threads, settings.cache_folder),
+        )
+        if key not in opened:
+            opened[key] = open_encoder(model, settings)
+        return opened[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matcher_models, "open_encoder", opened_once)
         yield
 
 
