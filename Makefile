@@ -41,7 +41,10 @@ setup-light:
 setup-protos:
 	@$(SETUP) --venv $(PROTOS_VENV) --requirements tools/protos-requirements.txt
 
-test: lint pytest ## lint, then run the suite; pytest's summary comes last
+# Linters run beside each other, and each one's lines stay together.
+test: setup ## lint, then run the suite; pytest's summary comes last
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target lint
+	@$(MAKE) --no-print-directory pytest
 
 pytest: setup ## run the suite only (PYTEST_ARGS="-k chair" and the like)
 	@$(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS) || { status=$$?; \
