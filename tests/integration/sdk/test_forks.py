@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from support.messages import expected_message
-from support.running import ServerProcess
 from support.scripted_llm import ScriptedLlm
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no forks")
@@ -188,12 +187,8 @@ def test_a_client_of_this_process_scores_after_a_fork(face: str) -> None:
 
 
 @pytest.mark.parametrize("face", ["sync", "async"])
-def test_a_client_of_a_server_refuses_to_score_after_a_fork(face: str) -> None:
-    server = ServerProcess()
-    try:
-        before, *children, after = run(FORKS, server.address, face)
-    finally:
-        server.stop()
+def test_a_client_of_a_server_refuses_to_score_after_a_fork(server: str, face: str) -> None:
+    before, *children, after = run(FORKS, server, face)
     assert (before, after) == ("parent 0.5", "parent 0.5")
     assert [line.split()[:2] for line in children] == [
         ["same", "UnsupportedError"],

@@ -7,7 +7,6 @@ import logging
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -41,13 +40,6 @@ RESPONSES = [
 ]
 CHAIR_I = [0.5, 0.0, 0.0, None, None, None, 0.5]
 REASONS = ["", "", "", "REFERENCE_MISSING", "RESPONSE_EMPTY", "", ""]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    running = ServerProcess()
-    yield running.address
-    running.stop()
 
 
 @pytest.mark.parametrize("evidence", [False, True])
