@@ -349,12 +349,10 @@ class ScriptedLlm:
         """Start the server in a separate thread; return the function that stops it."""
         loop, started = asyncio.new_event_loop(), threading.Event()
 
-        async def run() -> None:
-            await self.start()
-            started.set()
-
         def main() -> None:
-            loop.run_until_complete(run())
+            loop.run_until_complete(self.start())
+            # A stop that comes before the loop runs for ever would end only the start.
+            loop.call_soon(started.set)
             loop.run_forever()
             loop.run_until_complete(self.stop())
             loop.close()
@@ -366,6 +364,7 @@ class ScriptedLlm:
         def stop() -> None:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(60)
+            assert not thread.is_alive(), "the server does not end"
 
         return stop
 
