@@ -227,6 +227,11 @@ class ItemResult:
     thought: ItemResult | None = None
     """Result of the thought, as if it were the response; None unless thoughts are scored."""
 
+    @property
+    def left_out(self) -> bool:
+        """Whether the variant leaves the item out, so that it counts in no number of items."""
+        return not self.statistics and not self.reason
+
     def to_json(self) -> dict[str, JsonValue]:
         """Return the line of ``items.jsonl``."""
         line = self.head()

@@ -131,8 +131,7 @@ class Tally:
 
     def _put(self, results: Sequence[ItemResult]) -> None:
         if self._signed:
-            # Items that the variant leaves out have neither, and count in no number of items.
-            self._data.add([each for each in results if each.statistics or each.reason])
+            self._data.add([each for each in results if not each.left_out])
         for result in results:
             if result.outcome is Outcome.UNSCORED:
                 self._reasons[result.reason] += 1

@@ -157,7 +157,7 @@ async def test_calls_of_all_interceptors_share_their_servers_scheduler() -> None
     )
     for _ in ("gRPC", "HTTP"):
         (guard,) = cast("list[GuardInterceptor]", services.interceptors())
-        made = grpc.unary_unary_rpc_method_handler(
+        made: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(
             scored, request_deserializer=cast(Any, pb.ScoreRequest.FromString)
         )
         assert await call_of(guard.wrapped(SCORE, made), ReadContext()) == "scored"
